@@ -9,7 +9,7 @@ VENV := .venv$(VERSION)
 BIN := $(VENV)/bin
 EXTRAS := data,eval,pictures
 
-.PHONY: setup demo models fmt check test test-all test-wheel test-extras test-ray test-rlm test-transformers test-browser goldens bench docs
+.PHONY: setup demo models fmt check test test-all test-wheel test-extras test-docs test-ray test-rlm test-transformers test-browser goldens bench docs picture
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.installed
@@ -53,11 +53,14 @@ test-wheel: setup
 	$(VENV)-wheel/bin/python -m pip install --quiet --no-compile out/wheel/*.whl
 	$(BIN)/pytest tests/test_installed.py --installed $(VENV)-wheel
 
-test-extras: test-ray test-rlm test-transformers
+test-extras: test-docs test-ray test-rlm test-transformers
 
 # Tests that need these packages, and no others: those are run without.
 test-ray: $(VENV)-ray/.installed
 	$(VENV)-ray/bin/python -m pytest -m "slow or not slow" -k ray tests/runs/executors tests/contracts/test_executors.py
+
+test-docs: $(VENV)-docs/.installed
+	$(VENV)-docs/bin/python -m pytest -m "slow or not slow" tests/docs/test_site.py
 
 test-rlm: $(VENV)-rlm/.installed
 	$(VENV)-rlm/bin/python -m pytest -m "slow or not slow" tests/evals/methods/test_rlm.py
@@ -82,8 +85,16 @@ bench: setup
 	$(BIN)/python experiments/bench/overhead.py --quick
 	$(BIN)/python experiments/bench/killed_runs.py --kills 20
 
-docs: setup
+# The pages that are made from the program, then the site: nothing is fetched, a warning is an error.
+docs: $(VENV)-docs/.installed
 	$(BIN)/python docs/make_cli_page.py
+	$(BIN)/python docs/make_plan_page.py
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/python -m mkdocs build --quiet --config-file docs/site/mkdocs.yml
+	@echo "the site: out/site/index.html"
+
+# The picture of the README, anew, after a change that pages are meant to show.
+picture: $(VENV)-browser/.installed
+	$(VENV)-browser/bin/python docs/make_picture.py
 
 # Environments. Those of the large extras lie on top of the usual one: few need them, and `make demo`
 # stays short. Nothing is compiled beforehand: most of what is installed is never imported.
@@ -92,7 +103,8 @@ $(VENV)-rlm/.installed: private EXTRAS := rlm
 $(VENV)-transformers/.installed: private EXTRAS := transformers
 $(VENV)-transformers/.installed: private PINNED := torch==2.13.0
 $(VENV)-browser/.installed: private ALSO := --group browser
-ON_TOP := $(VENV)-ray/.installed $(VENV)-rlm/.installed $(VENV)-transformers/.installed $(VENV)-browser/.installed
+$(VENV)-docs/.installed: private ALSO := --group docs
+ON_TOP := $(VENV)-ray/.installed $(VENV)-rlm/.installed $(VENV)-transformers/.installed $(VENV)-browser/.installed $(VENV)-docs/.installed
 $(ON_TOP): private BELOW := $(VENV)
 $(ON_TOP): $(VENV)/.installed
 $(VENV)/.installed $(ON_TOP): pyproject.toml

@@ -223,6 +223,7 @@ class Server:
         requests: Every request for a completion or embeddings so far.
         models: Names that `/models` lists; None to answer 404 there.
         owned_by: Whose the listed models are; None where the listing does not say.
+        listing: What to answer there in place of those names; None for them.
         n_listings: How often `/models` was asked for.
         answer: What to answer in place of the rules, once the answers given first are used up.
         n_at_once: The most requests that were open together.
@@ -237,6 +238,7 @@ class Server:
         self.requests: list[Seen] = []
         self.models: list[str] | None = ["test-model"]
         self.owned_by: str | None = None
+        self.listing: Canned | None = None
         self.n_listings = 0
         self.answer: Callable[[Seen], Canned] | None = None
         self.n_at_once = 0
@@ -306,7 +308,8 @@ class Server:
             names = self.models
             owned = {} if self.owned_by is None else {"owned_by": self.owned_by}
             listing = {"object": "list", "data": [{"id": name, **owned} for name in names or ()]}
-            await send(FAULTS["404"] if names is None else Canned(listing), writer)
+            of_names = FAULTS["404"] if names is None else Canned(listing)
+            await send(self.listing or of_names, writer)
             return
         self.requests.append(seen)
         number = len(self.requests)

@@ -18,6 +18,7 @@ import pytest
 NO_SHARED = "the folder ../shared is not beside the checkout"
 NO_RAY = "ray is not installed here; make test-ray runs this"
 NO_TORCH = "torch is not installed here; make test-transformers runs this"
+NO_MKDOCS = "MkDocs is not installed here; make test-docs runs this"
 NO_DSPY = "dspy is not installed here; make test-rlm runs this"
 NO_PLAYWRIGHT = "playwright is not installed here; make test-browser runs this"
 NO_CHROMIUM = "there is no Chromium here; apt-get install chromium"
@@ -38,9 +39,10 @@ MOST = {
     NO_TANTIVY: 1,
     NO_RAY: 9,
     NO_TORCH: 8,  # each file of tests/llm/backends/transformers is one
+    NO_MKDOCS: 4,
     NO_DSPY: 16,
-    NO_PLAYWRIGHT: 8,  # each file of tests/browser is one
-    NO_CHROMIUM: 8,
+    NO_PLAYWRIGHT: 5,  # each file of tests/browser is one
+    NO_CHROMIUM: 5,
     NO_SMOLLM2: 12,
     NO_MINILM: 1,
     NO_WHEEL: 12,
@@ -54,6 +56,7 @@ MOST = {
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason=NO_RAY)
 needs_dspy = pytest.mark.skipif(find_spec("dspy") is None, reason=NO_DSPY)
+needs_mkdocs = pytest.mark.skipif(find_spec("material") is None, reason=NO_MKDOCS)
 needs_tantivy = pytest.mark.skipif(find_spec("tantivy") is None, reason=NO_TANTIVY)
 needs_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason=NO_FULL_DEVICE)
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason=NO_PIPES)

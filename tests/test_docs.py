@@ -10,27 +10,27 @@ from pathlib import Path
 
 import pytest
 
-from pearl.actions.library import load_library
-from pearl.actions.operators import with_operators
-from pearl.dsl.checker import compile_plan
 from tests.root import ROOT
 
 
-def test_the_command_page_is_the_help() -> None:
-    spec = importlib.util.spec_from_file_location("make_cli_page", ROOT / "docs/make_cli_page.py")
+@pytest.mark.parametrize("name", ["cli", "plan"])
+def test_pages_are_what_makes_them_writes(name: str) -> None:
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"docs/make_{name}_page.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert (ROOT / "docs/cli.md").read_text(encoding="utf-8") == module.page(), "run `make docs`"
+    assert module.PAGE.read_text(encoding="utf-8") == module.page(), "run `make docs`"
 
 
-def test_the_plans_of_the_readme_are_valid() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    plans = re.findall(r"^```\n(Question: .*?)```", readme, re.M | re.S)
-    assert len(plans) == 2
-    for plan in plans:
-        compile_plan(plan, with_operators(load_library("seed")))
+def test_the_readme_is_one_screen_with_the_commands_of_a_clone() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 80
+    first = "\n".join(lines[:40])
+    assert re.search(r"^make demo$", first, re.M)
+    assert re.search(r"^\.venv/bin/pearl ask .* --page ", first, re.M)
+    assert "make test" in first
+    assert (ROOT / "docs/pictures/answer.png").stat().st_size <= 200_000
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,25 @@ def test_the_plans_of_the_readme_are_valid() -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    return {
+        re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
+
+
+@pytest.mark.parametrize(
+    "page", [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")], ids=lambda path: path.name
+)
+def test_anchors_lead_somewhere(page: Path) -> None:
+    for target, anchor in re.findall(
+        r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text(encoding="utf-8")
+    ):
+        assert anchor in anchors_of(page.parent / target if target else page), f"{target}#{anchor}"
 
 
 def packages_of(page: str) -> list[tuple[str, str]]:
@@ -54,12 +73,12 @@ def test_pages_and_the_import_contract_list_the_same_packages() -> None:
     contract = project["tool"]["importlinter"]["contracts"][0]["layers"]
     decided = packages_of("docs/decisions/0005-layers.md")
     assert ["__main__", *(package for package, _ in decided)] == contract
-    assert packages_of("README.md") == decided[::-1]
+    assert packages_of("docs/architecture.md") == decided[::-1]
     there = {path.stem for path in (ROOT / "pearl").iterdir() if path.suffix in ("", ".py")}
     assert there - {"__init__", "__pycache__", "_data", "__main__"} == {
         package for package, _ in decided
     }
-    assert len(decided) == 19
+    assert len(decided) == 20
 
 
 def test_what_the_architecture_page_names_is_there() -> None:
@@ -73,6 +92,6 @@ def test_what_the_architecture_page_names_is_there() -> None:
 def test_the_architecture_page_goes_through_every_package() -> None:
     page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     walked = set(re.findall(r"`pearl\.(\w+)[.`]", page))
-    assert walked == {package for package, _ in packages_of("README.md")} - {"plugins"}
+    assert walked == {package for package, _ in packages_of("docs/architecture.md")} - {"plugins"}
     for package, name in re.findall(r"^\| `(\w+)` \| `pearl\.(\w+)", page, re.M):
         assert package == name

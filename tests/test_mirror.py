@@ -8,7 +8,7 @@ from tests.root import ROOT
 
 TESTS, PACKAGE = ROOT / "tests", ROOT / "pearl"
 
-ABOUT_MORE = {"browser", "contracts", "experiments", "real"}
+ABOUT_MORE = {"browser", "contracts", "docs", "experiments", "real"}
 """Folders of tests that are of no package: pages in a browser, what every plug-in keeps to,
 the experiments, a real model."""
 

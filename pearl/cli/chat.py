@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer
     from pearl.llm.prices import Price
     from pearl.runs.conversation import Conversation
+    from pearl.telemetry import Telemetry
+    from pearl.trace import Event, Trace
 
 __all__ = ["Chat", "KeptFile", "Lines"]
 
@@ -146,6 +149,7 @@ class Chat:
         writer: Writes the files of `/save`.
         price: Of the model's tokens, for what steps cost.
         n_context_lines: Lines of the document that are printed before and after each piece of evidence.
+        telemetry: Makes spans of each question.
     """
 
     def __init__(
@@ -161,6 +165,7 @@ class Chat:
         writer: OutputWriter,
         price: Price | None = None,
         n_context_lines: int = 0,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._conversation = conversation
         self._runner = runner
@@ -175,6 +180,7 @@ class Chat:
         self._surroundings = None
         if n_context_lines:
             self._surroundings = Surroundings(conversation.document, n_context_lines)
+        self._telemetry = telemetry
         self._lines = Lines()
         self._n_asked = self._n_failed = 0
         self._is_over = False
@@ -237,8 +243,6 @@ class Chat:
 
     def _ask(self, question: str) -> None:
         """One turn: a question that fails is told, and the next one can be asked."""
-        from pearl.trace import Trace
-
         self._n_asked += 1
         id = str(self._n_asked)
         was_cancelled = False
@@ -252,9 +256,9 @@ class Chat:
                 raise
 
         reporter = Reporter(1, price=self._price)
-        trace = Trace(id, partial(told_too(reporter, self._events), id))
+        tell = partial(told_too(reporter, self._events), id)
         try:
-            with reporter:
+            with reporter, self._tracing(id, tell) as trace:
                 answer = self._runner.run(ask(trace))
         except KeyboardInterrupt:
             if not (was_cancelled and self._lines.is_terminal):
@@ -279,6 +283,14 @@ class Chat:
             )
             self._out.write("\n")
         self._keep()
+
+    def _tracing(self, id: str, tell: Callable[[Event], None]) -> AbstractContextManager[Trace]:
+        """The trace of a question, with its spans where they are asked for."""
+        from pearl.trace import Trace
+
+        if self._telemetry is None:
+            return nullcontext(Trace(id, tell))
+        return self._telemetry.tracing(id, tell)
 
     def _keep(self) -> None:
         """Keep the conversation; it goes on where that fails, so that it can be saved elsewhere."""

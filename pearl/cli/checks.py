@@ -14,6 +14,8 @@ import click
 
 from pearl.cli.options import CONFIG
 from pearl.errors import PearlError
+from pearl.errors.addresses import redacted
+from pearl.errors.escaping import visible
 from pearl.plugins.version import __version__
 
 __all__ = ["Check", "run_checks"]
@@ -46,6 +48,7 @@ def run_checks(settings: Mapping[str, Any], store: str | None) -> Iterator[Check
     folder = Path(__file__).parents[1]
     yield Check("pearl", "ok", f"{__version__} in {folder}, Python {platform.python_version()}")
     yield _model(settings)
+    yield from _servers()
     yield _keys()
     yield from _extras()
     yield from _weights()
@@ -67,14 +70,33 @@ def _model(settings: Mapping[str, Any]) -> Check:
         served = asyncio.run(_served(model))
     except PearlError as error:
         return Check("model", "failed", error.message, error.help or "")
+    window = "" if model.window is None else f"; window {model.window:,} tokens"
     if served is None:
-        return Check("model", "ok", about)
+        return Check("model", "ok", about + window)
     name = model.name.partition(":")[2]
     if served and name not in served:
         shown = ", ".join(sorted(served)[:5]) + (", ..." if len(served) > 5 else "")
         return Check("model", "failed", f"{about}: the server has no {name}", f"it has {shown}")
     listed = f"it answers and lists {name}" if served else "it answers, and tells no names"
-    return Check("model", "ok", f"{about}: {listed}")
+    return Check("model", "ok", f"{about}: {listed}{window}")
+
+
+def _servers() -> Iterator[Check]:
+    """Servers of this machine at their usual addresses, which are sent no key."""
+    from pearl.llm.overview import running_servers
+
+    found = asyncio.run(running_servers())
+    for each in found:
+        if each.failure:
+            continue
+        names = [visible(model.id) for model in each.models]
+        shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        about = f"{each.address} has {shown}" if names else f"{each.address} lists no models"
+        help = f"--model {each.name}:{names[0]}" if names else ""
+        yield Check(f"server {each.name}", "ok", about, help)
+    absent = [f"{each.name} ({each.address})" for each in found if each.failure]
+    if absent:
+        yield Check("servers", "missing", f"not here: {', '.join(absent)}")
 
 
 async def _served(model: Any) -> list[str] | None:
@@ -146,15 +168,23 @@ def _store(store: str | None) -> Check:
 
 
 def _files() -> Iterator[Check]:
-    """The files of settings; `pearl config show` has every setting and where it is from."""
+    """The files of settings, and each setting that is not the default, with where it is from."""
+    from pearl.cli.in_force import settings_in_force
     from pearl.cli.settings import read_settings
 
-    files = read_settings(click.get_current_context().meta.get(CONFIG))
+    context = click.get_current_context()
+    files = read_settings(context.meta.get(CONFIG))
     for file in files:
         if file.is_trusted:
             yield Check("settings", "ok", f"{file.path} sets {', '.join(file.values)}")
         else:
             help = "read it, then pearl config trust"
             yield Check("settings", "missing", f"{file.path} is not trusted", help)
-    if not files:
-        yield Check("settings", "ok", "no file; pearl config show has every setting")
+    changed = [row for row in settings_in_force(context, files) if row["from"]]
+    for row in changed:
+        value = redacted(str(row["value"]))
+        yield Check(f"setting {row['setting']}", "ok", f"{visible(value)}, from {row['from']}")
+    if not files and not changed:
+        yield Check(
+            "settings", "ok", "no file and no variable; pearl config show has every setting"
+        )

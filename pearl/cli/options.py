@@ -161,7 +161,7 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
     ),
     "window": click.option(
         "--window", envvar="PEARL_WINDOW", type=click.IntRange(min=256), metavar="TOKENS",
-        help="The model's window [default: known models' own, else 128000].",
+        help="The model's window [default: the server's, a known model's, else 128000].",
     ),
     "max_output_tokens": click.option(
         "--max-output-tokens", envvar="PEARL_MAX_OUTPUT_TOKENS", type=click.IntRange(min=1),

@@ -19,6 +19,7 @@ from pearl.cli.options import model_opened, new_pearl, report_refused
 from pearl.cli.output import print_answer, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.storing import opened_folder, written_store
+from pearl.cli.telemetry import opened_telemetry
 from pearl.cli.terminal import notice
 from pearl.cli.writing import OutputWriter
 from pearl.errors import BudgetError, ExecutionError, ModelError, PearlError, StoreError, UsageError
@@ -111,6 +112,7 @@ def new_session(
         executor=options.get("executor", "local"),
         shard=options.get("shard"),
         max_errors=options.get("max_errors"),
+        telemetry=opened_telemetry(options),
     )
 
 

@@ -22,7 +22,7 @@ from pearl.documents.own_tokenizer import OwnTokenizer, Tokenizer
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-__all__ = ["Counter", "estimate", "window_of"]
+__all__ = ["Counter", "estimate", "known_window", "known_windows", "window_of"]
 
 DEFAULT_WINDOW = 128_000
 """Context window in tokens of a model that is not in models.toml."""
@@ -368,26 +368,38 @@ def _load(vocabulary: str) -> Encoding | None:
 
 
 def window_of(model: str) -> int:
-    """Context window of a model in tokens, by the longest known prefix of its name.
+    """Context window of a model in tokens; `DEFAULT_WINDOW` where its name is not known.
+
+    Args:
+        model: As in `known_window`.
+
+    Example:
+        >>> window_of("my-own-model")
+        128000
+    """
+    return known_window(model) or DEFAULT_WINDOW
+
+
+def known_window(model: str) -> int | None:
+    """Context window of a model in tokens, by the longest known prefix of its name; None if unknown.
 
     Args:
         model: Its name on the server, without a backend. Case and everything before the last `/`
             are ignored.
 
     Example:
-        >>> window_of("gpt-4o-mini"), window_of("meta-llama/Llama-3.1-8B-Instruct")
+        >>> known_window("gpt-4o-mini"), known_window("meta-llama/Llama-3.1-8B-Instruct")
         (128000, 131072)
-        >>> window_of("my-own-model")
-        128000
     """
     name = _bare(model).casefold().removeprefix("ft:")
-    known = _windows()
+    known = known_windows()
     prefix = max((prefix for prefix in known if name.startswith(prefix)), key=len, default=None)
-    return DEFAULT_WINDOW if prefix is None else known[prefix]
+    return None if prefix is None else known[prefix]
 
 
 @cache
-def _windows() -> dict[str, int]:
+def known_windows() -> dict[str, int]:
+    """Context windows in tokens, by the beginning of a model's name (`models.toml`)."""
     text = Path(__file__).with_name("models.toml").read_text(encoding="utf-8")
     windows: dict[str, int] = tomllib.loads(text)["windows"]
     return windows

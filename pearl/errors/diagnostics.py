@@ -73,7 +73,7 @@ class Diagnostic(ShownInNotebooks):
     """One finding about one place of a text.
 
     Attributes:
-        code: Stable, kebab-case; documented in docs/language.md.
+        code: Stable, kebab-case; documented in docs/plan_reference.md.
         message: What is wrong, without a full stop.
         span: Where, in characters of the text that was read.
         severity: An `error` stops the text from being used, a `note` never does.

@@ -144,7 +144,7 @@ class _Draft:
 
     def note(self, code: str, message: str, step: Step) -> None:
         """Record what was mended."""
-        self.notes.append(Diagnostic(code, message, step.action_span))
+        self.notes.append(Diagnostic(code, message, step.action_span, "note"))
 
     def _mended(self, argument: Argument, step: Step) -> Argument | None:
         match argument:

@@ -50,7 +50,15 @@ from pearl.planner.prompt import (
 from pearl.planner.spans import question_words
 from pearl.trace import ConstraintRefused, PlanAttempted, Trace
 
-__all__ = ["MAX_REPAIRS", "Attempt", "Rejected", "first_messages", "one_line", "write_plan"]
+__all__ = [
+    "MAX_REPAIRS",
+    "Attempt",
+    "Rejected",
+    "first_messages",
+    "one_line",
+    "unread",
+    "write_plan",
+]
 
 MAX_REPAIRS = 4
 """Default number of repair rounds."""
@@ -154,7 +162,7 @@ async def write_plan(
         found: tuple[Diagnostic, ...] = ()
         try:
             checked = compile_plan(text, library, max_steps=max_steps)
-            found = _unread(checked)
+            found = unread(checked)
             if not found and round == 0 < max_repairs and (found := _of_best(checked)):
                 doubted = checked  # told once, for it may be what the question asks for
         except PlanError as error:
@@ -198,7 +206,7 @@ def first_messages(
     return short_plan_messages(question, library, examples, n_steps, card)
 
 
-def _unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
+def unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
     """Diagnostics of a valid plan that never reads the document."""
     references = [reference for step in checked.plan.steps for reference in step.references()]
     if any(reference.is_context for reference in references):

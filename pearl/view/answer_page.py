@@ -13,7 +13,7 @@ from pearl.errors import Span
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.row_evidence import RowEvidence
 from pearl.trace import CallFailed, ModelCalled, ModelWaited, PlanAttempted, PlanChosen
-from pearl.view.highlights import highlighted
+from pearl.view.highlights import blocks, highlighted
 from pearl.view.page import render_page
 from pearl.view.plan_graph import draw_plan
 from pearl.view.timeline import bars, n_at_once
@@ -84,7 +84,7 @@ def answer_page(answer: Answer, document: Document) -> str:
         n_at_once=n_at_once(calls),
         bars=calls,
         last_s=last_s,
-        text=highlighted(document.text, [(mark.number, mark.span) for mark in marks]),
+        blocks=blocks(highlighted(document.text, [(mark.number, mark.span) for mark in marks])),
     )
 
 

@@ -94,6 +94,7 @@ def command(
             conversation, runner, file, as_json=options["as_json"], verbose=options["verbose"],
             kept=None if path is None else KeptFile(path), events=events, writer=writer,
             price=session.price, n_context_lines=options["context_lines"],
+            telemetry=session.telemetry,
         )  # fmt: skip
         try:
             return chat.run()

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
-from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from pearl.cli.options import CONFIG, FOUND, SETTINGS, as_json, server_notice
-from pearl.cli.settings import NAME, SettingsFile, defaults, found_in, found_names, read_settings
+from pearl.cli.in_force import settings_in_force
+from pearl.cli.options import CONFIG, as_json, server_notice
+from pearl.cli.settings import NAME, SettingsFile, found_in, read_settings
 from pearl.errors import DataError
 
 
@@ -30,7 +28,7 @@ def command() -> None:
 def show(ctx: click.Context, as_json: bool) -> None:
     """Show every setting, where it is from, and which server is sent which key."""
     files = read_settings(ctx.meta.get(CONFIG))
-    rows = _rows(ctx, files)
+    rows = settings_in_force(ctx, files)
     server = server_notice({row["setting"]: row["value"] for row in rows})
     if as_json:
         about = [{"path": str(f.path), "found": f.is_found, "trusted": f.is_trusted} for f in files]
@@ -78,32 +76,6 @@ def _found(folder: str) -> SettingsFile:
             f"there is no {NAME} here", path=Path(folder).absolute(), help="name its folder"
         )
     return found
-
-
-def _rows(ctx: click.Context, files: list[SettingsFile]) -> list[dict[str, Any]]:
-    """Setting, value and source, as in effect without flags."""
-    from pearl.cli.commands.ask import command as ask
-    from pearl.llm.backends import address_variable
-
-    ctx.meta[FOUND] = found_names(files)
-    asked = ask.make_context(
-        "ask", ["?", "-"], parent=ctx, default_map=defaults(files, refuse=lambda file: lambda: None)
-    )
-    rows = []
-    for option in (each for each in ask.params if each.name in SETTINGS):
-        name, where = str(option.name), ""
-        source = asked.get_parameter_source(name)
-        if source is ParameterSource.ENVIRONMENT:
-            where = f"${option.envvar}"
-        elif source is ParameterSource.DEFAULT_MAP:
-            file = next(file for file in files if name in file.values)
-            where = str(file.path) if file.may_set(name) else f"refused to {file.path}"
-        value = asked.params[name]
-        variable = address_variable(asked.params["model"] or "")
-        if name == "base_url" and value is None and variable:
-            value, where = os.environ[variable], f"${variable}"
-        rows.append({"setting": name, "value": value, "from": where})
-    return rows
 
 
 def _shown(value: object) -> str:

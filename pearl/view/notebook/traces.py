@@ -40,7 +40,7 @@ def trace_html(trace: Trace) -> Html:
     left = len(events) - MAX_FIRST - MAX_LAST
     shown = [*map(_row, events if left <= 0 else events[:MAX_FIRST])]
     if left > 0:
-        between = element("td", f"… {left:,} more", colspan=3, style=_CELL + ";" + SOFT)
+        between = element("td", f"… {left:,} more", colspan=3, style=f"{_CELL};{SOFT}")
         shown += [element("tr", between), *map(_row, events[-MAX_LAST:])]
     table = element("table", element("tbody", *shown), style="border-collapse:collapse")
     summary = element("summary", "Events", style=SOFT)
@@ -83,9 +83,9 @@ def _text(x: int, y: int, text: str) -> Html:
 def _row(event: Event) -> Html:
     return element(
         "tr",
-        element("td", f"{event.t_s:.3f} s", style=_CELL),
+        element("td", f"{event.t_s:.3f} s", style=f"{_CELL};white-space:nowrap"),
         element("td", event.event, style=_CELL),
-        element("td", "; ".join(_fields(event)), style=_CELL + ";" + SOFT),
+        element("td", "; ".join(_fields(event)), style=f"{_CELL};{SOFT}"),
     )
 
 

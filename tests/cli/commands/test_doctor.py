@@ -13,7 +13,7 @@ from pearl.plugins.extras import extras
 from pearl.plugins.version import __version__
 from tests.cli.terminal import Terminal
 from tests.root import ROOT
-from tests.server import Server
+from tests.server import Canned, Server
 
 
 def examined(pearl: Terminal, *args: str, code: int = 0) -> dict[str, dict[str, Any]]:
@@ -103,3 +103,21 @@ def test_a_file_of_a_stranger_is_named(pearl: Terminal) -> None:
     said = pearl("doctor", "--model", "extractive")
     assert "pearl.toml is not trusted" in said
     assert "pearl config trust" in said
+
+
+def test_each_setting_that_is_not_the_default_is_told_with_where_it_is_from(
+    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("own.toml").write_text('context = "full"\n', "utf-8")
+    monkeypatch.setenv("PEARL_CONFIG", "own.toml")
+    monkeypatch.setenv("PEARL_BASE_URL", "http://me:secret@127.0.0.1:9/v1?k=hidden")
+    found = examined(pearl, "--model", "extractive")
+    assert found["setting context"]["about"] == "full, from own.toml"
+    assert found["setting base_url"]["about"] == "http://127.0.0.1:9/v1, from $PEARL_BASE_URL"
+    assert not {"secret", "hidden"} & set(re.findall(r"\w+", json.dumps(found)))
+
+
+def test_the_window_that_will_be_used_is_told(pearl: Terminal, openai_server: Server) -> None:
+    openai_server.listing = Canned({"data": [{"id": "m", "max_model_len": 4_096}]})
+    found = examined(pearl, "--model", "openai:m", "--base-url", openai_server.url)
+    assert found["model"]["about"].endswith("lists m; window 4,096 tokens")

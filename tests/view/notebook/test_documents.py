@@ -20,7 +20,9 @@ def test_a_long_one_is_shown_by_its_beginning_and_its_end() -> None:
     told = shown(Document("first " + "x" * 9_990 + " last"))
     assert "first xxx" in told
     assert told.endswith("x last")
-    assert "… 7,601 characters …" in told
+    assert "… 8,401 characters …" in told
+    told = shown(Document("\n".join(f"line {n}" for n in range(1, 31))))
+    assert "line 12… 105 characters …line 26" in told
 
 
 def test_the_parts_of_joined_ones_are_listed_with_their_sizes() -> None:

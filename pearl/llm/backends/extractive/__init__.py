@@ -26,7 +26,7 @@ from pearl.llm import (
     Request,
     StandaloneTask,
 )
-from pearl.llm.backends import ModelSettings
+from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.backends.extractive.choosing import choose_option
 from pearl.llm.backends.extractive.decomposition import decompose
 from pearl.llm.backends.extractive.drafts import propose, refine
@@ -39,7 +39,7 @@ from pearl.llm.backends.extractive.standalone import make_standalone
 if TYPE_CHECKING:
     from pearl.llm.embedders import TextEmbedder
 
-__all__ = ["DESCRIPTION", "ExtractiveModel", "create"]
+__all__ = ["ABILITIES", "DESCRIPTION", "ExtractiveModel", "create"]
 
 DESCRIPTION = "quotes passages of the document; no network, no language model (the default)"
 
@@ -132,3 +132,6 @@ class ExtractiveModel:
     async def aclose(self) -> None:
         """Clear the cache, and close the embedder."""
         await self._ranker.aclose()
+
+
+ABILITIES = Abilities("", embeddings=True)

@@ -26,7 +26,7 @@ from pathlib import Path
 from pearl.documents.document import file_source
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, Request
-from pearl.llm.backends import ModelSettings
+from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.backends.llamacpp.header import Header, read_header
 from pearl.llm.backends.llamacpp.memory import available_bytes, has_gpu, memory_advice
 from pearl.llm.backends.llamacpp.process import WorkerProcess
@@ -36,7 +36,7 @@ from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.progress import CallProgress, report
 from pearl.plugins.extras import require_extra
 
-__all__ = ["DESCRIPTION", "LlamaCppModel", "create"]
+__all__ = ["ABILITIES", "DESCRIPTION", "LlamaCppModel", "create"]
 
 DESCRIPTION = "a model in a file, by llama.cpp in a child process: llamacpp:PATH.gguf"
 
@@ -290,3 +290,6 @@ async def _has_ended(worker: WorkerProcess) -> bool:
             return True
         await asyncio.sleep(POLL_S)
     return False
+
+
+ABILITIES = Abilities("PATH.gguf", LlamaCppModel.constrains, "llamacpp", tokenizes=True)

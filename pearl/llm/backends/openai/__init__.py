@@ -14,11 +14,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from pearl.documents.tokens import window_of
+from pearl.documents.tokens import DEFAULT_WINDOW, known_window
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, Request
-from pearl.llm.backends import ModelSettings
+from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.backends.openai import faults, replies, servers, streaming
+from pearl.llm.backends.openai.aside import aside
 from pearl.llm.backends.openai.batches import Batches
 from pearl.llm.backends.openai.constraining import Constraining
 from pearl.llm.backends.openai.endpoint import (
@@ -30,12 +31,15 @@ from pearl.llm.backends.openai.endpoint import (
 )
 from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.parameters import Parameters
+from pearl.llm.backends.openai.replies import Listed
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.session import LIST_TIMEOUT_S, Session
 from pearl.llm.backends.openai.tokenizing import ServerTokenizer
 from pearl.llm.backends.openai.usage import plausible
+from pearl.llm.backends.openai.windows import find_window
 
 __all__ = [
+    "ABILITIES",
     "ADDRESS_VARIABLE",
     "ANY_KEY",
     "DESCRIPTION",
@@ -83,10 +87,10 @@ def create_named(backend: str, name: str, settings: ModelSettings) -> OpenAIMode
     )
     kind = settings.server
     server = servers.by_address(endpoint) if kind is None else servers.load(kind)
-    window = settings.window or window_of(name)
-    model = OpenAIModel(endpoint, settings.timeout_s, window, server, backend=backend)
+    model = OpenAIModel(endpoint, settings.timeout_s, settings.window, server, backend=backend)
     if not settings.is_asked:
         model.tokenizer = None
+        model.asks_window = False
     return model
 
 
@@ -129,13 +133,15 @@ class OpenAIModel:
     Args:
         endpoint: The server, the model and the key.
         timeout_s: Time limit of a whole call in seconds.
-        window: Tokens that the model reads and writes in one call.
+        window: Tokens that the model reads and writes in one call; None for what the server tells
+            when that is asked for first, else for what is known of the model's name.
         server: Kind of the server; None to detect it when a constraint is used.
         backend: The prefix of the model's name.
         is_streamed: Whether replies are streamed (`streaming`).
 
     Attributes:
         tokenizer: The server's own tokenizer, as far as it may have one; None to count without it.
+        asks_window: Whether the server may be asked for the window.
     """
 
     reads_prompts = True
@@ -144,7 +150,7 @@ class OpenAIModel:
         self,
         endpoint: Endpoint,
         timeout_s: float,
-        window: int,
+        window: int | None,
         server: Server | None = None,
         *,
         backend: str = "openai",
@@ -153,8 +159,9 @@ class OpenAIModel:
         self.name = f"{backend}:{endpoint.model}"
         self.identity = f"{self.name}@{endpoint.identity}"
         self.notice = f"{backend}: {endpoint.greeting}"
-        self.window: int | None = window
+        self.asks_window = True
         self._window = window
+        self._server = server
         self._endpoint = endpoint
         self._timeout_s = timeout_s
         self._is_streamed = is_streamed
@@ -177,6 +184,19 @@ class OpenAIModel:
         """Its support for constraints, as far as known without a request."""
         return self._constraining.constrains
 
+    @property
+    def window(self) -> int:
+        """Context window in tokens: as set, or as the server tells it, or by the model's name."""
+        if self._window is None:
+            known = known_window(self._endpoint.model)
+            # The makers' servers have the windows that are known of their models.
+            is_told = self._endpoint.is_local or (known is None and not self._endpoint.is_openai)
+            told = None
+            if is_told and self.asks_window:
+                told = aside(find_window(self._endpoint, self._server)).result()
+            self._window = told or known or DEFAULT_WINDOW
+        return self._window
+
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, {self._endpoint.shown!r})"
 
@@ -191,9 +211,10 @@ class OpenAIModel:
         self._session.connect()  # the import must not count towards the timeout
         from pearl.llm.backends.openai.wire import at_most, reply_bytes
 
+        window = self._window or known_window(self._endpoint.model) or DEFAULT_WINDOW
         try:
             async with asyncio.timeout(self._timeout_s):
-                with at_most(reply_bytes(request, self._window, is_streamed=self._is_streamed)):
+                with at_most(reply_bytes(request, window, is_streamed=self._is_streamed)):
                     completion = await self._reply(request)
         except TimeoutError:
             raise faults.too_slow(self._timeout_s, self._endpoint) from None
@@ -223,17 +244,14 @@ class OpenAIModel:
             timeout_s=self._timeout_s,
         )
 
-    async def served(self) -> list[str]:
-        """Names of the models that the server lists, which costs nothing.
-
-        With the short forms that it takes, too (`model` for Ollama's `model:latest` and Google's
-        `models/model`); empty if it lists none, or has one model and takes any name for it.
+    async def listing(self) -> list[Listed]:
+        """The models that the server lists, which costs nothing; empty if it does not list.
 
         Raises:
             ModelError: It cannot be reached, or refuses.
         """
         try:
-            listed = await self._session.listed()
+            return await self._session.listed()
         except StatusError as error:
             if error.status in (404, 405, 501):  # it is there, and does not list
                 return []
@@ -242,6 +260,17 @@ class OpenAIModel:
             raise faults.too_slow(LIST_TIMEOUT_S, self._endpoint) from None
         except ValueError:
             return []
+
+    async def served(self) -> list[str]:
+        """Names of the models that the server lists.
+
+        With the short forms that it takes, too (`model` for Ollama's `model:latest` and Google's
+        `models/model`); empty if it lists none, or has one model and takes any name for it.
+
+        Raises:
+            ModelError: It cannot be reached, or refuses.
+        """
+        listed = await self.listing()
         kind = servers.by_owner({str(model.owned_by) for model in listed})
         if len(listed) == 1 and kind is not None and kind.is_of_any_name:
             return []
@@ -303,3 +332,6 @@ class OpenAIModel:
             return frozenset()
         its_own = [model for model in listed if model.id == self._endpoint.model]
         return frozenset(str(model.owned_by) for model in its_own or listed)
+
+
+ABILITIES = Abilities("NAME", None, key=KEY_VARIABLE, tokenizes=None)

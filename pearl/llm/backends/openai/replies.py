@@ -72,10 +72,10 @@ class _ChatToolCall(BaseModel):
 _ToolCalls = TypeAdapter(list[_ChatToolCall])
 
 
-class Listed(BaseModel):
-    """One model of a listing."""
+class Listed(BaseModel, extra="allow"):
+    """One model of a listing, with all that it says."""
 
-    id: str
+    id: Text
     owned_by: Any = None
 
 
@@ -127,6 +127,8 @@ def read_models(body: bytes) -> list[Listed]:
     Raises:
         ValueError: It is not a listing.
     """
+    if body.lstrip().startswith(b"["):  # Together AI's
+        body = b'{"data":' + body + b"}"
     return _Listing.model_validate_json(body).data
 
 

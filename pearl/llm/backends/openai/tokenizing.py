@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import Coroutine
-from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import replace
-from functools import cache
-from typing import Any, TypeVar
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any
 
 from pearl.documents.own_tokenizer import NoTokenizerError, TokenizerError
 from pearl.errors import ModelError
 from pearl.llm.backends.openai import servers
+from pearl.llm.backends.openai.aside import aside
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.servers import Body, Server
 from pearl.llm.backends.openai.session import Session
+from pearl.llm.backends.openai.windows import beside
 
 __all__ = ["ServerTokenizer"]
 
@@ -31,8 +27,6 @@ TIMEOUT_S = 5.0
 """Time limit of one call in seconds. Tokenizing takes milliseconds."""
 
 _MESSAGE = "Who?"
-
-Result = TypeVar("Result")
 
 
 class ServerTokenizer:
@@ -48,11 +42,8 @@ class ServerTokenizer:
         self.name = name or f"the tokenizer of {endpoint.model} at {endpoint.shown}"
         self._model = endpoint.model
         self._server = server
-        parts = urlsplit(endpoint.url)
-        path = parts.path.rstrip("/").removesuffix("/v1")
-        root = replace(endpoint, url=urlunsplit(parts._replace(path=path)))
         self._listing = Session(endpoint, TIMEOUT_S)
-        self._session = Session(root, TIMEOUT_S)  # these paths are beside `/v1`
+        self._session = Session(beside(endpoint), TIMEOUT_S)
 
     def count(self, text: str) -> int:
         """Count the tokens of a text.
@@ -60,7 +51,7 @@ class ServerTokenizer:
         Raises:
             TokenizerError: The server has no such path, is too slow, or answers something else.
         """
-        return _run(self._count(text)).result()
+        return aside(self._count(text)).result()
 
     def frame_tokens(self) -> int:
         """Tokens of the chat template around one message; 0 if the server does not tell.
@@ -68,12 +59,12 @@ class ServerTokenizer:
         Raises:
             TokenizerError: The server is too slow.
         """
-        return _run(self._frame_tokens()).result()
+        return aside(self._frame_tokens()).result()
 
     async def aclose(self) -> None:
         """End the connections; a later count opens new ones."""
         for session in (self._listing, self._session):
-            await asyncio.wrap_future(_run(session.aclose()))
+            await asyncio.wrap_future(aside(session.aclose()))
 
     async def _count(self, text: str, *, is_framed: bool = False) -> int:
         body: Body
@@ -138,15 +129,3 @@ def _n_tokens(said: object) -> int:
     if not isinstance(tokens, list):
         raise TokenizerError("/tokenize answers without tokens")
     return len(tokens)
-
-
-def _run(call: Coroutine[Any, Any, Result]) -> Future[Result]:
-    return asyncio.run_coroutine_threadsafe(call, _loop())
-
-
-@cache
-def _loop() -> asyncio.AbstractEventLoop:
-    """The event loop of all tokenizers; its thread ends with the process."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="tokenizers", daemon=True).start()
-    return loop

@@ -23,7 +23,7 @@ from typing import Any
 from pearl.documents.document import file_source
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import Completion, Constrains, Message, Request, Usage
-from pearl.llm.backends import ModelSettings
+from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.backends.transformers.decoding import write
 from pearl.llm.backends.transformers.likelihoods import rate
 from pearl.llm.backends.transformers.loading import Weights, load, read_window
@@ -36,7 +36,7 @@ from pearl.llm.progress import MAX_TAIL, CallProgress, report
 from pearl.llm.repetition import loop_in, repeats
 from pearl.plugins.extras import require_extra
 
-__all__ = ["DESCRIPTION", "TransformersModel", "create"]
+__all__ = ["ABILITIES", "DESCRIPTION", "TransformersModel", "create"]
 
 DESCRIPTION = "weights in a folder, run in this process: transformers:PATH"
 
@@ -317,3 +317,6 @@ def _tokens(tokenizer: Any, text: str, *, is_whole: bool) -> list[int]:
     valid = text.encode(errors="replace").decode()  # tokenizers reject lone surrogates
     ids: list[int] = tokenizer(valid, add_special_tokens=is_whole, verbose=False)["input_ids"]
     return ids
+
+
+ABILITIES = Abilities("FOLDER", TransformersModel.constrains, "transformers", tokenizes=True)

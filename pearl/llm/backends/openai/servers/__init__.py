@@ -74,6 +74,7 @@ class Server:
         likelihoods: Computes the log-likelihoods of candidates; None where the server cannot.
         tokenizes: Name of the text in a request to `/tokenize`; "" without that path.
         is_of_any_name: Whether a server of one model answers to any name.
+        tells_props: Whether it tells its window at `/props`.
     """
 
     title: str
@@ -89,6 +90,7 @@ class Server:
     likelihoods: Likelihoods | None = None
     tokenizes: Literal["", "prompt", "content"] = ""
     is_of_any_name: bool = False
+    tells_props: bool = False
 
     @property
     def by(self) -> frozenset[ConstrainBy]:

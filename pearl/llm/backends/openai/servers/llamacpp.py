@@ -24,4 +24,5 @@ SERVER = Server(
     likelihoods=by_next_token,
     tokenizes="content",
     is_of_any_name=True,
+    tells_props=True,
 )

@@ -1,0 +1,251 @@
+"""What can be asked: backends and what each takes, servers with a short name, prices, models that are here.
+
+Nothing is sent but by `served_models` and `running_servers`, which ask for lists of models.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
+
+from pearl import plugins
+from pearl.documents.tokens import known_window
+from pearl.errors import DataError, PearlError, UsageError
+from pearl.llm import ConstrainBy
+from pearl.llm.backends import (
+    Abilities,
+    ModelSettings,
+    abilities_of,
+    address_of,
+    create_model,
+    description_of,
+)
+from pearl.llm.backends.llamacpp.header import read_header
+from pearl.llm.backends.openai import servers
+from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.backends.openai.replies import Listed
+from pearl.llm.backends.openai.windows import listed_window
+from pearl.llm.prices import Price, Prices, read_prices
+from pearl.llm.providers import Provider, providers
+from pearl.plugins.extras import extras
+from pearl.plugins.files import cache_file
+
+__all__ = [
+    "BackendRow",
+    "LocalFile",
+    "PlugInRow",
+    "Running",
+    "Served",
+    "ServerKindRow",
+    "backend_rows",
+    "key_is_set",
+    "local_files",
+    "plug_in_rows",
+    "running_servers",
+    "served_models",
+    "server_kind_rows",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class BackendRow:
+    """A backend.
+
+    Attributes:
+        name: What stands before the colon of `--model`.
+        about: One line.
+        address: Of its server; "" for the vendor's own, None where it has none.
+        abilities: What it takes; None where it does not say, as backends of others may.
+        is_installed: Whether the extra that it needs is.
+    """
+
+    name: str
+    about: str
+    address: str | None
+    abilities: Abilities | None
+    is_installed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ServerKindRow:
+    """A kind of server: what it can do beyond Chat Completions."""
+
+    name: str
+    title: str
+    constrains: tuple[ConstrainBy, ...]
+    likelihoods: bool
+    tokenizes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlugInRow:
+    """Embeddings or a dialect of rerankers, by name."""
+
+    name: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFile:
+    """A GGUF file in the cache folder.
+
+    Attributes:
+        use: What is written after `--model`.
+        bytes: Its size.
+        window: Tokens that it was trained on; None where it is no model that can be used.
+        why: Why it is not.
+    """
+
+    use: str
+    bytes: int
+    window: int | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A model that a server lists.
+
+    Attributes:
+        id: Its name there.
+        window: Tokens, as the server tells them, else as they are known of its name; None for neither.
+        is_told: Whether the server told them.
+        price: As far as it is known.
+    """
+
+    id: str
+    window: int | None
+    is_told: bool
+    price: Price | None
+
+    def to_json(self) -> dict[str, Any]:
+        """It as JSON data; prices in US dollars per million tokens."""
+        price = None if self.price is None else self.price.model_dump()
+        return {"id": self.id, "window": self.window, "is_told": self.is_told, "price": price}
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server of this machine that was asked for its models, and what came."""
+
+    name: str
+    address: str
+    models: tuple[Served, ...]
+    failure: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """It as JSON data."""
+        models = [model.to_json() for model in self.models]
+        return {
+            "name": self.name, "address": self.address, "models": models, "failure": self.failure,
+        }  # fmt: skip
+
+
+@runtime_checkable
+class Lists(Protocol):
+    """A model whose server lists what it has."""
+
+    async def listing(self) -> list[Listed]:
+        """The models that it lists."""
+        ...
+
+
+def backend_rows() -> list[BackendRow]:
+    """Every backend, with what it takes."""
+    missing = extras()
+    rows = []
+    for name in plugins.names("pearl.llm.backends"):
+        abilities = abilities_of(name)
+        extra = "" if abilities is None else abilities.extra
+        is_there = not missing.get(extra)
+        rows.append(BackendRow(name, description_of(name), address_of(name), abilities, is_there))
+    return rows
+
+
+def server_kind_rows() -> list[ServerKindRow]:
+    """Every kind of server that `--server` names."""
+    kinds = [(name, servers.load(name)) for name in servers.names()]
+    return [
+        ServerKindRow(
+            name, kind.title, tuple(sorted(kind.by)), kind.likelihoods is not None,
+            bool(kind.tokenizes),
+        )
+        for name, kind in kinds
+    ]  # fmt: skip
+
+
+def plug_in_rows(package: str) -> list[PlugInRow]:
+    """The plug-ins of `pearl.llm.embedders` or `pearl.llm.rerankers`, with what they are."""
+    names = plugins.names(package)
+    return [PlugInRow(name, plugins.load(package, name).DESCRIPTION) for name in names]
+
+
+def key_is_set(variable: str) -> bool:
+    """Whether an environment variable holds a key."""
+    return bool(os.environ.get(variable, "").strip())
+
+
+def local_files() -> list[LocalFile]:
+    """The GGUF files of the cache folder, by name."""
+    folder = cache_file("models")
+    found = []
+    for path in sorted(folder.rglob("*.gguf")) if folder is not None else ():
+        size = path.stat().st_size
+        try:
+            found.append(LocalFile(f"llamacpp:{path}", size, read_header(path).trained))
+        except DataError as error:
+            found.append(LocalFile(f"llamacpp:{path}", size, None, error.message))
+    return found
+
+
+async def served_models(spec: str, settings: ModelSettings | None = None) -> list[Served]:
+    """The models that a server lists, which costs nothing.
+
+    Args:
+        spec: `BACKEND:` or the short name of a server; with a name after the colon those models only
+            whose names contain it.
+        settings: Its address and key.
+
+    Raises:
+        UsageError: There is no such backend, or it has no server.
+        ModelError: The server cannot be reached, refuses, or its key is missing.
+    """
+    backend, _, name = spec.partition(":")
+    # A window that is given is not asked for; the name is not sent.
+    settings = replace(settings or ModelSettings(), window=1)
+    model = None if address_of(backend) is None else create_model(f"{backend}:any", settings)
+    if not isinstance(model, Lists):
+        create_model(spec, settings)  # where there is no such backend, or no such file
+        raise UsageError(
+            f"{backend} has no server that lists models", help="pearl models lists what there is"
+        )
+    try:
+        listed = await model.listing()
+    finally:
+        await model.aclose()
+    return list(_served((each for each in listed if name in each.id), read_prices()))
+
+
+async def running_servers() -> list[Running]:
+    """The servers of this machine with what each serves, all asked at once and sent no key."""
+    local = [each for each in providers().values() if Endpoint(each.url, "", "").is_local]
+    ollama = Provider("ollama", "Ollama", address_of("ollama") or "")
+    return await asyncio.gather(*map(_running, [ollama, *local]))
+
+
+async def _running(server: Provider) -> Running:
+    try:
+        models = await served_models(f"{server.name}:", ModelSettings(server.url, api_key_env=""))
+    except PearlError as error:
+        return Running(server.name, server.url, (), error.message)
+    return Running(server.name, server.url, tuple(models))
+
+
+def _served(listed: Iterable[Listed], prices: Prices) -> Iterable[Served]:
+    for model in listed:
+        told = listed_window(model)
+        window = told or known_window(model.id)
+        yield Served(model.id, window, told is not None, prices.of(model.id))

@@ -1,0 +1,136 @@
+"""Windows that servers tell of themselves, in the forms of each, and what is no window."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl import Document, Pearl
+from pearl.documents.tokens import DEFAULT_WINDOW
+from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.backends.openai import windows
+from pearl.llm.backends.openai.replies import Listed, read_models
+from pearl.llm.backends.openai.windows import LEAST, MOST, listed_window
+from pearl.trace import RunStarted, Trace
+from tests.server import FAULTS, Canned, Seen, Server
+
+
+def window(served: Server, name: str = "m", **settings: Any) -> int | None:
+    return create_model(f"openai:{name}", ModelSettings(served.url, **settings)).window
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"max_model_len": 4_096, "owned_by": "vllm"},
+        {"context_length": 4_096, "top_provider": {"context_length": None}},
+        {"context_window": 4_096, "owned_by": "Groq"},
+        {"max_context_length": 4_096},
+        {"meta": {"n_ctx": 4_096, "n_ctx_train": 131_072}, "owned_by": "llamacpp"},
+        {"max_model_len": 32_768, "context_length": 4_096},
+    ],
+)
+@pytest.mark.parametrize("is_list", [False, True])
+def test_a_window_is_read_from_the_list_of_models(
+    openai_server: Server, told: dict[str, Any], is_list: bool
+) -> None:
+    listed = [{"id": "other", "max_model_len": 777}, {"id": "m", **told}]
+    openai_server.listing = Canned(listed if is_list else {"data": listed})
+    assert window(openai_server) == 4_096
+    assert window(openai_server, window=999) == 999
+    assert window(openai_server, "unlisted") == DEFAULT_WINDOW
+    assert openai_server.n_listings == 2
+
+
+def test_the_only_model_of_a_server_is_meant_by_whatever_name(openai_server: Server) -> None:
+    openai_server.listing = Canned({"data": [{"id": "/models/a.gguf", "max_model_len": 4_096}]})
+    assert window(openai_server, "llama-3.1") == 4_096
+
+
+@pytest.mark.parametrize("server", [None, "llamacpp", "llguidance"])
+def test_an_older_llamacpp_tells_it_of_itself(openai_server: Server, server: str | None) -> None:
+    openai_server.models, openai_server.owned_by = ["m"], "llamacpp"
+
+    def props(seen: Seen) -> Canned:
+        assert (seen.method, seen.path) == ("GET", "/props")
+        return Canned({"default_generation_settings": {"n_ctx": 2_048}, "n_ctx": 9})
+
+    openai_server.answer = props
+    assert window(openai_server, server=server) == 2_048
+    assert len(openai_server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "fault", ["404", "500", "page", "deep", "number", "list", "null", "half JSON"]
+)
+def test_a_server_that_tells_none_leaves_what_is_known_of_the_name(
+    openai_server: Server, fault: str
+) -> None:
+    openai_server.listing = FAULTS[fault]
+    assert window(openai_server, "gpt-4o-mini") == 128_000
+    assert window(openai_server, "qwen2.5-7b") == window(
+        openai_server, "qwen2.5-7b", is_asked=False
+    )
+    openai_server.listing, openai_server.owned_by = None, "llamacpp"
+    openai_server.answer = lambda seen: FAULTS[fault]
+    assert window(openai_server, "test-model") == DEFAULT_WINDOW
+
+
+def test_a_server_that_is_not_there_or_hangs_is_not_waited_for(
+    openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pearl.llm.backends.openai.session.LIST_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(windows, "LIST_TIMEOUT_S", 0.2)
+    openai_server.listing = FAULTS["hang"]
+    assert window(openai_server) == DEFAULT_WINDOW
+    gone = ModelSettings("http://127.0.0.1:9/v1")
+    assert create_model("vllm:m", gone).window == DEFAULT_WINDOW
+
+
+def test_the_makers_servers_are_asked_only_of_names_that_are_not_known(
+    openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openai_server.listing = Canned({"data": [{"id": "gpt-4", "context_length": 999_999}]})
+    monkeypatch.setattr("pearl.llm.backends.openai.endpoint.Endpoint.is_local", False)
+    assert window(openai_server, "gpt-4") == 8_192
+    assert openai_server.n_listings == 0
+    assert window(openai_server, "somebodys-model") == 999_999  # the only one there
+    assert openai_server.n_listings == 1
+
+
+def test_nothing_is_asked_where_nothing_will_be(openai_server: Server) -> None:
+    assert window(openai_server, is_asked=False) == DEFAULT_WINDOW
+    create_model("openai:m", ModelSettings(openai_server.url))
+    assert openai_server.n_listings == 0
+
+
+def test_a_document_is_split_by_the_window_that_the_server_tells(openai_server: Server) -> None:
+    openai_server.listing = Canned({"data": [{"id": "m", "max_model_len": 2_048}]})
+    openai_server.on("", "Nothing found.")
+    document = Document("The captain waited for the tide, and nobody came. " * 400)
+
+    async def main() -> Trace:
+        async with Pearl("openai:m", base_url=openai_server.url, constrain="off") as pearl:
+            return (await pearl.execute('1. a = FIND(CTX, "tide") : f', document)).trace
+
+    trace = asyncio.run(main())
+    (started,) = [event for event in trace if isinstance(event, RunStarted)]
+    assert started.window == 2_048
+    assert len(openai_server.requests) > 1
+    assert openai_server.n_listings <= 2  # for the window, and for the tokenizer
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
+def test_what_cannot_be_a_window_is_passed_over(told: Any) -> None:
+    found = listed_window(Listed.model_validate({"id": "m", "max_model_len": told, "meta": told}))
+    assert found is None or (type(told) is int and LEAST <= told <= MOST and found == told)
+
+
+def test_a_list_of_models_is_one_in_either_form() -> None:
+    assert [each.id for each in read_models(b' [{"id": "a"}]')] == ["a"]
+    with pytest.raises(ValueError, match="data"):
+        read_models(b'{"models": []}')

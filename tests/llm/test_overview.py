@@ -1,0 +1,41 @@
+"""What is told of backends is what they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from pearl.llm.backends import ModelSettings, abilities_of, create_model
+from pearl.llm.overview import backend_rows, server_kind_rows
+from pearl.plugins.extras import extras
+
+
+@pytest.mark.parametrize(
+    "name", ["extractive", "llamacpp", "ollama", "openai", "scripted", "transformers"]
+)
+def test_every_shipped_backend_says_what_it_takes(name: str) -> None:
+    abilities = abilities_of(name)
+    assert abilities is not None
+    assert not abilities.extra or abilities.extra in extras()
+    (row,) = [row for row in backend_rows() if row.name == name]
+    assert row.abilities == abilities
+    assert row.is_installed is not bool(extras().get(abilities.extra))
+
+
+@pytest.mark.parametrize("spec", ["extractive", "ollama:m"])
+def test_what_is_told_of_constraints_is_what_models_say(spec: str) -> None:
+    abilities = abilities_of(spec)
+    assert abilities is not None
+    assert abilities.constrains == create_model(spec).constrains
+
+
+def test_a_kind_of_server_holds_models_to_what_it_says() -> None:
+    kinds = {kind.name: kind for kind in server_kind_rows()}
+    for name in ("vllm", "llamacpp", "ollama"):
+        held = create_model("openai:m", _of(name)).constrains
+        assert (sorted(held.by), held.likelihoods) == (
+            list(kinds[name].constrains), kinds[name].likelihoods,
+        )  # fmt: skip
+
+
+def _of(server: str) -> ModelSettings:
+    return ModelSettings("http://127.0.0.1:9/v1", server=server)
