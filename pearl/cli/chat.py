@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from pearl.cli.citing import Surroundings
 from pearl.cli.growing import GrowingFile, told_too
 from pearl.cli.output import print_answer, print_evidence, print_steps
 from pearl.cli.progress import Reporter
@@ -147,6 +148,7 @@ class Chat:
         events: Where what happens is written, if it is.
         writer: Writes the files of `/save`.
         price: Of the model's tokens, for what steps cost.
+        n_context_lines: Lines of the document that are printed before and after each piece of evidence.
         telemetry: Makes spans of each question.
     """
 
@@ -162,6 +164,7 @@ class Chat:
         events: GrowingFile | None = None,
         writer: OutputWriter,
         price: Price | None = None,
+        n_context_lines: int = 0,
         telemetry: Telemetry | None = None,
     ) -> None:
         self._conversation = conversation
@@ -174,6 +177,9 @@ class Chat:
         self._events = events
         self._writer = writer
         self._price = price
+        self._surroundings = None
+        if n_context_lines:
+            self._surroundings = Surroundings(conversation.document, n_context_lines)
         self._telemetry = telemetry
         self._lines = Lines()
         self._n_asked = self._n_failed = 0
@@ -272,7 +278,9 @@ class Chat:
         if self._as_json:
             self._out.write(to_json(answer.to_json()) + "\n")
         else:
-            print_answer(answer, self._out, with_steps=self._verbose)
+            print_answer(
+                answer, self._out, with_steps=self._verbose, surroundings=self._surroundings
+            )
             self._out.write("\n")
         self._keep()
 
@@ -331,7 +339,7 @@ class Chat:
         print_steps(self._answer().steps, self._said)
 
     def _evidence(self, _: str) -> None:
-        print_evidence(self._answer(), self._said)
+        print_evidence(self._answer(), self._said, surroundings=self._surroundings)
 
     def _turns(self, _: str) -> None:
         for number, turn in enumerate(self._conversation.turns, start=1):
