@@ -101,6 +101,19 @@ def test_a_mark_and_what_rests_on_it_lead_to_each_other(show: Show) -> None:
     assert page.locator("ol.evidence li:target").count() == 1
 
 
+def test_the_name_of_the_document_stays_above_its_text(show: Show) -> None:
+    """Stretches that are not laid out yet are painted over what is only sticky."""
+    document = Document("Nils sold the boat because it leaked.\n" * 2000, "long.txt")
+    page = show(answer_page(asked("Why did Nils sell the boat?", document), document))
+    page.evaluate("document.querySelector('.paper').scrollTop = 5000")
+    assert page.evaluate(
+        """() => {
+            const box = document.querySelector(".paper h2").getBoundingClientRect();
+            return document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2).closest("h2") !== null;
+        }"""
+    )
+
+
 def test_the_graph_is_told_in_words(show: Show) -> None:
     page = show(page_of("a_story"))
     told = page.locator("svg").first.aria_snapshot()
