@@ -7,7 +7,7 @@ import gc
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import ExitStack, aclosing, contextmanager
+from contextlib import ExitStack, aclosing, contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -210,17 +210,28 @@ async def _run_reported(
             if finished:
                 notice("these steps had finished:")
                 print_steps(finished, file)
-    if options.get("page") and last is not None and last.result is not None:
-        from pearl.view.answer_page import answer_page
-
+    if options.get("page") and last is not None:
         with writer.open(options["page"]) as file:
-            file.write(answer_page(last.result, last.unit.document()))
+            file.write(_page(last))
     if options.get("rows_out"):
         from pearl.interpreter.row_evidence import write_rows
 
         with writer.open(options.get("rows_out")) as file:
             write_rows(file, rows)
     return tasks_code(session, summary, n_tasks, summary.n_done)
+
+
+def _page(outcome: Outcome[Task]) -> str:
+    """The page of an answer, or of how far a task came that failed."""
+    from pearl.view.answer_page import result_page
+    from pearl.view.record import ResultRecord
+
+    document = None
+    if outcome.unit.document is not None:
+        with suppress(PearlError):  # where it cannot be read, that is why the task failed
+            document = outcome.unit.document()
+    row = outcome.to_json()
+    return result_page(ResultRecord(outcome.unit.id, row, tuple(outcome.trace), document))
 
 
 async def run_into_store(

@@ -13,7 +13,7 @@ from pearl.errors import PlanError, Span
 from pearl.interpreter.answer import Answer
 from pearl.llm import Usage
 from pearl.llm.prices import Prices, read_prices
-from pearl.trace import CallFailed, ModelCalled, RunFinished
+from pearl.trace import CallFailed, ModelCalled, PlanAttempted, RunFinished
 from pearl.view.highlights import blocks, highlighted
 from pearl.view.page import render_page
 from pearl.view.plan_graph import draw_plan
@@ -77,7 +77,8 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
     marks = _marks(result, record.document, problems)
     plan = _parsed(result.plan, problems)
     steps = {step.output: step for step in result.steps}
-    if record.events and not any(isinstance(e, RunFinished) for e in record.events):
+    has_end = result.error or any(isinstance(event, RunFinished) for event in record.events)
+    if record.events and not has_end:
         problems.insert(0, "Its trace has no end: the run was killed, failed, or is going on.")
     calls = bars(record.events)
     last_s = max([result.seconds or 0.0, *(bar.end_s for bar in calls)]) or 1.0
@@ -95,6 +96,7 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
         marks=marks,
         drawing=draw_plan(plan, seconds) if plan else None,
         steps=list(_with_arguments(plan, steps)),
+        usage=usage,
         cost_usd=None if price is None or usage is None else price.cost_usd(usage),
         failures=result.of(CallFailed),
         n_kept=sum(event.is_remembered for event in called),
@@ -182,8 +184,10 @@ def _with_arguments(
 
 
 def _usage(result: Result) -> Usage | None:
+    """Tokens by the row, else of all calls in the trace; None where neither tells."""
     if result.n_input_tokens is None or result.n_output_tokens is None:
-        return None
+        replies = result.of(PlanAttempted, ModelCalled, CallFailed)
+        return sum((event.usage for event in replies), Usage()) if replies else None
     cached = min(result.n_cached_tokens or 0, result.n_input_tokens)
     return Usage(result.n_input_tokens, result.n_output_tokens, cached)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import click
 
@@ -126,12 +126,7 @@ def _draw(logs: tuple[str, ...], out: str | None, *, force: bool) -> None:
     from pearl.evals.view.pictures import draw
     from pearl.evals.view.summary import series_of
 
-    read = []
-    for path in logs:
-        try:
-            read.append(read_log(path))
-        except DataError as error:
-            raise _named(path, error) from None
+    read = [read_log(path) for path in logs]
     rows = series_of(read)
     pictures, skipped = draw(rows)
     first = Path(logs[0])
@@ -157,21 +152,3 @@ def _draw(logs: tuple[str, ...], out: str | None, *, force: bool) -> None:
         click.echo(name)
     for name, reason in skipped.items():
         click.echo(f"skipped {name}: {reason}", err=True)
-
-
-def _named(path: str, error: DataError) -> DataError:
-    """Why a file is not a log; results files are a common mistake."""
-    from pearl.data.rows import Row, read_file
-    from pearl.trace import AnswerStatus
-
-    first = None
-    with suppress(DataError):
-        first = next(read_file(Path(path)))
-    told = (*get_args(AnswerStatus), "failed", "unfinished", "planned")
-    if isinstance(first, Row) and first.fields.get("status") in told:
-        return DataError(
-            "these are rows of tasks or results, not the log of an evaluation",
-            path=path,
-            help=f"pearl eval --results {path} -o scored.jsonl, then pearl view scored.jsonl",
-        )
-    return error
