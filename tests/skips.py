@@ -41,8 +41,8 @@ MOST = {
     NO_TORCH: 8,  # each file of tests/llm/backends/transformers is one
     NO_MKDOCS: 4,
     NO_DSPY: 16,
-    NO_PLAYWRIGHT: 8,  # each file of tests/browser is one
-    NO_CHROMIUM: 8,
+    NO_PLAYWRIGHT: 5,  # each file of tests/browser is one
+    NO_CHROMIUM: 5,
     NO_SMOLLM2: 12,
     NO_MINILM: 1,
     NO_WHEEL: 12,

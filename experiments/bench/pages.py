@@ -1,6 +1,6 @@
 """How long until the page of an answer can be used, beside the same text in a bare `<pre>`.
 
-    .venv-browser/bin/python experiments/bench/pages.py [--rounds N] [--characters N ...] [--steps N]
+    .venv-browser/bin/python experiments/bench/pages.py [--rounds N] [--characters N ...] [--steps N] [--page FILE ...]
 
 A scripted model quotes 200 sentences of a made-up text; Chromium opens the page and follows the last of
 its passages into the document. Seconds are those from the start of the navigation until the passage is
@@ -188,18 +188,19 @@ def until_followed(page: Page) -> float:
 def delays(page: Page) -> dict[str, float]:
     """Milliseconds of the slowest of some clicks and keys."""
     page.evaluate(WATCH)
-    for summary in page.locator("summary").all()[:5]:
-        summary.click()
+    for what in ("summary", "th button, button", "a[href^='#step-']"):
+        for each in page.locator(what).locator("visible=true").all()[:8]:
+            each.click()
+    for each in page.locator("input[type=search], input[type=text]").locator("visible=true").all():
+        each.press_sequentially("boat")
     for _ in range(10):
         page.keyboard.press("Tab")
-    for link in page.locator("a[href^='#step-']").all()[:10]:
-        link.click()
     page.wait_for_timeout(300)
     found = page.evaluate("delays")
     return {
         "events": len(found),
-        "delay_ms": max((each[0] for each in found), default=0.0),
-        "paint_ms": max((each[1] for each in found), default=0.0),
+        "delay_ms": round(max((each[0] for each in found), default=0.0)),
+        "paint_ms": round(max((each[1] for each in found), default=0.0)),
     }
 
 
@@ -209,6 +210,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--characters", type=int, nargs="+", default=[1_000_000, 5_000_000])
     parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--page", type=Path, nargs="*", default=[], metavar="FILE")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     chance = random.Random(options.seed)
@@ -237,17 +239,15 @@ def main() -> None:
                         "kb": round(len((ours, peer)[at].encode()) / 1000),
                     }
                 )
-        path = Path(folder) / "steps.html"
-        path.write_text(steps, encoding="utf-8")
-        found, metrics = opened(browser, path, delays)
-        result.append(
-            {
-                "what": f"{options.steps} steps",
-                "kb": round(len(steps.encode()) / 1000),
-                "nodes": int(metrics["Nodes"]),
-                **found,
-            }
-        )
+        steps_path = Path(folder) / f"{options.steps}-steps.html"
+        steps_path.write_text(steps, encoding="utf-8")
+        for path in (steps_path, *options.page):
+            found, metrics = opened(browser, path.absolute(), delays)
+            kb, nodes = round(path.stat().st_size / 1000), int(metrics["Nodes"])
+            heap_mb = round(metrics["JSHeapUsedSize"] / 1e6, 1)
+            result.append(
+                {"what": path.name, "kb": kb, "nodes": nodes, "heap_mb": heap_mb, **found}
+            )
         browser.close()
     for row in result:
         print(" | ".join(f"{key} {value}" for key, value in row.items()))

@@ -101,7 +101,7 @@ def group(ctx: click.Context, config: str | None) -> None:
     for line in settings.unknown(os.environ):
         notice(line)
     ctx.meta[CONFIG] = config
-    if ctx.invoked_subcommand == "config":  # which is there to see what is wrong with the files
+    if ctx.invoked_subcommand in ("config", "lsp"):  # which tell what is wrong with the files
         return
     files = settings.read_settings(config)
     if files:

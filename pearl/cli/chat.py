@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from pearl.cli.citing import Surroundings
 from pearl.cli.growing import GrowingFile, told_too
 from pearl.cli.output import print_answer, print_evidence, print_steps
 from pearl.cli.progress import Reporter
@@ -23,7 +25,10 @@ from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer
+    from pearl.llm.prices import Price
     from pearl.runs.conversation import Conversation
+    from pearl.telemetry import Telemetry
+    from pearl.trace import Event, Trace
 
 __all__ = ["Chat", "KeptFile", "Lines"]
 
@@ -142,6 +147,9 @@ class Chat:
         kept: The file of the conversation, if it has one.
         events: Where what happens is written, if it is.
         writer: Writes the files of `/save`.
+        price: Of the model's tokens, for what steps cost.
+        n_context_lines: Lines of the document that are printed before and after each piece of evidence.
+        telemetry: Makes spans of each question.
     """
 
     def __init__(
@@ -155,6 +163,9 @@ class Chat:
         kept: KeptFile | None = None,
         events: GrowingFile | None = None,
         writer: OutputWriter,
+        price: Price | None = None,
+        n_context_lines: int = 0,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._conversation = conversation
         self._runner = runner
@@ -165,6 +176,11 @@ class Chat:
         self._kept = kept
         self._events = events
         self._writer = writer
+        self._price = price
+        self._surroundings = None
+        if n_context_lines:
+            self._surroundings = Surroundings(conversation.document, n_context_lines)
+        self._telemetry = telemetry
         self._lines = Lines()
         self._n_asked = self._n_failed = 0
         self._is_over = False
@@ -227,8 +243,6 @@ class Chat:
 
     def _ask(self, question: str) -> None:
         """One turn: a question that fails is told, and the next one can be asked."""
-        from pearl.trace import Trace
-
         self._n_asked += 1
         id = str(self._n_asked)
         was_cancelled = False
@@ -241,10 +255,10 @@ class Chat:
                 was_cancelled = True
                 raise
 
-        reporter = Reporter(1)
-        trace = Trace(id, partial(told_too(reporter, self._events), id))
+        reporter = Reporter(1, price=self._price)
+        tell = partial(told_too(reporter, self._events), id)
         try:
-            with reporter:
+            with reporter, self._tracing(id, tell) as trace:
                 answer = self._runner.run(ask(trace))
         except KeyboardInterrupt:
             if not (was_cancelled and self._lines.is_terminal):
@@ -264,9 +278,19 @@ class Chat:
         if self._as_json:
             self._out.write(to_json(answer.to_json()) + "\n")
         else:
-            print_answer(answer, self._out, with_steps=self._verbose)
+            print_answer(
+                answer, self._out, with_steps=self._verbose, surroundings=self._surroundings
+            )
             self._out.write("\n")
         self._keep()
+
+    def _tracing(self, id: str, tell: Callable[[Event], None]) -> AbstractContextManager[Trace]:
+        """The trace of a question, with its spans where they are asked for."""
+        from pearl.trace import Trace
+
+        if self._telemetry is None:
+            return nullcontext(Trace(id, tell))
+        return self._telemetry.tracing(id, tell)
 
     def _keep(self) -> None:
         """Keep the conversation; it goes on where that fails, so that it can be saved elsewhere."""
@@ -315,7 +339,7 @@ class Chat:
         print_steps(self._answer().steps, self._said)
 
     def _evidence(self, _: str) -> None:
-        print_evidence(self._answer(), self._said)
+        print_evidence(self._answer(), self._said, surroundings=self._surroundings)
 
     def _turns(self, _: str) -> None:
         for number, turn in enumerate(self._conversation.turns, start=1):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -166,14 +167,25 @@ def document_tasks(
     if not (together and is_corpus(named)):
         found = found_documents(named)
         keep_inputs(outs, found)
-        return over_files(found, question=question, plan=plan, is_named=is_named)
+        tasks = over_files(found, question=question, plan=plan, is_named=is_named)
+        return [
+            _read_once(task) if name == "-" else task
+            for name, task in zip(found, tasks, strict=True)
+        ]
     from pearl.runs.corpora import corpus_files, corpus_source
 
     keep_inputs(outs, [file.path for file in corpus_files(named)])
     more = f" and {len(named) - 1:,} more" if len(named) > 1 else ""
     id = f"{named[0]}{more}" if is_named else ""
     load = partial(corpus_document, tuple(named))
-    return [Task(id, load, question, plan, source=corpus_source(named), kind="corpus")]
+    task = Task(id, load, question, plan, source=corpus_source(named), kind="corpus")
+    return [_read_once(task) if "-" in named else task]
+
+
+def _read_once(task: Task) -> Task:
+    """The task with its document kept: standard input can be read once, and is shown beside the answer."""
+    assert task.document is not None, "a task over files has one"
+    return replace(task, document=cache(task.document))
 
 
 def _named(named: Sequence[str], n_documents: int) -> str:

@@ -40,7 +40,9 @@ GROUPS = {
         "dense_weight", "embeddings", "embeddings_url", "reranker", "reranker_url",
     ),
     "Retrieval": ("retrieval", "corpus", "queries", "qrels", "cutoffs", "oracle"),
-    "Output": ("explain", "out", "page", "report", "verbose", "as_json", "trace", "force"),
+    "Output": (
+        "explain", "out", "page", "report", "verbose", "context_lines", "as_json", "trace", "telemetry", "force",
+    ),
 }  # fmt: skip
 """The options of commands that have many, by their names in Python, in the order they are shown."""
 

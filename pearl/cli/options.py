@@ -320,6 +320,12 @@ page_option = click.option(
 )  # fmt: skip
 
 
+context_lines_option = click.option(
+    "--context-lines", type=click.IntRange(0, 100), default=0, metavar="N",
+    help="Show N lines of the document before and after each piece of evidence.",
+)  # fmt: skip
+
+
 def rows_option(command: Command) -> Command:
     """`--rows`: the rows behind answers as a table."""
     option = click.option(

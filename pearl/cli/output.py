@@ -11,12 +11,18 @@ from pearl.errors import DataError
 from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pearl.cli.citing import Line, Surroundings
     from pearl.interpreter.answer import Answer
     from pearl.interpreter.step_result import StepResult
 
 
 _ALL = 0.995
 """Coverage from which a document counts as read: what lies between rows belongs to none."""
+
+MARK_STYLE = "bold cyan"
+"""Of the numbers of evidence, which no number of a document has."""
 
 MAX_OTHER = 200
 """Characters that are shown of an answer which another plan gave."""
@@ -39,14 +45,20 @@ def read_input(path: str) -> str:
         ) from None
 
 
-def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> None:
-    """The answer, its evidence and, if wanted, the plan and every step.
+def print_answer(
+    answer: Answer,
+    file: IO[str],
+    *,
+    with_steps: bool = False,
+    surroundings: Surroundings | None = None,
+) -> None:
+    """The answer, its evidence and, if wanted, the plan, every step and what is around the evidence.
 
-    A passage that the answer quotes in a block of its own has its place there, and is not repeated.
+    A passage that the answer quotes has its number there, and is not repeated below.
     """
     from rich.text import Text
 
-    from pearl.documents.evidence import placed
+    from pearl.cli.citing import cited, mark_form
     from pearl.documents.rows import shortened
     from pearl.interpreter.step_result import MAX_SHOWN
 
@@ -64,10 +76,14 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     understood = answer.understood
     if understood is not None and understood.question != understood.asked:
         console.print(Text(f"Understood as: {understood.question}", style="dim"))
-    pieces, others = placed(answer.text, answer.evidence)
-    for text, evidence in pieces:
-        where = "" if evidence is None else f"  ({evidence.where})"
-        console.print(Text.assemble(text, (where, "dim")))
+    form = mark_form(answer.text)
+    pieces, quoted = cited(answer.text, answer.evidence)
+    shown = Text()
+    for text, numbers in pieces:
+        shown.append(text)
+        for number in numbers:
+            shown.append(f" {form.format(number)}", style=MARK_STYLE)
+    console.print(shown)
     console.print()
     if answer.method == "direct":
         console.print(Text("Answered directly: no valid plan could be had.", style="yellow"))
@@ -82,26 +98,30 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
             which = f"  plan {', '.join(map(str, other.written))} ({other.status}): "
             console.print(Text.assemble((which, "dim"), shortened(other.text, MAX_OTHER)))
     in_vain = [s.output for s in answer.steps if s.state == "nothing" and not s.is_native]
-    for number, row in enumerate(answer.rows[:MAX_SHOWN], start=1):
-        if number == 1:
-            head(f"Rows behind it: {_row_count(answer)}")
-        style = "" if row.is_decided else "yellow"
-        console.print(Text.assemble(f"[{number}] ", (row.line, style), (f"  ({row.where})", "dim")))
-    if (left := len(answer.rows) - MAX_SHOWN) > 0:
-        console.print(Text(f"... and {left:,} more; --rows FILE.csv writes all of them", "dim"))
     if not answer.evidence and not answer.rows:  # rows are evidence, too
         is_known = answer.status != "answered" or not in_vain
         head(f"Evidence: none; {'no step quotes the document' if is_known else _vain(in_vain)}")
-    elif others:
-        head("Evidence")
     elif answer.evidence:
-        head(
-            f"Evidence: {counted(len(answer.evidence), 'passage')}, each quoted above with its place"
-        )
-    for number, evidence in enumerate(others, start=1):
-        console.print(
-            Text.assemble(f"[{number}] ", evidence.marked, (f"  ({evidence.where})", "dim"))
-        )
+        head("Evidence")
+    for number, evidence in enumerate(answer.evidence, start=1):
+        mark = (f"{form.format(number)} ", MARK_STYLE)
+        if number in quoted:
+            console.print(Text.assemble(mark, (evidence.where, "dim")))
+        else:
+            console.print(Text.assemble(mark, evidence.marked, (f"  ({evidence.where})", "dim")))
+        if surroundings is not None:
+            _print_lines(surroundings.of(evidence), console)
+    first = len(answer.evidence) + 1
+    for number, row in enumerate(answer.rows[:MAX_SHOWN], start=first):
+        if number == first:
+            head(f"Rows behind it: {_row_count(answer)}")
+        style = "" if row.is_decided else "yellow"
+        mark = (f"{form.format(number)} ", MARK_STYLE)
+        console.print(Text.assemble(mark, (row.line, style), (f"  ({row.where})", "dim")))
+        if surroundings is not None:
+            _print_lines(surroundings.of_row(row), console)
+    if (left := len(answer.rows) - MAX_SHOWN) > 0:
+        console.print(Text(f"... and {left:,} more; --rows FILE.csv writes all of them", "dim"))
     if answer.evidence and in_vain:
         console.print(Text(_vain(in_vain), style="yellow"))
     if answer.coverage is not None and answer.coverage < _ALL:
@@ -133,17 +153,41 @@ def print_steps(steps: Sequence[StepResult], file: IO[str]) -> None:
         console.print()
 
 
-def print_evidence(answer: Answer, file: IO[str]) -> None:
+def print_evidence(
+    answer: Answer, file: IO[str], *, surroundings: Surroundings | None = None
+) -> None:
     """Every passage and every row behind an answer, with their places and what quotes them."""
     from rich.text import Text
 
+    from pearl.cli.citing import mark_form
+
     console = new_console(file=file)
+    form = mark_form(answer.text)
     found = [(each.marked, each.where) for each in answer.evidence]
     found += [(row.line, row.where) for row in answer.rows]
+    lines: list[list[Line]] = []
+    if surroundings is not None:
+        lines = [surroundings.of(each) for each in answer.evidence]
+        lines += [surroundings.of_row(row) for row in answer.rows]
     for number, (text, where) in enumerate(found, start=1):
-        console.print(Text.assemble(f"[{number}] ", text, (f"  ({where})", "dim")))
+        mark = (f"{form.format(number)} ", MARK_STYLE)
+        console.print(Text.assemble(mark, text, (f"  ({where})", "dim")))
+        if lines:
+            _print_lines(lines[number - 1], console)
     if not found:
         console.print(Text("Evidence: none"))
+
+
+def _print_lines(lines: Sequence[Line], console: Console) -> None:
+    """Lines of the document; those that have something of the quote are marked by more than colour."""
+    from rich.text import Text
+
+    for line in lines:
+        if line.quote:
+            quote = (line.quote, "bold underline")
+            console.print(Text.assemble("  > ", (line.before, "dim"), quote, (line.after, "dim")))
+        else:
+            console.print(Text(f"    {line.before}", "dim"))
 
 
 def _row_count(answer: Answer) -> str:

@@ -10,13 +10,17 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Self
 
+from pearl.cli.live import PARTS, Watched, how_chosen, how_far, lasted
 from pearl.cli.terminal import escaped_streams, new_console
 from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
     from rich.progress import Progress, TaskID
 
-    from pearl.trace import Event, ModelProgressed, PlanChosen, RunStarted
+    from pearl.llm.prices import Price
+    from pearl.trace import Event, ModelProgressed, RunStarted
 
 FIRST_LINE_S = 10.0
 """Seconds to the first line, and between lines, if stderr is not a terminal."""
@@ -44,12 +48,12 @@ class _Doing:
     steps: tuple[str, ...] = ()
     actions: dict[str, str] = field(default_factory=dict)
 
-    def note(self, event: Event) -> bool:
-        """Process an event; returns whether the activity changed."""
+    def note(self, event: Event) -> None:
+        """Process an event."""
         match event.event:
             case "model_progressed":
                 self._begin(self._call(event))
-                self.how_far = _how_far(event)
+                self.how_far = how_far(event)
             case "plan_attempted" if event.diagnostics:
                 self._begin(f"{counted(len(event.diagnostics), 'problem')} in the plan")
             case "run_started":
@@ -61,11 +65,10 @@ class _Doing:
             case "model_waited":
                 self._begin(f"waiting {event.wait_s:.0f} s because {event.reason}")
             case _:
-                return False
-        return True
+                pass
 
     def __str__(self) -> str:
-        return f"{self.what}{self.how_far}, {_lasted(monotonic() - self.since)}"
+        return f"{self.what}{self.how_far}, {lasted(monotonic() - self.since)}"
 
     def _begin(self, what: str) -> None:
         if what != self.what:
@@ -73,20 +76,14 @@ class _Doing:
 
     def _call(self, event: ModelProgressed) -> str:
         match event.purpose:
-            case "question":
-                return "reading the question"
             case "plan":
-                return f"writing the plan (attempt {event.attempt})"
+                return f"{PARTS['plan']} (attempt {event.attempt})"
             case "step":
                 return self._step(event.step)
             case "combine":
                 return f"{self._step(event.step)}, merging what its parts say"
-            case "choose":
-                return "choosing an option"
-            case "mine":
-                return "drafting actions"
-            case "refine":
-                return "merging drafts"
+            case _:
+                return PARTS[event.purpose]
 
     def _step(self, output: str) -> str:
         at = self.steps.index(output) + 1 if output in self.steps else 0
@@ -105,99 +102,49 @@ def _is_over(event: Event) -> bool:
             return False
 
 
-def _how_far(event: ModelProgressed) -> str:
-    match event.phase:
-        case "asked":
-            return ""
-        case "loading":
-            return ", loading the model"
-        case "reading":
-            return f", reading {event.n_tokens:,} of {event.n_total or 0:,} tokens"
-        case "embedding":
-            return f", embedding {event.n_tokens:,} of {event.n_total or 0:,} sentences"
-        case "writing":
-            return f", {counted(event.n_tokens, 'token')}"
-
-
-_WRITERS = {"rule": "rules", "example": "the nearest example", "model": "the model"}
-
-_REASONS = {
-    "only": "the only one",
-    "agreement": "more than one agree",
-    "likelihood": "by likelihood",
-    "order": "nothing tells the better one",
-}
-
-
-def _how_chosen(event: PlanChosen) -> str:
-    """Who wrote a plan, and why it was chosen.
-
-    Example:
-        >>> from pearl.trace import PlanChosen
-        >>> _how_chosen(PlanChosen(by="rule", why="only", candidates=(), note="the model wrote no plan"))
-        'plan by rules (the only one; the model wrote no plan)'
-    """
-    note = f"; {event.note}" if event.note else ""
-    of = f" of {len(event.candidates)}" if len(event.candidates) > 1 else ""
-    return f"plan by {_WRITERS[event.by]} ({_REASONS[event.why]}{of}{note})"
-
-
-def _lasted(s: float) -> str:
-    """How long something takes.
-
-    Example:
-        >>> _lasted(119.6), _lasted(600)
-        ('119 s', '10 min')
-    """
-    return f"{int(s)} s" if s < 120 else f"{s / 60:.0f} min"
-
-
 class Reporter:
     """Reports progress on stderr: in place on a terminal, else one line every ten seconds.
 
-    In long runs the lines become fewer, down to one a minute.
+    On a terminal a single task is shown as its plans, step by step; several are a bar, and what the
+    one does that has done the same for the longest. Elsewhere the lines become fewer in long runs,
+    down to one a minute.
 
     Args:
         total: Tasks there are, where that is known; a single one has no bar.
-        tells_plans: Whether a plan is shown as soon as it is there, before it runs.
+        tells_plans: Whether a plan is shown as soon as it is there, before it runs; and stays.
+        price: Of the model's tokens, for what steps cost.
     """
 
-    def __init__(self, total: int | None, *, tells_plans: bool = False) -> None:
+    def __init__(
+        self, total: int | None, *, tells_plans: bool = False, price: Price | None = None
+    ) -> None:
         self._total = total
         self._tells_plans = tells_plans
         self._reported_plans: set[str] = set()
         self._n_done = self._n_failed = 0
         self._tasks: dict[str, _Doing] = {}
-        self._latest = ""
+        self._watched = Watched(price)
         self._lock = threading.Lock()
         self._began = monotonic()
         self._is_over = threading.Event()
         self._ticker: threading.Thread | None = None
+        self._live: Live | None = None
         self._progress: Progress | None = None
         self._bar: TaskID | None = None
         self._streams = ExitStack()
 
     def __enter__(self) -> Self:
-        if sys.stderr.isatty():
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                Progress,
-                TextColumn,
-                TimeElapsedColumn,
-            )
-
-            columns = [BarColumn(), MofNCompleteColumn()] if self._total != 1 else []
-            self._progress = Progress(
-                *columns, TimeElapsedColumn(), TextColumn("{task.description}", markup=False),
-                console=new_console(err=True), transient=True, redirect_stdout=False,
-            )  # fmt: skip
-            first = "starting" if self._total == 1 else ""
-            self._bar = self._progress.add_task(first, total=self._total)
+        if sys.stderr.isatty() and not (console := new_console(err=True)).is_dumb_terminal:
+            if self._total == 1:
+                self._live = self._new_live(console)
+            else:
+                self._progress = _new_progress(console)
+                self._bar = self._progress.add_task("", total=self._total)
             self._show()
-        # A thread, for nobody else is sure to have time: a model in this process takes all of it.
-        self._ticker = threading.Thread(target=self._tick, name="progress", daemon=True)
-        self._ticker.start()
+        if self._live is None:  # which has a thread of its own
+            # A thread, for nobody else is sure to have time: a model in this process takes all of it.
+            self._ticker = threading.Thread(target=self._tick, name="progress", daemon=True)
+            self._ticker.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -205,6 +152,13 @@ class Reporter:
         if self._ticker is not None:
             self._ticker.join()
         self._hide()
+        if self._live is not None and self._tells_plans and self._watched.is_run:
+            from pearl.cli.screen import finished_lines
+
+            console = self._live.console
+            for line in finished_lines(self._watched, console.width, console.encoding):
+                console.print(line)
+            console.print()
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -215,16 +169,36 @@ class Reporter:
         finally:
             self._show()
 
+    def _new_live(self, console: Console) -> Live:
+        from rich.console import Group
+        from rich.live import Live
+
+        from pearl.cli.screen import FRAMES_A_S, lines
+
+        def drawn() -> RenderableType:
+            size = console.size
+            with self._lock:
+                return Group(*lines(self._watched, size.width, size.height, console.encoding))
+
+        return Live(
+            console=console, transient=True, redirect_stdout=False, get_renderable=drawn,
+            refresh_per_second=FRAMES_A_S,
+        )  # fmt: skip
+
+    @property
+    def _display(self) -> Live | Progress | None:
+        return self._live or self._progress
+
     def _show(self) -> None:
-        if self._progress is not None:
-            self._progress.start()
-            # What is said on stderr meanwhile goes through the progress, which would read its codes.
+        if self._display is not None:
+            self._display.start()
+            # What is said on stderr meanwhile goes through the display, which would read its codes.
             self._streams.enter_context(escaped_streams())
 
     def _hide(self) -> None:
-        if self._progress is not None:
+        if self._display is not None:
             self._streams.close()
-            self._progress.stop()
+            self._display.stop()
 
     def advance(self, *, is_failure: bool = False) -> None:
         """Count a finished task."""
@@ -235,31 +209,31 @@ class Reporter:
 
     def __call__(self, id: str, event: Event) -> None:
         """Process an event of a task."""
+        if self._live is not None:
+            with self._lock:
+                self._watched.note(event)
+            return
         if event.event == "run_started" and self._tells_plans:
             self._tell_plan(event)
         if event.event == "plan_chosen" and self._total == 1:
-            self._say(f"pearl: {_how_chosen(event)}")
+            self._say(f"pearl: {how_chosen(event)}")
         if event.plan_number is not None:  # plans of one question are run at the same time
             id = f"{id} plan {event.plan_number}".lstrip()
         with self._lock:
             if _is_over(event):
                 self._tasks.pop(id, None)
             else:
-                doing = self._tasks.get(id)
-                if doing is None:
-                    doing = self._tasks[id] = _Doing()
-                if doing.note(event):
-                    self._latest = id
+                self._tasks.setdefault(id, _Doing()).note(event)
         if self._progress is not None and self._bar is not None:
             self._progress.update(self._bar, description=self._doing())
 
     def _doing(self) -> str:
-        """The activity of the most recently updated task."""
+        """What the task does that has done the same for the longest."""
         with self._lock:
-            doing = self._tasks.get(self._latest)
-            if doing is None:
+            if not self._tasks:
                 return ""
-            return f"{self._latest}: {doing}" if self._latest else str(doing)
+            id, doing = min(self._tasks.items(), key=lambda each: each[1].since)
+            return f"{id}: {doing}" if id else str(doing)
 
     def _tell_plan(self, event: RunStarted) -> None:
         if event.method != "plan" or event.plan in self._reported_plans:
@@ -292,8 +266,18 @@ class Reporter:
     def _line(self) -> str:
         doing = self._doing()
         if self._total == 1:
-            return doing or f"starting, {_lasted(monotonic() - self._began)}"
+            return doing or f"starting, {lasted(monotonic() - self._began)}"
         of = "" if self._total is None else f" of {self._total:,}"
         failed = f", {self._n_failed:,} failed" if self._n_failed else ""
-        done = f"{self._n_done:,}{of} done{failed}, {_lasted(monotonic() - self._began)}"
+        done = f"{self._n_done:,}{of} done{failed}, {lasted(monotonic() - self._began)}"
         return f"{done}; {doing}" if doing else done
+
+
+def _new_progress(console: Console) -> Progress:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+        console=console, transient=True, redirect_stdout=False,
+    )  # fmt: skip

@@ -104,7 +104,7 @@ def params_of(
     is_named = address == address_of(params["model"], ModelSettings(said.params["base_url"]))
     params["base_url"] = address or None
     params["api_key_env"] = _key(params, said.params["api_key_env"], is_named=is_named)
-    own = ("dry_run", *ALLOWED, *SENT_TO)
+    own = ("dry_run", "telemetry", *ALLOWED, *SENT_TO)
     not_kept = {name: said.params[name] for name in own if name in said.params}
     return {**params, **not_kept}, flags
 

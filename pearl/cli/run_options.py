@@ -20,7 +20,7 @@ store_option = click.option(
 
 
 def limit_options(command: Command) -> Command:
-    """Limits of a run, and prices."""
+    """Limits of a run, prices, and `--telemetry`."""
     options = [
         click.option(
             "--max-cost", type=click.FloatRange(min=0), metavar="USD",
@@ -42,6 +42,10 @@ def limit_options(command: Command) -> Command:
         click.option(
             "--prices", envvar="PEARL_PRICES", type=click.Path(), metavar="FILE",
             help="TOML file of prices in place of the shipped one.",
+        ),
+        click.option(
+            "--telemetry", envvar="PEARL_TELEMETRY", is_flag=True,
+            help="Send spans to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names; extra telemetry.",
         ),
     ]  # fmt: skip
     return with_options(command, options)

@@ -29,7 +29,7 @@ VARIABLES = frozenset(
     | {"PEARL_API_KEY", "PEARL_CONFIG", "PEARL_EMBEDDINGS_API_KEY", "PEARL_EMBEDDINGS_URL",
        "PEARL_HOME", "PEARL_MAX_DOCUMENT_MB", "PEARL_MAX_READER_MB", "PEARL_MAX_READER_SECONDS",
        "PEARL_PRICE", "PEARL_PRICES", "PEARL_RERANKER_API_KEY", "PEARL_RPM",
-       "PEARL_STORE", "PEARL_TPM"}
+       "PEARL_STORE", "PEARL_TELEMETRY", "PEARL_TPM"}
 )  # fmt: skip
 """Every environment variable that is read."""
 
@@ -55,12 +55,13 @@ class SettingsFile:
         return self.is_trusted or name not in TRUSTED
 
 
-def read_settings(config: str | None) -> list[SettingsFile]:
+def read_settings(config: str | None, folder: Path = Path()) -> list[SettingsFile]:
     """The files that are in force, those that come first before the others.
 
     Args:
-        config: The one file that the user names; None for `pearl.toml` of the working folder, then
-            of the user's configuration folder.
+        config: The one file that the user names; None for `pearl.toml` of the folder, then of the
+            user's configuration folder.
+        folder: Where the user works.
 
     Raises:
         DataError: One cannot be read, is no TOML, or has a setting that there is not.
@@ -69,7 +70,7 @@ def read_settings(config: str | None) -> list[SettingsFile]:
         return [_read(Path(config))]
     own = own_path()
     files = [] if own is None or not own.is_file() else [_read(own)]
-    found = found_in(Path())
+    found = found_in(folder)
     if found is None or (files and found.path.samefile(files[0].path)):
         return files
     return [found, *files]

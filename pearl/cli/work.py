@@ -7,17 +7,19 @@ import gc
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import ExitStack, aclosing, contextmanager
+from contextlib import ExitStack, aclosing, contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from pearl.cli.citing import Surroundings
 from pearl.cli.growing import GrowingFile, told_too
 from pearl.cli.options import model_opened, new_pearl, report_refused
 from pearl.cli.output import print_answer, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.storing import opened_folder, written_store
+from pearl.cli.telemetry import opened_telemetry
 from pearl.cli.terminal import notice
 from pearl.cli.writing import OutputWriter
 from pearl.errors import BudgetError, ExecutionError, ModelError, PearlError, StoreError, UsageError
@@ -54,7 +56,7 @@ def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | Non
         tasks: What to do, read one by one.
         options: Of the command line: those of `setting_options`, `trace`, `force` and `as_json`; and,
             where the command has them, `page` (a file for the page of the only answer), those of `budget_options`, `store`, `fresh`, `executor`,
-            `shard`, `max_errors`, `verbose`, and `tells_plans`: whether plans are shown on stderr as
+            `shard`, `max_errors`, `verbose`, `context_lines`, and `tells_plans`: whether plans are shown on stderr as
             soon as they are there.
         told: File for what people are told, or for the JSON, in place of stdout.
 
@@ -67,6 +69,8 @@ def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | Non
     if options.get("dry_run"):
         pearl, folder = new_pearl(options, is_asked=False), opened_folder(options["store"])
         return show_forecast(new_session(pearl, options, folder, keeps_rows=False), tasks, options)
+    if options["as_json"] and options.get("context_lines"):
+        raise UsageError("--context-lines is for people", help="leave it out, or --json")
     with ExitStack() as stack:
         writer = OutputWriter.of_command(options.get("store"), is_forced=options["force"])
         writer.check(told, options["trace"], options.get("page"))
@@ -108,6 +112,7 @@ def new_session(
         executor=options.get("executor", "local"),
         shard=options.get("shard"),
         max_errors=options.get("max_errors"),
+        telemetry=opened_telemetry(options),
     )
 
 
@@ -173,7 +178,8 @@ async def _run_reported(
     with writer.open(told) as file:
         with ExitStack() as stack:
             tells_plans = options.get("tells_plans", False)
-            reporter = stack.enter_context(Reporter(n_tasks, tells_plans=tells_plans))
+            reporter = Reporter(n_tasks, tells_plans=tells_plans, price=session.price)
+            stack.enter_context(reporter)
             watcher = Watcher(told_too(reporter, events), on_notice=notice)
             run = session.run(tasks, watcher=watcher)
             summary = run.summary
@@ -186,10 +192,9 @@ async def _run_reported(
                             if as_json:
                                 file.write(to_json(outcome.to_json()) + "\n")
                             else:
+                                around = await asyncio.to_thread(_surroundings, outcome, options)
                                 with reporter.aside():
-                                    _print(
-                                        outcome, file, verbose=verbose, first=summary.n_done == 1
-                                    )
+                                    _print(outcome, file, around, verbose, summary.n_done == 1)
                         reporter.advance(is_failure=outcome.error is not None)
                 finally:
                     report_refused(summary.limits, pearl.client.settings.concurrency)
@@ -198,23 +203,35 @@ async def _run_reported(
             if as_json:
                 file.write(to_json(last.result.to_json(), indent=2) + "\n")
             else:
-                print_answer(last.result, file, with_steps=verbose)
+                around = _surroundings(last, options)
+                print_answer(last.result, file, with_steps=verbose, surroundings=around)
         elif n_tasks == 1 and not as_json and last is not None:
             finished = last.error.finished if isinstance(last.error, ExecutionError) else ()
             if finished:
                 notice("these steps had finished:")
                 print_steps(finished, file)
-    if options.get("page") and last is not None and last.result is not None:
-        from pearl.view.answer_page import answer_page
-
+    if options.get("page") and last is not None:
         with writer.open(options["page"]) as file:
-            file.write(answer_page(last.result, last.unit.document()))
+            file.write(_page(last))
     if options.get("rows_out"):
         from pearl.interpreter.row_evidence import write_rows
 
         with writer.open(options.get("rows_out")) as file:
             write_rows(file, rows)
     return tasks_code(session, summary, n_tasks, summary.n_done)
+
+
+def _page(outcome: Outcome[Task]) -> str:
+    """The page of an answer, or of how far a task came that failed."""
+    from pearl.view.answer_page import result_page
+    from pearl.view.record import ResultRecord
+
+    document = None
+    if outcome.unit.document is not None:
+        with suppress(PearlError):  # where it cannot be read, that is why the task failed
+            document = outcome.unit.document()
+    row = outcome.to_json()
+    return result_page(ResultRecord(outcome.unit.id, row, tuple(outcome.trace), document))
 
 
 async def run_into_store(
@@ -342,7 +359,21 @@ def no_reply(n: int, what: str, first: str | None) -> ModelError:
     )
 
 
-def _print(outcome: Outcome[Task], file: IO[str], *, verbose: bool, first: bool) -> None:
+def _surroundings(outcome: Outcome[Task], options: Mapping[str, Any]) -> Surroundings | None:
+    """The document of an answer again, where its lines are wanted."""
+    n = options.get("context_lines", 0)
+    if not n or outcome.result is None or outcome.unit.document is None:
+        return None
+    try:
+        return Surroundings(outcome.unit.document(), n)
+    except PearlError as error:
+        notice(f"no lines are shown around the evidence: {error}")
+        return None
+
+
+def _print(
+    outcome: Outcome[Task], file: IO[str], around: Surroundings | None, verbose: bool, first: bool
+) -> None:
     """An answer below what tells it from the others: its id; of a row, its document and question, too."""
     task = outcome.unit
     document = task.extra.get("document")
@@ -350,6 +381,6 @@ def _print(outcome: Outcome[Task], file: IO[str], *, verbose: bool, first: bool)
     head = escaped(" ".join(": ".join(filter(None, said)).split()))
     file.write(f"{'' if first else chr(10)}== {head}\n")
     if outcome.result is not None:
-        print_answer(outcome.result, file, with_steps=verbose)
+        print_answer(outcome.result, file, with_steps=verbose, surroundings=around)
     else:
         file.write("(failed)\n")

@@ -30,7 +30,7 @@ STDOUT = (None, "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 TABLES = (".csv", ".tsv", ".parquet", ".xls", ".xlsx")
 
 NEUTRAL = (
-    "out", "trace", "page", "rows_out", "report", "force", "as_json", "verbose", "fresh", "store", "dry_run",
+    "out", "trace", "page", "rows_out", "report", "force", "as_json", "verbose", "context_lines", "fresh", "store", "dry_run",
     "concurrency", "timeout_s", "requests_per_minute", "tokens_per_minute", "price", "prices",
     "seconds_per_call", "max_cost", "max_tokens", "max_time", "max_calls",
     "allow_outside", "unsandboxed",

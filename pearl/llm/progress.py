@@ -18,6 +18,7 @@ from pearl.errors import ModelErrorKind
 from pearl.llm import Completion, Request, Usage
 
 __all__ = [
+    "MAX_TAIL",
     "REPORT_S",
     "AttemptError",
     "CallAttempt",
@@ -36,6 +37,9 @@ Phase = Literal["asked", "loading", "reading", "embedding", "writing"]
 """`asked`: sent, and nothing heard since; `loading` the model into memory; `reading` the prompt;
 `embedding` the sentences of a document; `writing` the reply."""
 
+MAX_TAIL = 400
+"""Characters that are reported of a reply while it is written."""
+
 REPORT_S = 10.0
 """Interval in seconds of reports of a wait."""
 
@@ -49,11 +53,14 @@ class CallProgress:
         n_tokens: Tokens read of the prompt, or written of the reply, hidden ones included; sentences
             that are embedded.
         n_total: Tokens of the prompt, or sentences of the document; None while writing.
+        text: The end of the reply so far, `MAX_TAIL` characters at most; "" where nothing of it is
+            known before it is whole.
     """
 
     phase: Phase
     n_tokens: int = 0
     n_total: int | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +71,13 @@ class CallWait:
         reason: In words.
         wait_s: Minimum seconds left.
         attempt: Number of failed attempts; 0 if a limit delays the call.
+        n_attempts: Attempts that are made at most; 0 if a limit delays the call.
     """
 
     reason: str
     wait_s: float
     attempt: int = 0
+    n_attempts: int = 0
 
 
 AttemptError = ModelErrorKind | Literal["cancelled", "internal"]
@@ -132,7 +141,7 @@ def listening(listener: Listener) -> Iterator[None]:
     Example:
         >>> with listening(print):
         ...     report(CallProgress("writing", 3))
-        CallProgress(phase='writing', n_tokens=3, n_total=None)
+        CallProgress(phase='writing', n_tokens=3, n_total=None, text='')
     """
     token = _listener.set(listener)
     try:

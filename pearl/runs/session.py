@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from pearl.documents.digest import digest
 from pearl.errors import BudgetError, StoreError, UsageError
+from pearl.interpreter.answer import Answer
 from pearl.llm.client import Client
 from pearl.llm.middleware.budget import Budget, check_limits
 from pearl.llm.middleware.dedup_cache import Replies
@@ -38,6 +39,7 @@ from pearl.runs.shard import Shard, parse_shard
 from pearl.runs.store import Run, RunSpec, Store
 from pearl.runs.summary import SessionRun, Summary, Watcher
 from pearl.runs.tasks import read_tasks, tasks_to_json
+from pearl.telemetry.tracing import RunSpans, Telemetry
 
 __all__ = ["Session", "opened_store"]
 
@@ -64,8 +66,10 @@ class Session:
         executor: Where tasks are carried out: `local`, `ray`, `batch`.
         shard: Only a part of the tasks, as `1/8`.
         max_errors: No more tasks are begun once more than this have failed; None to go on.
+        telemetry: Makes spans of the tasks; None for none.
 
     Attributes:
+        telemetry: As it was given.
         price: What a token costs; None where that is not known.
         budget: What was spent so far; None before the first run, and where nothing is counted: it is
             where a limit is set or the price is known, by the executor `local`.
@@ -101,6 +105,7 @@ class Session:
         executor: str = DEFAULT,
         shard: Shard | str | None = None,
         max_errors: int | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         check_limits(max_cost_usd, max_tokens, max_calls, max_minutes, max_errors)
         if not isinstance(price, Price | Prices | None):
@@ -127,6 +132,7 @@ class Session:
         self._plugin = load_executor(executor)
         self._shard = parse_shard(shard) if isinstance(shard, str) else shard
         self._max_errors = max_errors
+        self.telemetry = telemetry
         self.budget: Budget | None = None
         self._begun: Forecaster | None = None
 
@@ -310,9 +316,18 @@ class Session:
 
             def on_known(key: bytes) -> None:
                 summary.n_known += 1
+                if spans is not None and run is not None:
+                    row = run.outcome(key) or {}
+                    spans.kept(str(row.get("id", "")), str(row.get("status", "")))
                 watcher.on_known(key)
 
-            options: dict[str, Any] = {"listener": watcher.listener, "is_stopping": is_stopping}
+            listener, spans = watcher.listener, None
+            if self.telemetry is not None:
+                spans = self.telemetry.run(summary.id)
+                # Elsewhere events are told when a task is over, or calls are collected.
+                listener = spans.listening(listener) if self._plugin.KEEPS_LIMITS else listener
+                stack.callback(spans.close)
+            options: dict[str, Any] = {"listener": listener, "is_stopping": is_stopping}
             numbered = self._numbered(tasks)
             if store is None or run is None:
                 outcomes = execute(pearl, (task for _, task in numbered), **options)
@@ -323,6 +338,8 @@ class Session:
                 async with aclosing(outcomes):
                     async for outcome in outcomes:
                         summary.add(outcome)
+                        if spans is not None:
+                            _tell(spans, outcome)
                         yield outcome
             finally:
                 summary.limits = pearl.client.limiter.limits
@@ -441,6 +458,18 @@ def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Sto
         yield store
         if n := store.n_bad_replies:
             on_notice(f"{n} kept replies were damaged and asked for again")
+
+
+def _tell(spans: RunSpans, outcome: Outcome[Any]) -> None:
+    """Tell the spans of a run of an outcome."""
+    answer = outcome.result if isinstance(outcome.result, Answer) else None
+    spans.finished(
+        outcome.unit.id,
+        outcome.trace,
+        error=outcome.error,
+        status=answer.status if answer else "",
+        answer=answer.text if answer else "",
+    )
 
 
 def _latest(store: Store, spec: RunSpec) -> str | None:

@@ -152,7 +152,14 @@ class Trace(ShownInNotebooks):
     def progressed(self, task: Task, news: News) -> None:
         """Record a wait of a call; pass progress and attempts to the listener without recording them."""
         if isinstance(news, CallWait):
-            self.append(ModelWaited(reason=news.reason, wait_s=news.wait_s, attempt=news.attempt))
+            waited = ModelWaited(
+                reason=news.reason,
+                wait_s=news.wait_s,
+                attempt=news.attempt,
+                n_attempts=news.n_attempts,
+                step=_purpose(task).get("step", ""),
+            )
+            self.append(waited)
         elif self._listener is None:
             return
         elif isinstance(news, CallAttempt):
@@ -162,6 +169,7 @@ class Trace(ShownInNotebooks):
                 phase=news.phase,
                 n_tokens=news.n_tokens,
                 n_total=news.n_total,
+                text=news.text,
                 **_purpose(task),
             )
             self._listener(self._stamped(event))

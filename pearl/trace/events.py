@@ -222,6 +222,8 @@ class ModelProgressed(EventBase):
     """Tokens of the prompt processed, or of the reply generated, including hidden ones."""
     n_total: int | None = None
     """Tokens of the prompt; None while the reply is generated."""
+    text: str = ""
+    """The end of the reply so far; "" where nothing of it is known before it is whole."""
 
 
 class ModelAttempted(EventBase):
@@ -271,6 +273,10 @@ class ModelWaited(EventBase):
     reason: str
     wait_s: float
     attempt: int
+    n_attempts: int = 0
+    """Attempts that are made at most; 0 if a limit delays the call, and in traces older than this field."""
+    step: str = ""
+    """The step that makes the call; "" for another call, and in traces older than this field."""
 
 
 class ModelCalled(EventBase):

@@ -1,45 +1,50 @@
-"""`Answer` + `Document` → one HTML file: the answer beside the document, with what it rests on lit in both."""
+"""`ResultRecord` → one HTML file: the answer beside the document, with what it rests on lit in both."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, placed
-from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, String
+from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String
 from pearl.dsl.parser import parse
-from pearl.errors import Span
+from pearl.errors import PlanError, Span
 from pearl.interpreter.answer import Answer
-from pearl.interpreter.row_evidence import RowEvidence
-from pearl.trace import CallFailed, ModelCalled, ModelWaited, PlanAttempted, PlanChosen
-from pearl.view.highlights import highlighted
+from pearl.llm import Usage
+from pearl.llm.prices import Prices, read_prices
+from pearl.trace import CallFailed, ModelCalled, PlanAttempted, RunFinished
+from pearl.view.highlights import blocks, highlighted
 from pearl.view.page import render_page
 from pearl.view.plan_graph import draw_plan
+from pearl.view.record import ResultRecord, record_of_answer
+from pearl.view.result import Place, Result, ShownStep, read_result
 from pearl.view.timeline import bars, n_at_once
 
-__all__ = ["answer_page"]
+__all__ = ["answer_page", "result_page"]
 
 MAX_ROWS = 1_000
 """Rows behind an answer that the page lists; `--rows FILE` has all."""
 
+MAX_BARS = 400
+"""Calls and waits that are drawn."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A place of the document that the answer rests on, numbered from 1."""
+    """A place that the answer rests on, numbered from 1; `is_lit` where the document shows it."""
 
     number: int
-    span: Span
-    text: str
-    where: str
-    note: str = ""
+    place: Place
+    span: Span | None
+
+    @property
+    def is_lit(self) -> bool:
+        return self.span is not None
 
 
 def answer_page(answer: Answer, document: Document) -> str:
     """The page of an answer.
-
-    Everything on it comes from the answer, its trace and the document, escaped. It has no scripts, and
-    its policy allows its own style alone, by its hash.
 
     Args:
         answer: With its trace.
@@ -54,65 +59,137 @@ def answer_page(answer: Answer, document: Document) -> str:
         >>> "&lt;b&gt;Then&lt;/b&gt;" in page, "<script" in page
         (True, False)
     """
-    marks = [*_of_evidence(answer.evidence), *_of_rows(answer, document)]
-    by_place = {mark.span: mark.number for mark in reversed(marks)}
-    plan = parse(answer.plan)
-    results = {step.output: step for step in answer.steps}
-    calls = bars(answer.trace)
-    last_s = max([answer.duration_s, *(bar.end_s for bar in calls)]) or 1.0
-    pieces, _ = placed(answer.text, answer.evidence)
+    return result_page(record_of_answer(answer, document))
+
+
+def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
+    """The page of a result, of one that failed or did not finish, too.
+
+    Everything on it comes from the row, its trace and the document, checked and escaped. It has no
+    scripts, and its policy allows its own style alone, by its hash. What is missing is said.
+
+    Args:
+        record: The result, with its document where that is at hand.
+        prices: Of tokens; None for the shipped table.
+    """
+    result = read_result(record, max_rows=MAX_ROWS)
+    problems = list(result.problems)
+    marks = _marks(result, record.document, problems)
+    plan = _parsed(result.plan, problems)
+    steps = {step.output: step for step in result.steps}
+    has_end = result.error or any(isinstance(event, RunFinished) for event in record.events)
+    if record.events and not has_end:
+        problems.insert(0, "Its trace has no end: the run was killed, failed, or is going on.")
+    calls = bars(record.events)
+    last_s = max([result.seconds or 0.0, *(bar.end_s for bar in calls)]) or 1.0
+    seconds = {s.output: s.finished.duration_s for s in result.steps if s.finished}
+    price = (prices or read_prices()).of(result.model)
+    usage = _usage(result)
+    called = result.of(ModelCalled)
     return render_page(
         "answer",
-        answer.question,
-        answer=answer,
-        document=document,
-        pieces=[(text, None if each is None else by_place[each.span]) for text, each in pieces],
+        result.question or result.document or "A result",
+        result=result,
+        problems=problems,
+        document=record.document,
+        pieces=_pieces(result, marks),
         marks=marks,
-        n_rows_left=max(0, len(answer.rows) - MAX_ROWS),
-        drawing=draw_plan(plan, {s.output: s.duration_s for s in answer.steps}),
-        steps=[
-            (step, results[step.output], [list(_shown(each)) for each in step.arguments])
-            for step in plan.steps
-            if step.output in results
-        ],
-        attempts=[event for event in answer.trace if isinstance(event, PlanAttempted)],
-        chosen=[event for event in answer.trace if isinstance(event, PlanChosen)],
-        failures=[event for event in answer.trace if isinstance(event, CallFailed)],
-        n_waits=sum(isinstance(event, ModelWaited) for event in answer.trace),
-        n_kept=sum(isinstance(e, ModelCalled) and e.is_remembered for e in answer.trace),
-        n_calls=sum(isinstance(event, ModelCalled) for event in answer.trace),
+        drawing=draw_plan(plan, seconds) if plan else None,
+        steps=list(_with_arguments(plan, steps)),
+        usage=usage,
+        cost_usd=None if price is None or usage is None else price.cost_usd(usage),
+        failures=result.of(CallFailed),
+        n_kept=sum(event.is_remembered for event in called),
+        n_calls=len(called),
         n_at_once=n_at_once(calls),
-        bars=calls,
+        bars=calls[:MAX_BARS],
+        n_bars_left=max(0, len(calls) - MAX_BARS),
         last_s=last_s,
-        text=highlighted(document.text, [(mark.number, mark.span) for mark in marks]),
+        blocks=[]
+        if record.document is None
+        else blocks(
+            highlighted(record.document.text, [(m.number, m.span) for m in marks if m.span])
+        ),
     )
 
 
-def _of_evidence(evidence: Iterable[Evidence]) -> list[_Mark]:
-    return [
-        _Mark(number, each.span, each.marked, each.where, "elided" if each.omitted else "")
-        for number, each in enumerate(evidence, start=1)
-    ]
-
-
-def _of_rows(answer: Answer, document: Document) -> list[_Mark]:
-    """Rows of the document, or those of their cells that the answer is from."""
+def _marks(result: Result, document: Document | None, problems: list[str]) -> list[_Mark]:
+    """Every place, with where it is in the text of the document, if it surely is there."""
+    if document is None:
+        if result.document:
+            problems.append(
+                f"The document, {result.document}, is not at hand: what the answer rests on is not shown in it."
+            )
+        return [_Mark(number, place, None) for number, place in enumerate(result.places, start=1)]
+    is_same = result.started is not None and result.started.document_sha256 == document.digest
+    if result.started is not None and not is_same:
+        problems.append(
+            "The document is not as it was read: marks that no longer fit are not shown in it."
+        )
     first = dict(reversed(document.parts))  # a file has its first place
-    number = len(answer.evidence)
     marks: list[_Mark] = []
-    for row in answer.rows[:MAX_ROWS]:
-        at = first.get(row.source, 0)
-        for span, text in _places(row):
-            number += 1
-            note = "" if row.is_decided else "undecided"
-            marks.append(_Mark(number, Span(at + span.start, at + span.end), text, row.where, note))
+    n_lost = 0
+    for number, place in enumerate(result.places, start=1):
+        span = None
+        if place.span is not None:
+            at = first.get(place.source, 0)
+            span = Span(at + place.span.start, at + place.span.end)
+            if span.end > len(document.text) or (
+                not is_same and document.text[span.start : span.end] != place.text
+            ):
+                span = None
+                n_lost += 1
+        marks.append(_Mark(number, place, span))
+    if n_lost and result.started is None:
+        problems.append(
+            f"Places that the document does not have: {n_lost:,}. It may have changed since."
+        )
     return marks
 
 
-def _places(row: RowEvidence) -> list[tuple[Span, str]]:
-    if row.cells:
-        return [(cell.span, f"{cell.column}: {cell.text}") for cell in row.cells]
-    return [] if row.span is None else [(row.span, row.line)]
+def _pieces(result: Result, marks: Sequence[_Mark]) -> list[tuple[str, int | None]]:
+    """The answer in pieces, those that are quotes with the number of their mark."""
+    quoted = [
+        Evidence(m.place.text, Span(m.number, m.number), m.place.steps, "exact", "", Span(0, 0))
+        for m in marks[: result.n_quoted]
+        if not m.place.note
+    ]
+    pieces, _ = placed(result.answer, quoted)
+    return [(text, None if each is None else each.span.start) for text, each in pieces]
+
+
+def _parsed(text: str, problems: list[str]) -> Plan | None:
+    if not text.strip():
+        return None
+    try:
+        return parse(text)
+    except PlanError as error:
+        problems.append(f"Its plan cannot be read: {error.message.splitlines()[0]}.")
+        return None
+
+
+def _with_arguments(
+    plan: Plan | None, results: dict[str, ShownStep]
+) -> Iterable[tuple[ShownStep, Step | None, list[list[tuple[str, str]]]]]:
+    """The steps of the plan with what is known of each, then those that the plan does not have."""
+    named = set()
+    for step in plan.steps if plan else ():
+        named.add(step.output)
+        known = results.get(step.output)
+        shown = known or ShownStep(step.output, step.action, state="not begun")
+        yield shown, step, [list(_shown(each)) for each in step.arguments]
+    for output, each in results.items():
+        if output not in named:
+            yield each, None, []
+
+
+def _usage(result: Result) -> Usage | None:
+    """Tokens by the row, else of all calls in the trace; None where neither tells."""
+    if result.n_input_tokens is None or result.n_output_tokens is None:
+        replies = result.of(PlanAttempted, ModelCalled, CallFailed)
+        return sum((event.usage for event in replies), Usage()) if replies else None
+    cached = min(result.n_cached_tokens or 0, result.n_input_tokens)
+    return Usage(result.n_input_tokens, result.n_output_tokens, cached)
 
 
 def _shown(argument: Argument) -> Iterable[tuple[str, str]]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from pearl.errors import Span
 
-__all__ = ["Gap", "Piece", "highlighted"]
+__all__ = ["Gap", "Piece", "blocks", "highlighted"]
 
 MAX_WHOLE = 5_500_000
 """Characters up to which the whole text is shown; of a longer one what is around the marks."""
 
 AROUND = 2_000
 """Characters that are shown before and after a mark of a longer text."""
+
+
+BLOCK = 20_000
+"""Characters of a block, more or less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,38 @@ def highlighted(
     if at < len(text):
         pieces.append(Gap(len(text) - at))
     return pieces
+
+
+def blocks(pieces: Iterable[Piece | Gap], *, size: int = BLOCK) -> list[list[Piece | Gap]]:
+    r"""Put pieces into blocks that end with a line that no mark covers.
+
+    A browser lays out those blocks only that are near what is seen: a text of a million characters is
+    there three times as soon.
+
+    Args:
+        pieces: Of a text.
+        size: Characters from which a block ends with the next line; a text without lines is one block.
+
+    Example:
+        >>> pieces = highlighted("one\ntwo\nthree", [(1, Span(4, 7))])
+        >>> [[piece.text for piece in block] for block in blocks(pieces, size=2)]
+        [['one\n'], ['two', '\n'], ['three']]
+    """
+    found: list[list[Piece | Gap]] = [[]]
+    n = 0
+    for piece in pieces:
+        text = "" if isinstance(piece, Gap) or piece.marks else piece.text
+        at = 0
+        while (end := text.find("\n", max(at, at + size - n)) + 1) > 0:
+            found[-1].append(Piece(text[at:end]))
+            found.append([])
+            at, n = end, 0
+        if isinstance(piece, Gap) or piece.marks:
+            found[-1].append(piece)
+        elif at < len(text):
+            found[-1].append(Piece(text[at:]))
+        n += 0 if isinstance(piece, Gap) else len(piece.text) - at
+    return [block for block in found if block]
 
 
 def _shown(text: str, spans: Sequence[Span], most: int) -> list[Span]:

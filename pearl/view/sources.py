@@ -104,11 +104,16 @@ class ResultsFile:
         self.folder = path.parent
         self.problems: list[str] = []
         self._path = path
+        with path.open("rb") as file:
+            self._is_one = _object(file.readline(MAX_LINE_BYTES)) is None
         self._traces = {} if traces is None else {each.id: each for each in read_trace(traces)}
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """The rows of the file, with where each begins, in bytes."""
         self.problems.clear()
+        if self._is_one:
+            yield 0, self._row(0)
+            return
         with self._path.open("rb") as file:
             at, number = 0, 0
             while line := file.readline(MAX_LINE_BYTES):
@@ -126,16 +131,22 @@ class ResultsFile:
         Raises:
             DataError: It is no longer there.
         """
-        with self._path.open("rb") as file:
-            file.seek(key)
-            row = _object(file.readline(MAX_LINE_BYTES))
-        if row is None:
-            raise DataError("the row is no longer there", path=self._path)
+        row = self._row(key)
         id = str(row.get("id", ""))
         trace = self._traces.get(id)
         if trace is None:
             return ResultRecord(id, row, problems=("There is no trace of it.",))
         return ResultRecord(id, row, tuple(trace))
+
+    def _row(self, key: int) -> Mapping[str, Any]:
+        with self._path.open("rb") as file:
+            file.seek(key)
+            row = _object(
+                file.read(MAX_LINE_BYTES) if self._is_one else file.readline(MAX_LINE_BYTES)
+            )
+        if row is None:
+            raise DataError("the row is no longer there", path=self._path)
+        return row
 
 
 class TraceFile:
@@ -176,12 +187,14 @@ def open_results(path: Path, traces: Path | None = None) -> ResultsFile | TraceF
     """
     try:
         with path.open("rb") as file:
-            first = _object(file.readline(MAX_LINE_BYTES)) or {}
+            line = file.readline(MAX_LINE_BYTES)
+            first = _object(line) or _object(line + file.read(MAX_LINE_BYTES)) or {}
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=path) from None
     if "event" in first and "v" in first:
         return TraceFile(path)
-    if "id" in first and "status" in first:
+    # What `pearl ask --json` prints is one row over several lines, without an id.
+    if "status" in first and ("id" in first or "answer" in first):
         return ResultsFile(path, traces)
     return None
 

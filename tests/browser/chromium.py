@@ -1,4 +1,4 @@
-"""Chromium of the system, driven by Playwright; without either, a file of tests that imports this is skipped."""
+"""Chromium of the system, driven by Playwright."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
 from tests.skips import NO_CHROMIUM, NO_PLAYWRIGHT
 
-if find_spec("playwright") is None or find_spec("axe_playwright_python") is None:
-    pytest.skip(NO_PLAYWRIGHT, allow_module_level=True)
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 PROGRAM = next(filter(None, map(shutil.which, NAMES)), None)
-if PROGRAM is None:
-    pytest.skip(NO_CHROMIUM, allow_module_level=True)
-
-from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
 
 DESKTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
@@ -35,6 +32,14 @@ FLAGS = (
     "--force-color-profile=srgb",
     "--disable-lcd-text",
 )
+
+
+def needed() -> None:
+    """Skips the file of tests that calls this where there is no Playwright or no Chromium."""
+    if find_spec("playwright") is None or find_spec("axe_playwright_python") is None:
+        pytest.skip(NO_PLAYWRIGHT, allow_module_level=True)
+    if PROGRAM is None:
+        pytest.skip(NO_CHROMIUM, allow_module_level=True)
 
 
 @dataclass
@@ -57,6 +62,8 @@ def launched() -> Iterator[Browser]:
 
     While it is there, `asyncio.run` raises in this thread: `tests.browser.pages.awaited` has another.
     """
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=PROGRAM, args=FLAGS)
         yield browser
@@ -103,3 +110,9 @@ def visited(browser: Browser, text: str, at: Path, **options: Any) -> Iterator[V
         yield visit
     finally:
         context.close()
+
+
+def put(page: Page, text: str) -> None:
+    """Another page at the same address."""
+    Path(unquote(urlsplit(page.url).path)).write_text(text, encoding="utf-8")
+    page.reload()

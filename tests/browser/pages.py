@@ -12,13 +12,15 @@ from typing import Any, TypeVar
 
 from pearl import Pearl
 from pearl.documents.document import Document, join
+from pearl.evals.log import EvalLog
 from pearl.evals.view.evaluation import page as evaluation_page
 from pearl.evals.view.pictures import draw
 from pearl.evals.view.refinement import refinement_page
-from pearl.evals.view.summary import series_of
+from pearl.evals.view.summary import heading, series_of, subsets_of
 from pearl.interpreter.answer import Answer
 from pearl.llm import PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
+from pearl.mining.refine.refinement import Refinement
 from pearl.trace import Trace
 from pearl.view.answer_page import answer_page
 from tests.evals.evallogs import log
@@ -92,51 +94,70 @@ def scripted(plan: str, replies: dict[str, str]) -> Scripted:
     return Scripted(reply)
 
 
-def of_a_story() -> str:
+Made = tuple[Any, Callable[[Any], str]]
+"""The data of a page, and what makes it a page."""
+
+
+def _answer(question: str, document: Document, model: Any = None, **settings: Any) -> Made:
+    answer = asked(question, document, model, **settings)
+    return (answer, document), lambda data: answer_page(*data)
+
+
+def a_story() -> Made:
     """With passages, a quote that is not borne out, and a plan of several steps."""
     document = Document(STORY, "story.txt")
     question = "Why did Nils sell the boat, and who bought it?"
-    return answer_page(asked(question, document, scripted(PLAN, REPLIES), library="seed"), document)
+    return _answer(question, document, scripted(PLAN, REPLIES), library="seed")
 
 
-def of_a_table() -> str:
-    """A count, with the rows behind it."""
-    document = Document(TABLE, "boats.csv")
-    return answer_page(asked("How many boats does Ada have?", document), document)
+def a_table() -> Made:
+    """With the rows behind it."""
+    return _answer("How many boats does Ada have?", Document(TABLE, "boats.csv"))
 
 
-def of_a_corpus() -> str:
+def a_corpus() -> Made:
     """Of several files together."""
     document = join([Document(STORY, "story.txt"), Document(TABLE, "boats.csv")], "both")
-    return answer_page(asked("Who bought the boat from Nils?", document), document)
+    return _answer("Who bought the boat from Nils?", document)
 
 
-def of_nothing() -> str:
+def nothing() -> Made:
     """Nothing was found."""
-    document = Document(STORY, "story.txt")
-    return answer_page(asked("What is the price of zinc?", document), document)
+    return _answer("What is the price of zinc?", Document(STORY, "story.txt"))
 
 
-def of_an_evaluation() -> str:
-    made = log()
-    rows = series_of([made])
-    return evaluation_page(rows, [made.header], draw(rows)[0])
+def an_evaluation() -> Made:
+    """With pictures, which take long, and records that are right, wrong and failed."""
+    drawn: dict[tuple[str, ...], Any] = {}
+
+    def render(made: EvalLog) -> str:
+        rows = series_of([made])
+        key = (heading(rows), *(row.label for row in rows), *subsets_of(rows))
+        if key not in drawn:
+            drawn[key] = draw(rows)[0]
+        return evaluation_page(rows, [made.header], drawn[key])
+
+    return log(12), render
 
 
-def of_a_refinement() -> str:
-    async def refining() -> str:
-        return await asyncio.to_thread(lambda: refinement_page(refined(PLAIN)))
+def a_refinement() -> Made:
+    """Of drafts, of which some are dropped and some cannot be read."""
 
-    return awaited(refining())
+    async def refining() -> Refinement:
+        return await asyncio.to_thread(lambda: refined(PLAIN))
+
+    return awaited(refining()), refinement_page
 
 
-MAKERS: tuple[Callable[[], str], ...] = (
-    of_a_story,
-    of_a_table,
-    of_a_corpus,
-    of_nothing,
-    of_an_evaluation,
-    of_a_refinement,
-)
-KINDS = {maker.__name__.removeprefix("of_"): cache(maker) for maker in MAKERS}
-"""Name of each kind → what makes its page."""
+SOURCES: dict[str, Callable[[], Made]] = {
+    make.__name__: cache(make)
+    for make in (a_story, a_table, a_corpus, nothing, an_evaluation, a_refinement)
+}
+"""Every kind of page."""
+
+
+@cache
+def page_of(kind: str) -> str:
+    """The page of a kind."""
+    data, render = SOURCES[kind]()
+    return render(data)

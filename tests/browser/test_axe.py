@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.chromium import DESKTOP, PHONE, ZOOMED
-from tests.browser.pages import KINDS
+from tests.browser.chromium import DESKTOP, PHONE, ZOOMED, needed
+from tests.browser.pages import SOURCES, page_of
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Show
+
+needed()
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light"},
@@ -30,20 +32,20 @@ CUT_OFF = """width => [...document.querySelectorAll("body *")].filter(element =>
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SOURCES)
 def test_no_rule_of_axe_is_broken(show: Show, kind: str, setting: str) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    page = show(KINDS[kind](), bypass_csp=True, **SETTINGS[setting])
+    page = show(page_of(kind), bypass_csp=True, **SETTINGS[setting])
     page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     result = Axe().run(page)
     assert not result.response["violations"], result.generate_report()
     assert result.response["passes"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SOURCES)
 def test_no_page_is_wider_than_its_window(show: Show, kind: str) -> None:
-    page = show(KINDS[kind]())
+    page = show(page_of(kind))
     page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     for width in (320, PHONE["width"], ZOOMED["width"], DESKTOP["width"], 2560):
         page.set_viewport_size({"width": width, "height": 800})

@@ -14,12 +14,14 @@ import pytest
 from PIL import Image
 
 from tests.browser.boxes import style
-from tests.browser.chromium import PHONE
-from tests.browser.pages import KINDS
+from tests.browser.chromium import PHONE, needed
+from tests.browser.pages import page_of
 from tests.root import ROOT
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Show
+
+needed()
 
 GOLDENS = ROOT / "tests/browser/goldens"
 SEEN = ROOT / "out/browser"
@@ -43,7 +45,7 @@ PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_page_looks_as_it_did(show: Show, name: str, request: pytest.FixtureRequest) -> None:
     kind, options = PICTURES[name]
-    page = show(KINDS[kind](), bypass_csp=True, reduced_motion="reduce", **options)
+    page = show(page_of(kind), bypass_csp=True, reduced_motion="reduce", **options)
     page.add_style_tag(content=style())
     page.evaluate("document.fonts.ready")
     seen = page.screenshot(full_page=True, animations="disabled", scale="css")
@@ -84,7 +86,7 @@ def difference(seen: bytes, golden: bytes) -> str:
     ],
 )
 def test_a_change_of_the_style_is_seen(show: Show, old: str, new: str) -> None:
-    text = KINDS["a_story"]()
+    text = page_of("a_story")
     assert old in text
     page = show(text.replace(old, new), bypass_csp=True, reduced_motion="reduce")
     page.add_style_tag(content=style())

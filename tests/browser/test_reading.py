@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.chromium import PHONE
-from tests.browser.pages import KINDS, PLAN, REPLIES, STORY
+from pearl.documents.document import Document
+from pearl.view.answer_page import answer_page
+from tests.browser.chromium import PHONE, needed
+from tests.browser.pages import PLAN, REPLIES, SOURCES, STORY, asked, page_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
     from tests.browser.conftest import Show
+
+needed()
 
 TABBABLE = """() => [...document.querySelectorAll("a[href], summary, button, input, select, textarea, [tabindex='0']")]
     .filter(element => element.checkVisibility() && !element.disabled).length"""
@@ -33,6 +37,10 @@ FOCUSED = """() => {
 }"""
 
 
+HEIGHT = "[...document.querySelectorAll('.block')].at(-1).getBoundingClientRect().height"
+"""Of the end of a document."""
+
+
 def walk(page: Page) -> int:
     """How many elements Tab comes to, each marked and in sight when it has the focus."""
     n = 0
@@ -47,24 +55,24 @@ def walk(page: Page) -> int:
     raise AssertionError("a thousand times Tab, and no end")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SOURCES)
 def test_the_keyboard_comes_to_everything(show: Show, kind: str) -> None:
-    page = show(KINDS[kind](), reduced_motion="reduce")
+    page = show(page_of(kind), reduced_motion="reduce")
     page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     assert walk(page) == page.evaluate(TABBABLE) > 0
 
 
 def test_enter_opens_a_record_of_an_evaluation(show: Show) -> None:
-    page = show(KINDS["an_evaluation"]())
+    page = show(page_of("an_evaluation"))
     summary = page.locator("details > summary").first
     summary.focus()
     page.keyboard.press("Enter")
     assert page.locator("details").first.get_attribute("open") is not None
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SOURCES)
 def test_no_link_leads_nowhere_and_the_first_one_skips(show: Show, kind: str) -> None:
-    page = show(KINDS[kind]())
+    page = show(page_of(kind))
     links = page.evaluate("[...document.links].map(a => a.getAttribute('href'))")
     links += page.evaluate(
         "[...document.querySelectorAll('svg a')].map(a => a.getAttribute('href'))"
@@ -77,8 +85,13 @@ def test_no_link_leads_nowhere_and_the_first_one_skips(show: Show, kind: str) ->
     assert page.evaluate("location.hash") in {"#document", "#main"}
 
 
+@pytest.mark.parametrize("kind", ["a_story", "nothing", "a_refinement"])
+def test_without_its_data_a_page_is_light(kind: str) -> None:
+    assert len(page_of(kind).encode()) < 300_000
+
+
 def test_a_mark_and_what_rests_on_it_lead_to_each_other(show: Show) -> None:
-    page = show(KINDS["a_story"]())
+    page = show(page_of("a_story"))
     link = page.locator("ol.evidence a.n").first
     link.click()
     mark = page.locator("mark:target")
@@ -88,8 +101,21 @@ def test_a_mark_and_what_rests_on_it_lead_to_each_other(show: Show) -> None:
     assert page.locator("ol.evidence li:target").count() == 1
 
 
+def test_the_name_of_the_document_stays_above_its_text(show: Show) -> None:
+    """Stretches that are not laid out yet are painted over what is only sticky."""
+    document = Document("Nils sold the boat because it leaked.\n" * 2000, "long.txt")
+    page = show(answer_page(asked("Why did Nils sell the boat?", document), document))
+    page.evaluate("document.querySelector('.paper').scrollTop = 5000")
+    assert page.evaluate(
+        """() => {
+            const box = document.querySelector(".paper h2").getBoundingClientRect();
+            return document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2).closest("h2") !== null;
+        }"""
+    )
+
+
 def test_the_graph_is_told_in_words(show: Show) -> None:
-    page = show(KINDS["a_story"]())
+    page = show(page_of("a_story"))
     told = page.locator("svg").first.aria_snapshot()
     for step in ("1. reason", "2. buyer", "3. ans"):
         assert step in told
@@ -100,15 +126,15 @@ def test_the_graph_is_told_in_words(show: Show) -> None:
     assert "Step 1, reason, FIND_REASON, takes the document." in described
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SOURCES)
 def test_without_scripts_there_is_the_same_to_read(show: Show, kind: str) -> None:
-    with_them = show(KINDS[kind]()).locator("body").inner_text()
-    without = show(KINDS[kind](), java_script_enabled=False).locator("body").inner_text()
+    with_them = show(page_of(kind)).locator("body").inner_text()
+    without = show(page_of(kind), java_script_enabled=False).locator("body").inner_text()
     assert without == with_them
 
 
 def test_on_a_phone_the_document_comes_below(show: Show) -> None:
-    page = show(KINDS["a_story"](), viewport=PHONE)
+    page = show(page_of("a_story"), viewport=PHONE)
     answer, document = (page.locator(each).bounding_box() for each in (".answer", "#document"))
     assert answer is not None
     assert document is not None
@@ -119,10 +145,30 @@ def test_on_a_phone_the_document_comes_below(show: Show) -> None:
 def test_printed_it_has_the_answer_the_evidence_and_the_document(show: Show) -> None:
     import pypdfium2
 
-    page = show(KINDS["a_story"]())
+    page = show(page_of("a_story"))
     with pypdfium2.PdfDocument(BytesIO(page.pdf())) as pdf:
         pages = [one.get_textpage().get_text_bounded() for one in pdf]
     printed = re.sub(r"\W+", "", "".join(pages))
     for text in (*STORY.split("\n\n"), "Ada bought the boat from Nils", *PLAN.splitlines(), *REPLIES["buyer"].split("\n\n")[:1]):  # fmt: skip
         text = re.sub(r"\W+", "", text)
         assert text in printed or text in re.sub(r"\d+", "", printed), text
+
+
+def test_what_is_not_laid_out_yet_is_found_printed_and_copied(show: Show) -> None:
+    import pypdfium2
+
+    text = "".join(f"Line {number} of many, and nothing in it.\n" for number in range(4000))
+    document = Document(f"{text}The last word is zinc.", "long.txt")
+    answer = asked("Why did Nils sell the boat?", document)
+    page = show(answer_page(answer, document))
+    assert page.locator(".block").count() > 5
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert page.evaluate(HEIGHT) == 800 * 16  # a guess, as it is not laid out
+    assert page.evaluate("window.find('The last word is zinc')")
+    assert page.evaluate(HEIGHT) < 800 * 16
+    copied = page.evaluate(
+        "getSelection().selectAllChildren(document.querySelector('.text')) ?? `${getSelection()}`"
+    )
+    assert copied.replace("\n", "") == document.text.replace("\n", "")
+    with pypdfium2.PdfDocument(BytesIO(page.pdf())) as pdf:
+        assert "zinc" in pdf[len(pdf) - 1].get_textpage().get_text_bounded()

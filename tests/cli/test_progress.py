@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -51,17 +50,15 @@ class Held:
 
 
 @contextmanager
-def asking(
-    server: Server, folder: Path, *args: str, stderr: int = subprocess.PIPE, script: str = OFTEN
-) -> Iterator[subprocess.Popen[bytes]]:
+def asking(server: Server, folder: Path, *args: str) -> Iterator[subprocess.Popen[bytes]]:
     """`pearl ask` in a process of its own."""
     story = folder / "story.txt"
     story.write_text("Ada sold the boat because it leaked.", encoding="utf-8")
     command = [
-        sys.executable, "-c", script, "ask", QUESTION, str(story), "--model", "openai:test-model",
+        sys.executable, "-c", OFTEN, "ask", QUESTION, str(story), "--model", "openai:test-model",
         "--base-url", server.url, "--constrain", "off", "--timeout-s", "60", *args,
     ]  # fmt: skip
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr) as child:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         try:
             yield child
         finally:
@@ -118,35 +115,6 @@ def test_a_plan_that_is_mended_and_a_wait_are_told(openai_server: Server, tmp_pa
     assert "1. reason" not in "".join(said), "--json is for programs"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
-@pytest.mark.slow
-def test_a_terminal_is_told_in_place(openai_server: Server, tmp_path: Path) -> None:
-    held = Held(openai_server, Canned(completion(PLAN)), Canned(completion("It leaked.")))
-    ours, theirs = os.openpty()
-    said: list[str] = []
-    script = "from pearl.cli import main; main()"
-    with asking(openai_server, tmp_path, stderr=theirs, script=script) as child:
-        os.close(theirs)
-
-        def read() -> bytes:
-            try:
-                return os.read(ours, 4_096)
-            except OSError:  # the other end is closed
-                return b""
-
-        until(read, "writing the plan (attempt 1)", said)
-        held.let_go()
-        until(read, "1. reason = FIND_REASON(CTX", said)
-        until(read, "step 1 of 1: reason = FIND_REASON", said)
-        held.let_go()
-        assert child.stdout
-        assert child.stdout.read().startswith(b"It leaked.")
-        while read():  # a full terminal would hold it up
-            pass
-        assert child.wait() == 0
-    os.close(ours)
-
-
 def test_what_has_ended_is_not_said_to_go_on() -> None:
     def asked(reporter: progress.Reporter, id: str) -> None:
         reporter(id, ModelProgressed(purpose="plan", phase="asked"))
@@ -162,3 +130,12 @@ def test_what_has_ended_is_not_said_to_go_on() -> None:
     for ended in (PlanFailed(n_attempts=5), attempted):
         assert "writing" not in line(ended)
     assert "1 problem in the plan" in line(attempted.model_copy(update={"diagnostics": ("no",)}))
+
+
+def test_of_several_tasks_the_one_is_told_that_does_the_same_for_the_longest() -> None:
+    reporter = progress.Reporter(3)
+    for id in ("a", "b", "a"):
+        reporter(id, ModelProgressed(purpose="question", phase="asked"))
+    assert "a: reading the question" in reporter._line()
+    reporter("a", ModelProgressed(purpose="plan", phase="asked"))
+    assert "b: reading the question" in reporter._line()

@@ -36,6 +36,11 @@ from tests.root import ROOT
 from tests.server import Server
 
 LIBRARY = with_operators(load_library("seed"))
+START = """exec 2>&1
+set -o pipefail
+trap 'echo "$? $BASH_COMMAND" >>"{}"' ERR
+"""
+"""How the shell begins: a command that fails is noted, and the next one runs."""
 MADE = {"model.gguf", "documents/lease.txt"}
 """What a page has somebody get, or makes itself by `pearl init`."""
 PLUG_INS = ROOT / "CONTRIBUTING.md"
@@ -100,23 +105,19 @@ def test_what_is_set_up_is_there(block: Block) -> None:
 @pytest.mark.slow
 @pages_with("sh")
 def test_commands_run(page: Path, folder: Path, tmp_path: Path) -> None:
-    """One shell for the page; `pearl` notes its exit codes, and `text` blocks are what was printed."""
-    tools = tmp_path / "bin"
+    """One shell for the page, which notes what fails; `text` blocks are what was printed."""
+    tools, failures = tmp_path / "bin", tmp_path / "failures"
     tools.mkdir()
-    codes = tmp_path / "codes"
-    (tools / "pearl").write_text(
-        f'#!/bin/sh\n"{sys.executable}" -m pearl "$@"\ncode=$?\n'
-        f'[ $code = 0 ] || echo "$code pearl $*" >>"{codes}"\nexit $code\n'
-    )
+    (tools / "pearl").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pearl "$@"\n')
     (tools / "pearl").chmod(0o755)
     blocks = [block for block in blocks_of(page) if block.kind == "sh"]
     script = "".join(f"echo '=== {block.line}'\n{block.text}" for block in blocks)
     ran = subprocess.run(
-        ["bash", "-c", f"exec 2>&1\n{script}"], capture_output=True, text=True, check=False,
+        ["bash", "-c", f"{START.format(failures)}{script}"], capture_output=True, text=True, check=False,
         stdin=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{tools}:{os.environ['PATH']}"},
     )  # fmt: skip
-    told = codes.read_text().splitlines() if codes.exists() else []
+    told = failures.read_text().splitlines() if failures.exists() else []
     foretold = [code for block in blocks for code in exit_codes(block.text)]
     assert [int(line.split()[0]) for line in told] == foretold, f"{told}\n{ran.stdout}"
     assert "Traceback" not in ran.stdout
@@ -172,6 +173,20 @@ def test_actions_are_valid(block: Block) -> None:
 @each("json", "toml")
 def test_data_can_be_read(block: Block) -> None:
     (json if block.kind == "json" else tomllib).loads(block.text)
+
+
+def test_brackets_of_settings_of_editors_match() -> None:
+    closing = {")": "(", "]": "[", "}": "{"}
+    for block in all_blocks("js", "lisp", "lua"):
+        code = re.sub(r"\"(?:\\.|[^\"])*\"|(?://|--|;;).*", "", block.text)
+        opened: list[str] = []
+        for character in re.findall(r"[()\[\]{}]", code):
+            if character in closing:
+                assert opened, block.place
+                assert opened.pop() == closing[character], block.place
+            else:
+                opened.append(character)
+        assert not opened, block.place
 
 
 def test_a_text_is_below_what_printed_it() -> None:

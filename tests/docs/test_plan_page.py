@@ -41,7 +41,7 @@ def codes_in(path: Path) -> Iterator[str]:
             continue
         name = call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
         given = [keyword.value for keyword in call.keywords if keyword.arg == "code"]
-        if name == "Diagnostic" or name in passing:
+        if ast.unparse(call.func) == "Diagnostic" or name in passing:
             given += call.args[:1]
         for value in given:
             branches = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]

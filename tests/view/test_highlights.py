@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.errors import Span
-from pearl.view.highlights import Gap, Piece, highlighted
+from pearl.view.highlights import Gap, Piece, blocks, highlighted
 
 
 @st.composite
@@ -46,3 +46,22 @@ def test_of_a_long_text_what_is_around_the_marks_is_shown(
     for number, span in marks:
         shown = [p.text for p in pieces if isinstance(p, Piece) and number in p.marks]
         assert "".join(shown) == text[span.start : span.end]
+
+
+@given(marked_texts(), st.integers(1, 40))
+def test_blocks_end_with_a_line_and_leave_no_piece_out(
+    given: tuple[str, list[tuple[int, Span]]], size: int
+) -> None:
+    text, marks = given
+    pieces = highlighted(text, marks)
+    found = blocks(pieces, size=size)
+    assert all(block for block in found)
+    texts = ["".join(p.text for p in block if isinstance(p, Piece)) for block in found]
+    assert "".join(texts) == text
+    assert all(each.endswith("\n") and len(each) >= size for each in texts[:-1])
+    marked = [
+        piece for block in found for piece in block if isinstance(piece, Piece) and piece.marks
+    ]
+    assert marked == [piece for piece in pieces if isinstance(piece, Piece) and piece.marks]
+    if not marks:  # as soon as it may
+        assert all("\n" not in each[size:-1] for each in texts)

@@ -10,7 +10,14 @@ import click
 from pearl.cli.corpora import document_tasks, together_option
 from pearl.cli.files import is_file
 from pearl.cli.help import Command
-from pearl.cli.options import as_json, page_option, rows_option, setting_options, trace_option
+from pearl.cli.options import (
+    as_json,
+    context_lines_option,
+    page_option,
+    rows_option,
+    setting_options,
+    trace_option,
+)
 from pearl.cli.run_options import budget_options, store_option
 from pearl.cli.writing import force_option
 from pearl.errors import UsageError
@@ -22,6 +29,7 @@ from pearl.errors import UsageError
 @together_option
 @click.option("-o", "--out", type=click.Path(), help="Write to FILE instead of stdout.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
+@context_lines_option
 @page_option
 @rows_option
 @setting_options()

@@ -11,7 +11,7 @@ import click
 from pearl.cli.corpora import document_tasks, together_option
 from pearl.cli.growing import GrowingFile
 from pearl.cli.help import Command
-from pearl.cli.options import as_json, setting_options, trace_option
+from pearl.cli.options import as_json, context_lines_option, setting_options, trace_option
 from pearl.cli.run_options import limit_options, store_option
 from pearl.cli.writing import STDOUT, OutputWriter, force_option
 from pearl.errors import UsageError
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     help="Go on with the conversation of FILE, and keep it there.",
 )  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
+@context_lines_option
 @setting_options()
 @limit_options
 @click.option("--fresh", is_flag=True, help="Ask for every reply anew.")
@@ -92,6 +93,8 @@ def command(
         chat = Chat(
             conversation, runner, file, as_json=options["as_json"], verbose=options["verbose"],
             kept=None if path is None else KeptFile(path), events=events, writer=writer,
+            price=session.price, n_context_lines=options["context_lines"],
+            telemetry=session.telemetry,
         )  # fmt: skip
         try:
             return chat.run()

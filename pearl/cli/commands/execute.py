@@ -13,7 +13,13 @@ from pearl.cli.corpora import document_tasks, together_option
 from pearl.cli.data import check_data, data_options, open_samples
 from pearl.cli.files import ROWS, found_documents, is_file, library_for
 from pearl.cli.help import Command
-from pearl.cli.options import as_json, rows_option, setting_options, trace_option
+from pearl.cli.options import (
+    as_json,
+    context_lines_option,
+    rows_option,
+    setting_options,
+    trace_option,
+)
 from pearl.cli.output import read_input
 from pearl.cli.run_options import budget_options, executor_options, run_options
 from pearl.cli.storing import opened_folder
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("-o", "--out", type=click.Path(), help="Write one JSON line a document to FILE.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
+@context_lines_option
 @rows_option
 @setting_options()
 @budget_options
@@ -74,6 +81,10 @@ def command(
     if out is not None and options["rows_out"]:
         raise UsageError(
             "--rows goes with answers that are printed", help="in --out, `evidence` holds the rows"
+        )
+    if out is not None and options["context_lines"]:
+        raise UsageError(
+            "--context-lines goes with answers that are printed", help="leave out one of them"
         )
     check_data(options)
     data = options["data"]

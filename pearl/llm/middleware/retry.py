@@ -128,8 +128,9 @@ class Retries:
             await self._sleep(wait_s, failures)
 
     async def _sleep(self, wait_s: float, failures: list[ModelError]) -> None:
+        most = self._most(failures[-1])
         for left_s in (wait_s - i * REPORT_S for i in range(max(1, ceil(wait_s / REPORT_S)))):
-            report(CallWait(failures[-1].message, left_s, len(failures)))
+            report(CallWait(failures[-1].message, left_s, len(failures), most))
             await self._breaker.sleep(min(REPORT_S, left_s))
 
     def _most(self, error: ModelError) -> int:

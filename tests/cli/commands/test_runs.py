@@ -268,10 +268,18 @@ def test_a_limit_that_is_no_number_is_refused(pearl: Terminal) -> None:
 def test_every_option_of_execute_is_part_of_the_work_or_known_not_to_be() -> None:
     options = {option.name for option in execute.params}
     # Which store and run it is, and what is the user's own to say.
-    others = {"store", "run", "fresh", "dry_run", "rows_out", "api_key_env", *ALLOWED} - {
-        "unsandboxed"
-    }
+    others = {
+        "store",
+        "run",
+        "fresh",
+        "dry_run",
+        "rows_out",
+        "context_lines",
+        "api_key_env",
+        *ALLOWED,
+    } - {"unsandboxed"}
     others |= {"embeddings", "reranker", "reranker_url"}  # documents are sent there
+    others |= {"telemetry"}  # what is told of it is the user's own to say, too
     assert options == {*ExecuteRequest.model_fields, *others}
 
 

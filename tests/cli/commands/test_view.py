@@ -12,7 +12,9 @@ import pytest
 from pearl.cli import run
 from pearl.evals.log import EvalLog
 from pearl.plugins.extras import install_hint
+from pearl.runs.store import Store
 from tests.evals.evallogs import header, log, write
+from tests.view.test_answer_page import Page
 
 
 @pytest.fixture(autouse=True)
@@ -112,3 +114,110 @@ def test_a_home_that_cannot_be_written_is_not_talked_about(folder: Path) -> None
         "skipped library-size: all logs have libraries of one size; give several logs",
         "skipped reliability: no answer has a confidence; give --plans to pearl eval",
     ]
+
+
+STORY = "Nils sold the boat because the hull was rotten.\nAda bought the boat from Nils.\n"
+WHY = "Why did Nils sell the boat?"
+
+
+@pytest.fixture
+def asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Two results of a run in a store, their file, and their traces."""
+    (folder / "story.txt").write_text(STORY)
+    (folder / "other.txt").write_text("Ada sold the boat, too, because it leaked.\n")
+    (folder / "why.plan").write_text(f'Question: {WHY}\n\n1. a = FIND_REASON(CTX, "Nils sold the boat") : Find why\n')
+    args = ["execute", "why.plan", "story.txt", "other.txt", "--out", "rows.jsonl", "--store", "s"]
+    assert run([*args, "--trace", "t.jsonl"]) == 0
+    capsys.readouterr()
+    return folder
+
+
+def test_one_result_is_shown_beside_its_document(
+    asked: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (one,) = Store.open(asked / "s", read_only=True).runs()
+    shown = {}
+    for source in ("rows.jsonl", "t.jsonl", one.id):
+        args = ["view", source, "--row", "story.txt", "-o", "p.html", "--store", "s", "--force"]
+        assert run(args) == 0
+        assert capsys.readouterr().out == "p.html\n"
+        shown[source] = Page(Path("p.html").read_text(encoding="utf-8"))
+    for source, page in shown.items():
+        assert "Ada bought the boat from Nils." in page.text, source  # the document
+        assert "US dollars" in page.text or "nothing" in page.text
+    for source in ("t.jsonl", one.id):
+        assert "[system]" in shown[source].text  # what was asked
+        assert f"<text: {len(STORY)} characters>" in shown[source].text
+    assert "There is no trace of it." in shown["rows.jsonl"].text
+    assert shown[one.id].marked == ["Nils sold the boat because the hull was rotten."]
+    assert run(["view", "rows.jsonl", "--trace", "t.jsonl", "--row", "story.txt"]) == 0
+    assert "[system]" in Page(Path("rows.html").read_text(encoding="utf-8")).text
+
+
+def test_a_document_that_has_changed_or_is_gone_is_told(
+    asked: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["view", "rows.jsonl", "--trace", "t.jsonl", "--row", "story.txt", "--force"]
+    (asked / "story.txt").write_text("It rained.")
+    assert run(args) == 0
+    page = Page(Path("rows.html").read_text(encoding="utf-8"))
+    assert "The document is not as it was read" in page.text
+    assert page.marked == []
+    (asked / "story.txt").unlink()
+    assert run(args) == 0
+    page = Page(Path("rows.html").read_text(encoding="utf-8"))
+    assert "The document, story.txt, is not at hand" in page.text
+    (asked / "kept").mkdir()
+    (asked / "kept/story.txt").write_text(STORY)
+    assert run([*args, "--documents", "kept"]) == 0
+    page = Page(Path("rows.html").read_text(encoding="utf-8"))
+    assert page.marked == ["Nils sold the boat because the hull was rotten."]
+    assert "not at hand" not in page.text
+
+
+def test_a_trace_that_was_cut_off_is_shown_as_far_as_it_goes(
+    asked: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (asked / "t.jsonl").read_bytes().splitlines(keepends=True)
+    cut = next(i for i, line in enumerate(lines) if b'"model_called"' in line)
+    (asked / "cut.jsonl").write_bytes(b"".join(lines[: cut + 1]) + lines[cut + 1][:20])
+    assert run(["view", "cut.jsonl"]) == 0
+    page = Page((asked / "cut.html").read_text(encoding="utf-8"))
+    assert "unfinished" in page.text
+    assert "Its trace has no end" in page.text
+    assert "not finished" in page.text
+    assert "[system]" in page.text
+
+
+def test_one_answer_in_json_is_shown(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ask", WHY, "story.txt", "--json", "-o", "one.json"]) == 0
+    assert run(["view", "one.json"]) == 0
+    page = Page((asked / "one.html").read_text(encoding="utf-8"))
+    assert page.marked == ["Nils sold the boat because the hull was rotten."]
+
+
+@pytest.mark.usefixtures("_no_waits")
+def test_a_task_that_fails_has_a_page(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dead = ["--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1"]
+    assert run(["ask", WHY, "story.txt", *dead, "--page", "p.html"]) == 5
+    page = Page((asked / "p.html").read_text(encoding="utf-8"))
+    assert "no server at http://127.0.0.1:9/v1" in page.text
+    assert "failed" in page.text
+    assert "Ada bought the boat" in page.text
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["rows.jsonl", "--row", "stroy.txt"], 3, "has no result 'stroy.txt'"),
+        (["20260101-abcd", "--store", "s"], 8, "no run '20260101-abcd'"),
+        (["rows.jsonl", "--row", "story.txt", "-o", "rows.jsonl"], 2, "'rows.jsonl' is an input"),
+    ],
+)
+def test_what_cannot_be_shown_is_told(
+    args: list[str], code: int, words: str, asked: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["view", *args]) == code
+    said = capsys.readouterr().err
+    assert words in said
+    assert len(said.splitlines()) <= 3

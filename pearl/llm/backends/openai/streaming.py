@@ -18,7 +18,7 @@ from pearl.errors import ModelError
 from pearl.llm import Usage
 from pearl.llm.backends.openai import faults
 from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.llm.progress import CallProgress, report
+from pearl.llm.progress import MAX_TAIL, CallProgress, report
 from pearl.llm.repetition import Watch, repeats
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class _StreamedReply:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._said: list[str] = []
+        self._tail = ""
         self._finish_reason: str | None = None
         self._usage: dict[str, Any] | None = None
         self._model: str | None = None
@@ -115,7 +116,8 @@ class _StreamedReply:
             return
         self._said.append(shown)
         self._n_tokens += 1
-        report(CallProgress("writing", self._n_tokens))
+        self._tail = (self._tail + shown)[-MAX_TAIL:]
+        report(CallProgress("writing", self._n_tokens, text=self._tail))
         loop = self._watch.add(hidden + shown)
         if loop is not None:
             usage = Usage(self._prompt.total, self._n_tokens, self._prompt.cache)

@@ -32,7 +32,7 @@ from pearl.llm.backends.transformers.prefixes import Prefixes
 from pearl.llm.backends.transformers.tokenizing import FolderTokenizer
 from pearl.llm.blank import is_blank
 from pearl.llm.likelihoods import write_numbers
-from pearl.llm.progress import CallProgress, report
+from pearl.llm.progress import MAX_TAIL, CallProgress, report
 from pearl.llm.repetition import loop_in, repeats
 from pearl.plugins.extras import require_extra
 
@@ -48,6 +48,9 @@ CHECKED_EVERY = 64
 
 CHECKED = 4_096
 """Tokens at the end of a reply that are checked for repetition."""
+
+TAIL_TOKENS = 100
+"""Tokens at the end of a reply whose text is reported while it is written."""
 
 MAX_TEXT = 240
 """Maximum characters of a free text under a constraint, as for the explanation of a step."""
@@ -163,7 +166,9 @@ class TransformersModel:
                 on_progress(CallProgress("reading", len(prefix.tokens), len(prompt)))
 
         def after_token(tokens: Sequence[int]) -> None:
-            on_progress(CallProgress("writing", len(tokens)))
+            # A letter of several tokens is none before the last of them.
+            said = weights.tokenizer.decode(tokens[-TAIL_TOKENS:]).strip("\ufffd")
+            on_progress(CallProgress("writing", len(tokens), text=said[-MAX_TAIL:]))
             if len(tokens) % CHECKED_EVERY:
                 return
             text = weights.tokenizer.decode(tokens[-CHECKED:])

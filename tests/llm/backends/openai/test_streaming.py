@@ -12,7 +12,7 @@ from pearl.errors import ModelError
 from pearl.llm import Completion, Message, Request, Usage
 from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.llm.progress import CallProgress, listening
+from pearl.llm.progress import MAX_TAIL, CallProgress, listening
 from tests.models import answer_task
 from tests.server import Canned, Server
 
@@ -61,7 +61,19 @@ def test_a_stream_is_the_reply_that_comes_at_once(openai_server: Server) -> None
     found = ask(openai_server, answer, seen)
     assert (found.text, found.model) == ("Ada did.", "test-model-2026")
     assert found.usage == Usage(9, 3, 4)
-    assert seen == [CallProgress("reading", 5, 9), *(CallProgress("writing", n) for n in (1, 2, 3))]
+    assert seen == [
+        CallProgress("reading", 5, 9),
+        CallProgress("writing", 1),  # what is hidden is no text
+        CallProgress("writing", 2, text="Ada"),
+        CallProgress("writing", 3, text="Ada did."),
+    ]
+    ask(
+        openai_server,
+        stream(chunk("a " * MAX_TAIL), chunk("end"), chunk(None, "stop"), COUNTED),
+        seen,
+    )
+    assert len(seen[-1].text) == MAX_TAIL
+    assert seen[-1].text.endswith(" end")
     body = openai_server.requests[0].body
     assert body["stream_options"] == {"include_usage": True}
     assert body["max_tokens"] == 99

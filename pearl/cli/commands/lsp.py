@@ -1,0 +1,87 @@
+"""`pearl lsp`: a language server for plan files and action files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from pearl.cli.options import CONFIG, setting_options
+from pearl.cli.settings import defaults, read_settings
+from pearl.cli.terminal import notice
+from pearl.plugins.extras import require_extra
+
+if TYPE_CHECKING:
+    from pearl.editor.known_actions import KnownActions
+
+
+@click.command()
+@setting_options("domain", "library")
+@click.option("--stdio", is_flag=True, expose_value=False, hidden=True)  # as some editors say
+@click.pass_context
+def command(ctx: click.Context, library: str | None, domain: str) -> int:
+    """Serve an editor, by the Language Server Protocol over stdin and stdout.
+
+    It tells what `pearl check` tells, and completes, explains, renames and formats. Which actions
+    plans may call: options here, what the editor says, the pearl.toml of the project.
+    """
+    require_extra("lsp", "pearl lsp", "pygls")
+    from pearl.editor.server import serve
+
+    said = {
+        name: value
+        for name, value in (("library", library), ("domain", domain))
+        if value and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
+    }
+    config = ctx.meta.get(CONFIG)
+    if sys.stdin.isatty():
+        notice("an editor starts this and speaks to it: docs/editor.md; Ctrl-D ends it")
+    # Files of its own: the server closes them. What is printed by mistake is no answer.
+    with (
+        os.fdopen(os.dup(sys.stdin.fileno()), "rb") as stdin,
+        os.fdopen(os.dup(sys.stdout.fileno()), "wb") as stdout,
+        redirect_stdout(sys.stderr),
+    ):
+        serve(
+            lambda folder, options: _actions_for(folder, {**options, **said}, config, set(said)),
+            stdin,
+            stdout,
+        )
+    return 0
+
+
+def _actions_for(
+    folder: Path, said: Mapping[str, str], config: str | None, here: set[str]
+) -> KnownActions:
+    """The actions of a project, as `pearl check` in its folder finds them.
+
+    Args:
+        folder: Of the project.
+        said: Settings of the command line and of the editor, which come before those of files.
+        config: The one file of settings that the user names.
+        here: Those of the settings that are of the command line: files in them are of its folder.
+
+    Raises:
+        PearlError: A file of settings cannot be used or is not trusted, or names what is not there.
+    """
+    from pearl.actions.library import library_names
+    from pearl.data.domains import load_domain
+    from pearl.editor.known_actions import known_actions
+
+    values: dict[str, Any] = dict(said)
+    if "library" not in said:
+        values = {**defaults(read_settings(config, folder)), **said}
+    for name in ("library", "domain"):
+        if callable(values.get(name)):
+            values[name]()  # a file sets it that the user does not trust
+    library = str(
+        values.get("library") or load_domain(str(values.get("domain", "generic"))).library
+    )
+    is_here = "library" in here or library in library_names()
+    return known_actions(library if is_here else str(folder / library))

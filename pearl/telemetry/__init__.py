@@ -1,0 +1,38 @@
+"""Spans of OpenTelemetry for questions, plans, steps and calls (extra `telemetry`).
+
+`Telemetry` goes to a `pearl.Session`, or traces single questions of a `pearl.Pearl`; `to_collector` sends
+spans to where `OTEL_EXPORTER_OTLP_...` say. OpenTelemetry is imported once one of them is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pearl.plugins.extras import require_extra
+from pearl.telemetry.tracing import RunSpans, Telemetry
+
+if TYPE_CHECKING:
+    from pearl.telemetry.collector import Collector
+
+__all__ = ["RunSpans", "Telemetry", "to_collector"]
+
+_PACKAGES = (
+    "opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter", "opentelemetry.exporter.otlp",
+    "opentelemetry.exporter.otlp.proto", "opentelemetry.exporter.otlp.proto.http",
+)  # fmt: skip
+
+
+def to_collector(on_trouble: Callable[[str], object]) -> Collector:
+    """What sends spans to a collector; close it at the end.
+
+    Args:
+        on_trouble: Told in a line what goes wrong, once.
+
+    Raises:
+        UsageError: The extra is not installed, or the variables ask for another exporter or protocol.
+    """
+    require_extra("telemetry", "telemetry", *_PACKAGES)
+    from pearl.telemetry.collector import Collector
+
+    return Collector(on_trouble)

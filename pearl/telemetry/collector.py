@@ -1,0 +1,126 @@
+"""Spans → a collector, by OTLP over HTTP, as the variables `OTEL_...` say.
+
+A thread sends them, from a queue of bounded length: a collector that is down or slow costs no time,
+but for `CLOSE_S` at the end, and what it did not get is counted.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+from pearl.errors import UsageError
+from pearl.errors.addresses import redacted
+from pearl.plugins.version import __version__
+from pearl.telemetry.tracing import Telemetry
+
+__all__ = ["CLOSE_S", "Collector"]
+
+CLOSE_S = 2.0
+"""Seconds that the last spans are waited for at the end."""
+
+EXPORTER_VARIABLE = "OTEL_TRACES_EXPORTER"
+
+PROTOCOL_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+
+ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+
+
+class Collector:
+    """Sends spans to a collector.
+
+    Args:
+        on_trouble: Told in a line what goes wrong, once.
+        exporter: Where spans go; None for OTLP over HTTP.
+
+    Attributes:
+        telemetry: What makes the spans.
+
+    Raises:
+        UsageError: The variables ask for another exporter or protocol.
+    """
+
+    def __init__(
+        self, on_trouble: Callable[[str], object], exporter: SpanExporter | None = None
+    ) -> None:
+        _refuse_others()
+        self._on_trouble = on_trouble
+        self._counting = _Counting(exporter or OTLPSpanExporter())
+        self._processor = _Counted(self._counting)
+        self._is_closed = False
+        name = {} if "OTEL_SERVICE_NAME" in os.environ else {"service.name": "pearl"}
+        resource = Resource.create({**name, "service.version": __version__})
+        # Not at the exit of the process, where nothing bounds the wait.
+        provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        provider.add_span_processor(self._processor)
+        self.telemetry = Telemetry(provider, on_trouble=on_trouble)
+
+    def close(self) -> None:
+        """Send what is left, within `CLOSE_S`, and say what was not delivered."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        closing = threading.Thread(target=self._processor.shutdown, daemon=True)
+        closing.start()
+        closing.join(CLOSE_S)
+        n, n_delivered = self._processor.n_ended, self._counting.n_delivered
+        if n_delivered < n:
+            self._on_trouble(
+                f"{n - n_delivered:,} of {n:,} spans did not reach the collector at {_address()}"
+            )
+
+
+class _Counted(BatchSpanProcessor):
+    """Counts the spans that it is given."""
+
+    n_ended = 0
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if span.context is not None and span.context.trace_flags.sampled:
+            self.n_ended += 1
+        super().on_end(span)
+
+
+class _Counting(SpanExporter):
+    """Counts the spans that are delivered."""
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        self._exporter = exporter
+        self.n_delivered = 0
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        result = self._exporter.export(spans)
+        if result is SpanExportResult.SUCCESS:
+            self.n_delivered += len(spans)
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+
+
+def _refuse_others() -> None:
+    exporter = os.environ.get(EXPORTER_VARIABLE, "").strip() or "otlp"
+    if exporter != "otlp":
+        raise UsageError(
+            f"{EXPORTER_VARIABLE} is '{exporter}', and spans are sent by otlp only",
+            help=f"unset {EXPORTER_VARIABLE}, or leave out --telemetry",
+        )
+    for variable in PROTOCOL_VARIABLES:
+        protocol = os.environ.get(variable, "").strip()
+        if protocol and protocol != "http/protobuf":
+            raise UsageError(
+                f"{variable} is '{protocol}', and spans are sent by http/protobuf only",
+                help=f"export {variable}=http/protobuf, with the port of it, mostly 4318",
+            )
+
+
+def _address() -> str:
+    """The address of the collector, without a password."""
+    named = (os.environ.get(variable, "").strip() for variable in ENDPOINT_VARIABLES)
+    return redacted(next(filter(None, named), "http://localhost:4318"))

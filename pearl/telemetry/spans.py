@@ -1,0 +1,426 @@
+"""Events of one task → spans of OpenTelemetry.
+
+    invoke_workflow pearl        a question and a document
+    ├── plan pearl               the planner, with its repairs
+    │   └── chat MODEL           an attempt of a call; one that is retried has siblings
+    └── execute_tool ACTION      a step
+        ├── retrieval            a search of passages
+        └── chat MODEL
+
+Nothing that a document, a question, a plan or a reply says is in a span unless content is asked for:
+no text, no names of files, outputs or the plan's own actions, no messages of errors.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from opentelemetry.trace import (
+    Link,
+    Span,
+    SpanKind,
+    Status,
+    StatusCode,
+    Tracer,
+    set_span_in_context,
+)
+
+from pearl.documents.digest import text_sha256
+from pearl.errors.escaping import to_json
+from pearl.llm import Usage
+from pearl.telemetry.attributes import (
+    argument_data,
+    attempt_attributes,
+    call_attributes,
+    error_type,
+    is_computed,
+    openinference,
+    result_attributes,
+    search_attributes,
+)
+from pearl.telemetry.content import text_of
+from pearl.telemetry.conventions import AttributeValue, Conventions
+from pearl.telemetry.plan_nodes import PlanNodes, plan_nodes
+from pearl.trace import (
+    CallFailed,
+    Event,
+    LookedUp,
+    ModelAttempted,
+    ModelCalled,
+    ModelWaited,
+    PlanAttempted,
+    PlanChosen,
+    PlanFailed,
+    QuestionRouted,
+    Retrieved,
+    RunFinished,
+    RunStarted,
+    StepFailed,
+    StepFinished,
+    StepStarted,
+)
+
+__all__ = ["TaskSpans"]
+
+NEW_ACTION = "NEW_ACTION"
+"""Stands for the name of an action that a plan defines: a model made it of a question."""
+
+
+@dataclass(slots=True)
+class _Planning:
+    """A plan that is being written."""
+
+    span: Span
+    end_ns: int
+    n_written: int = 0
+    n_attempts: int = 0
+    usage: Usage = field(default_factory=Usage)
+    is_asked: bool = False
+
+
+@dataclass(slots=True)
+class _Step:
+    """A step that is running."""
+
+    span: Span
+    n_sent: int = 0
+    n_kept: int = 0
+    failed_by: str | None = None
+
+
+class TaskSpans:
+    """The spans of one task, made of its events as they come.
+
+    Args:
+        tracer: Makes the spans.
+        names: Their attributes.
+        has_content: Whether spans have content.
+        id: Of the task; content, for it may name a file.
+        run_id: Of the run in the store; "" for none.
+        began_ns: When the task began, in nanoseconds since 1970.
+        replayed_with: The model of a trace whose events are replayed, "" if that is not known: calls
+            are told by their replies then, for a trace has no attempts. None for events as they come.
+    """
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        names: Conventions,
+        *,
+        has_content: bool = False,
+        id: str = "",
+        run_id: str = "",
+        began_ns: int | None = None,
+        replayed_with: str | None = None,
+    ) -> None:
+        self._tracer = tracer
+        self._names = names
+        self._has_content = has_content
+        self._began_ns = self._end_ns = time.time_ns() if began_ns is None else began_ns
+        self._replayed_with = replayed_with
+        self._nodes: dict[int | None, PlanNodes] = {}
+        self._plannings: dict[int | None, _Planning] = {}
+        self._steps: dict[tuple[int | None, str], _Step] = {}
+        self._done: dict[tuple[int | None, str], Span] = {}
+        self._usage = Usage()
+        self._root = tracer.start_span(
+            "invoke_workflow pearl",
+            start_time=self._began_ns,
+            attributes={
+                **names.attributes(
+                    operation="invoke_workflow", workflow="pearl", conversation=run_id or None
+                ),
+                **openinference("CHAIN"),
+                **({"pearl.run.id": run_id} if run_id else {}),
+                **self._content("pearl.task.id", id),
+            },
+        )
+
+    def hear(self, event: Event) -> None:
+        """Take an event in; they come in the order of the trace."""
+        at = self._at(event.t_s)
+        self._end_ns = max(self._end_ns, at)
+        match event:
+            case ModelAttempted():
+                self._attempted(event, at)
+            case QuestionRouted() | PlanAttempted() | PlanChosen() | PlanFailed():
+                self._planned(event, at)
+            case RunStarted():
+                self._run_started(event)
+            case StepStarted():
+                self._step_started(event, at)
+            case ModelCalled() | CallFailed():
+                self._called(event, at)
+            case Retrieved():
+                self._retrieved(event, at)
+            case LookedUp():
+                self._span_of(event.plan_number, event.step).set_attributes(
+                    {"pearl.lookup.lines": event.n_lines, "pearl.lookup.repairs": event.n_repairs}
+                )
+            case StepFinished():
+                self._step_finished(event, at)
+            case StepFailed():
+                self._step_failed(event, at)
+            case ModelWaited():
+                told = {"pearl.wait.seconds": event.wait_s, "pearl.wait.attempt": event.attempt}
+                self._root.add_event("pearl.wait", told, at)
+            case RunFinished():
+                self._root.set_attribute("pearl.status", event.status)
+                self._root.set_attributes(self._content("output.value", event.answer))
+                if event.plan_number is None:
+                    self._usage = event.usage
+
+    def end(
+        self, error: BaseException | None = None, *, status: str = "", answer: str = ""
+    ) -> None:
+        """End every span that is open.
+
+        Args:
+            error: What stopped the task, if anything.
+            status: Of its answer, where there is one.
+            answer: Its text.
+        """
+        kind = error_type(error)
+        stopped_by = "cancelled" if status == "interrupted" else kind
+        for planning in self._plannings.values():
+            self._end_planning(planning, failed_by=None if self._nodes else stopped_by)
+        for step in self._steps.values():
+            self._fail(step.span, "cancelled", "")
+            step.span.end(self._end_ns)
+        self._plannings, self._steps = {}, {}
+        if error is not None:
+            self._fail(self._root, kind or "", str(error))
+        if status or error is not None:
+            self._root.set_attribute("pearl.status", status or "failed")
+        self._root.set_attributes(self._content("output.value", answer))
+        self._root.set_attributes(
+            {
+                "pearl.usage.input_tokens": self._usage.n_input_tokens,
+                "pearl.usage.output_tokens": self._usage.n_output_tokens,
+            }
+        )
+        self._root.end(self._end_ns)
+
+    def mark_kept(self, status: str) -> None:
+        """Say that the row of the task is from before: nothing was done."""
+        self._root.set_attributes({"pearl.cache": "hit", "pearl.status": status})
+
+    def _planned(
+        self, event: QuestionRouted | PlanAttempted | PlanChosen | PlanFailed, at: int
+    ) -> None:
+        planning = self._planning(event.plan_number, at)
+        if isinstance(event, PlanAttempted):
+            self._usage += event.usage
+            planning.usage += event.usage
+            planning.n_written += 1
+            planning.is_asked |= not is_computed(event.model)
+            planning.span.set_attributes(self._content("output.value", event.reply))
+            if self._replayed_with is not None and event.usage != Usage():
+                began = self._began_ns if planning.n_written == 1 else planning.end_ns
+                self._chat(
+                    planning.span, self._replayed_with, began, at, usage=event.usage, error=None,
+                    replied_by=event.model,
+                )  # fmt: skip
+        elif isinstance(event, PlanChosen | QuestionRouted):
+            planning.span.set_attribute("pearl.plan.by", event.by)
+        else:
+            self._fail(planning.span, "PlanningError", "")
+        planning.end_ns = at
+
+    def _planning(self, number: int | None, began_ns: int) -> _Planning:
+        """The plan that is being written under a number, from now on if it is new."""
+        planning = self._plannings.get(number)
+        if planning is None:
+            if self._replayed_with is not None:
+                began_ns = self._began_ns
+            told = self._names.attributes(operation="plan", agent="pearl")
+            span = self._start(
+                "plan pearl", self._root, began_ns, {**told, **openinference("AGENT")}
+            )
+            if number is not None:
+                span.set_attribute("pearl.plan.number", number)
+            planning = self._plannings[number] = _Planning(span, began_ns)
+        return planning
+
+    def _end_planning(
+        self, planning: _Planning, *, plan: str = "", failed_by: str | None = None
+    ) -> None:
+        span = planning.span
+        span.set_attribute("pearl.plan.repairs", max(0, planning.n_written - 1))
+        if plan:
+            span.set_attribute("pearl.plan.sha256", text_sha256(plan))
+            span.set_attributes(self._content("output.value", plan))
+        if planning.is_asked and self._replayed_with is None:
+            is_kept = not planning.n_attempts and planning.usage == Usage()
+            span.set_attribute("pearl.cache", "hit" if is_kept else "miss")
+        if failed_by is not None:
+            self._fail(span, failed_by, "")
+        span.end(planning.end_ns)
+
+    def _run_started(self, event: RunStarted) -> None:
+        number = event.plan_number
+        self._nodes[number] = plan_nodes(event.plan)
+        planning = self._plannings.pop(number, None)
+        if planning is not None:
+            self._end_planning(planning, plan=event.plan)
+        self._root.set_attributes(
+            {
+                "pearl.method": event.method,
+                "pearl.doc.sha256": event.document_sha256,
+                "pearl.doc.characters": event.n_characters,
+                **self._content("input.value", event.question),
+                **self._content("pearl.doc.name", event.document),
+            }
+        )
+
+    def _step_started(self, event: StepStarted, at: int) -> None:
+        number, nodes = event.plan_number, self._nodes.get(event.plan_number)
+        node = self._node(number, event.step)
+        parents = nodes.parents(event.step) if nodes else ()
+        is_new = (
+            nodes is not None and event.action in nodes.new_actions and event.action != "ANSWER"
+        )
+        action = NEW_ACTION if is_new and not self._has_content else event.action
+        known = [span for each in parents if (span := self._done.get((number, each)))]
+        written = nodes.steps.get(event.step) if nodes else None
+        arguments: dict[str, AttributeValue] = {}
+        if self._has_content and written is not None:
+            said = text_of(to_json([argument_data(each) for each in written.arguments]))
+            arguments = {
+                **self._names.attributes(tool_arguments=said),
+                "input.value": said,
+                "pearl.step.output": event.step,
+            }
+        span = self._start(
+            f"execute_tool {action}",
+            self._root,
+            at,
+            {
+                **self._names.attributes(
+                    operation="execute_tool", tool=action, tool_type="function", tool_call=node
+                ),
+                **openinference("TOOL"),
+                "pearl.step.id": node,
+                "pearl.step.deps": [self._node(number, each) for each in parents],
+                "graph.node.id": node,
+                **({"graph.node.parent_id": self._node(number, parents[0])} if parents else {}),
+                **arguments,
+            },
+            [Link(each.get_span_context()) for each in known[1:]],
+        )
+        self._steps[number, event.step] = _Step(span)
+
+    def _step_finished(self, event: StepFinished, at: int) -> None:
+        step = self._steps.pop((event.plan_number, event.step), None)
+        if step is None:
+            return
+        step.span.set_attributes(result_attributes(event, step.n_sent, step.n_kept))
+        if self._has_content:
+            result = self._names.attributes(tool_result=text_of(event.value))
+            step.span.set_attributes({**result, **self._content("output.value", event.value)})
+        step.span.end(at)
+        self._done[event.plan_number, event.step] = step.span
+
+    def _step_failed(self, event: StepFailed, at: int) -> None:
+        step = self._steps.pop((event.plan_number, event.step), None)
+        if step is not None:
+            self._fail(step.span, step.failed_by or "step_failed", event.error)
+            step.span.end(at)
+
+    def _called(self, event: ModelCalled | CallFailed, at: int) -> None:
+        self._usage += event.usage
+        step = self._steps.get((event.plan_number, event.step))
+        is_kept = isinstance(event, ModelCalled) and event.is_remembered
+        if step is not None and not is_computed(event.model):
+            step.n_kept += is_kept
+            step.n_sent += not is_kept
+            step.failed_by = event.kind if isinstance(event, CallFailed) else None
+        if self._replayed_with is not None and not is_kept and not is_computed(event.model):
+            self._chat(
+                self._span_of(event.plan_number, event.step), self._replayed_with,
+                at - round(event.duration_s * 1e9), at, usage=event.usage,
+                error=event.kind if isinstance(event, CallFailed) else None,
+            )  # fmt: skip
+
+    def _attempted(self, event: ModelAttempted, at: int) -> None:
+        began_ns = max(self._began_ns, at - round(event.duration_s * 1e9))
+        if event.purpose == "plan":
+            planning = self._planning(event.plan_number, began_ns)
+            planning.n_attempts += 1
+            planning.is_asked = True
+            planning.end_ns = at
+            parent = planning.span
+        else:
+            parent = self._span_of(event.plan_number, event.step)
+        more = attempt_attributes(self._names, event, has_content=self._has_content)
+        self._chat(
+            parent, event.model, began_ns, at, usage=event.usage, error=event.error,
+            replied_by=event.replied_by, is_remote=bool(event.server), more=more,
+        )  # fmt: skip
+
+    def _chat(
+        self,
+        parent: Span,
+        model: str,
+        began_ns: int,
+        end_ns: int,
+        *,
+        usage: Usage,
+        error: str | None,
+        replied_by: str = "",
+        is_remote: bool = True,
+        more: dict[str, Any] | None = None,
+    ) -> None:
+        """One call of a model, from its beginning to its end."""
+        name, told = call_attributes(self._names, model, replied_by, usage)
+        kind = SpanKind.CLIENT if is_remote else SpanKind.INTERNAL
+        span = self._start(f"chat {name}", parent, began_ns, {**told, **(more or {})}, kind=kind)
+        if error is not None:
+            self._fail(span, error, "")
+        span.end(end_ns)
+
+    def _retrieved(self, event: Retrieved, at: int) -> None:
+        attributes = {
+            **search_attributes(self._names, event),
+            **self._content("input.value", "\n".join(event.queries)),
+        }
+        parent = self._span_of(event.plan_number, event.step)
+        began_ns = at - round(event.duration_s * 1e9)
+        self._start("retrieval", parent, began_ns, attributes).end(at)
+
+    def _start(
+        self,
+        name: str,
+        parent: Span,
+        began_ns: int,
+        attributes: dict[str, Any],
+        links: list[Link] | None = None,
+        kind: SpanKind = SpanKind.INTERNAL,
+    ) -> Span:
+        context = set_span_in_context(parent)
+        return self._tracer.start_span(
+            name, context, kind, attributes, links or [], start_time=began_ns
+        )
+
+    def _fail(self, span: Span, kind: str, message: str) -> None:
+        span.set_attributes(self._names.attributes(error=kind))
+        told = text_of(message) if self._has_content and message else None
+        span.set_status(Status(StatusCode.ERROR, told))
+
+    def _span_of(self, number: int | None, step: str) -> Span:
+        running = self._steps.get((number, step))
+        return self._root if running is None else running.span
+
+    def _node(self, number: int | None, output: str) -> str:
+        """What identifies a step in the graph: its number in the plan, for its name is content."""
+        nodes = self._nodes.get(number)
+        place = str(nodes.numbers.get(output, 0)) if nodes else "0"
+        return place if number is None else f"{number}.{place}"
+
+    def _content(self, name: str, text: str) -> dict[str, AttributeValue]:
+        return {name: text_of(text)} if self._has_content and text else {}
+
+    def _at(self, t_s: float) -> int:
+        return self._began_ns + round(t_s * 1e9)

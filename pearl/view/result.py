@@ -1,0 +1,420 @@
+"""`ResultRecord` → `Result`: everything that a page shows of a result, checked, for rows come from anywhere.
+
+What has another type than a row of results has it in is left out, and the page says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pearl.errors import Span
+from pearl.trace import (
+    CallFailed,
+    Event,
+    LookedUp,
+    ModelCalled,
+    ModelWaited,
+    OptionChosen,
+    PlanAttempted,
+    PlanChosen,
+    PlanRewritten,
+    Retrieved,
+    RunStarted,
+    StepFailed,
+    StepFinished,
+)
+from pearl.view.record import ResultRecord
+
+__all__ = ["Place", "Result", "ShownStep", "read_result"]
+
+STATUSES = (
+    "answered", "degraded", "nothing_found", "undecided", "failed", "unfinished", "planned",
+)  # fmt: skip
+
+_DOUBTS = {
+    "missing": "not in the document",
+    "given": "not in the document, but in what the step was given",
+    "short": "too short to verify",
+    "apart": "pieces of the document that do not belong together",
+    "negation": "leaves out a negation",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What an answer rests on: a passage that is quoted, or a row or a cell that it is computed from.
+
+    Attributes:
+        text: As it stands in the document.
+        shown: The same for people, with what a quote leaves out marked.
+        source: The file that it is in; "" if it is from an earlier output.
+        span: Where, in characters of that file's text; None if that is not known.
+        steps: Outputs of the steps that rest on it.
+        note: `elided`, `undecided`, or "".
+        where: Its place in words.
+    """
+
+    text: str
+    shown: str
+    source: str
+    span: Span | None
+    steps: tuple[str, ...]
+    note: str = ""
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownStep:
+    """A step with its calls.
+
+    Attributes:
+        value: The value as text.
+        finished: What the trace says of its end; None where there is none.
+        error: Why it failed; "" if it did not.
+        calls: Replies and failed attempts, in order.
+        searches: What was searched for it, and the queries of tables.
+    """
+
+    output: str
+    action: str
+    value: str = ""
+    state: str = ""
+    why: str = ""
+    truncated: str = ""
+    is_native: bool = False
+    context: str = ""
+    coverage: float | None = None
+    n_calls: int = 0
+    finished: StepFinished | None = None
+    error: str = ""
+    calls: tuple[ModelCalled | CallFailed, ...] = ()
+    searches: tuple[Retrieved | LookedUp, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What is known of a result, as the fields of a row with the events of its trace.
+
+    Attributes:
+        problems: What is missing or cannot be read, a sentence each.
+        rows_left: Rows behind the answer that are not among `places`.
+        started: How its run began; None where no trace says it.
+        seconds: That it took; None if that is not known.
+    """
+
+    id: str
+    status: str
+    question: str
+    understood: str
+    answer: str
+    error: str
+    method: str
+    model: str
+    document: str
+    plan: str
+    places: tuple[Place, ...]
+    n_quoted: int
+    rows_left: int
+    unverified: tuple[tuple[str, str, str], ...]
+    notes: tuple[str, ...]
+    agreement: str
+    steps: tuple[ShownStep, ...]
+    coverage: float | None
+    n_input_tokens: int | None
+    n_cached_tokens: int | None
+    n_output_tokens: int | None
+    seconds: float | None
+    events: tuple[Event, ...] = ()
+    started: RunStarted | None = None
+    problems: tuple[str, ...] = ()
+
+    def of(self, *kinds: type[Event]) -> list[Any]:
+        """The events of some types, in order."""
+        return [event for event in self.events if isinstance(event, kinds)]
+
+    @property
+    def attempts(self) -> list[PlanAttempted]:
+        """The rounds of planning."""
+        return self.of(PlanAttempted)
+
+    @property
+    def choices(self) -> list[PlanChosen]:
+        """How one of several plans was chosen."""
+        return self.of(PlanChosen)
+
+    @property
+    def rewrites(self) -> list[PlanRewritten]:
+        """What passes did to the plan."""
+        return self.of(PlanRewritten)
+
+    @property
+    def options(self) -> list[OptionChosen]:
+        """Options that were chosen."""
+        return self.of(OptionChosen)
+
+    @property
+    def waits(self) -> list[ModelWaited]:
+        """Times that a call waited."""
+        return self.of(ModelWaited)
+
+    @property
+    def why(self) -> str:
+        """Why it is undecided or degraded, with the first step that is; else ""."""
+        if self.status not in ("undecided", "degraded"):
+            return ""
+        reasons = ((step, step.truncated or step.why) for step in self.steps)
+        return next((f"step '{s.output}' ({s.action}): {why}" for s, why in reasons if why), "")
+
+
+class _Fields:
+    """Fields of an object that somebody wrote, by their types; what has another is noted."""
+
+    def __init__(self, data: Mapping[str, Any], problems: list[str], at: str = "") -> None:
+        self._data = data
+        self._problems = problems
+        self._at = at
+
+    def text(self, name: str) -> str:
+        value = self._data.get(name)
+        if isinstance(value, str) or value is None:
+            return value or ""
+        return self._wrong(name, "text")
+
+    def number(self, name: str) -> float | None:
+        value = self._data.get(name)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is None or (is_number and abs(value) < 2**63 and math.isfinite(value)):
+            return value
+        self._wrong(name, "number")
+        return None
+
+    def whole(self, name: str) -> int | None:
+        value = self.number(name)
+        return value if isinstance(value, int) and value >= 0 else None
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self._data.get(name)
+        if value is None or (isinstance(value, list) and all(isinstance(v, str) for v in value)):
+            return tuple(value or ())
+        self._wrong(name, "list of texts")
+        return ()
+
+    def objects(self, name: str) -> Iterator[_Fields]:
+        value = self._data.get(name)
+        if not isinstance(value, list | None):
+            self._wrong(name, "list")
+            return
+        for i, each in enumerate(value or (), start=1):
+            if isinstance(each, Mapping):
+                yield _Fields(each, self._problems, f"{self._at}{name} {i}: ")
+            else:
+                self._wrong(f"{name} {i}", "object")
+
+    def inner(self, name: str) -> _Fields:
+        value = self._data.get(name)
+        if not isinstance(value, Mapping | None):
+            self._wrong(name, "object")
+        inner = value if isinstance(value, Mapping) else {}
+        return _Fields(inner, self._problems, f"{self._at}{name}: ")
+
+    def span(self) -> Span | None:
+        start, end = self.whole("start"), self.whole("end")
+        return Span(start, end) if start is not None and end is not None and start <= end else None
+
+    def any(self, name: str) -> str:
+        """A value of any simple type as text; a list as its lines."""
+        value = self._data.get(name)
+        match value:
+            case None:
+                return ""
+            case bool():
+                return "yes" if value else "no"
+            case str() | int() | float():
+                return str(value)
+            case list() if all(isinstance(each, str) for each in value):
+                return "\n".join(value)
+            case _:
+                return self._wrong(name, "text, number or list of texts")
+
+    def _wrong(self, name: str, wanted: str) -> str:
+        self._problems.append(f"{self._at}{name} is no {wanted}, and is left out.")
+        return ""
+
+
+def read_result(record: ResultRecord, *, max_rows: int) -> Result:
+    """Read what a record says.
+
+    Args:
+        record: Its row may hold anything.
+        max_rows: Rows behind the answer that are read.
+    """
+    problems = list(record.problems)
+    row = _Fields(record.row, problems)
+    status = row.text("status")
+    if status not in STATUSES:
+        problems.append("Its status is none that results have.")
+        status = "unknown"
+    started = next((e for e in record.events if isinstance(e, RunStarted)), None)
+    quoted, of_rows = _places(row)
+    usage, understood = row.inner("usage"), row.inner("understood")
+    error = row.inner("error")
+    steps = tuple(_steps(row, record.events))
+    return Result(
+        id=record.id,
+        status=status,
+        question=row.text("question"),
+        understood=understood.text("question"),
+        answer=row.text("answer"),
+        error=": ".join(filter(None, [error.text("type"), error.text("message")])),
+        method=row.text("method"),
+        model=row.text("model") or (started.model if started else ""),
+        document=row.text("document"),
+        plan=row.text("plan") or (started.plan if started else ""),
+        places=(*quoted, *of_rows[:max_rows]),
+        n_quoted=len(quoted),
+        rows_left=max(0, len(of_rows) - max_rows),
+        unverified=tuple(_unverified(row)),
+        notes=(*understood.texts("notes"), *row.texts("notes")),
+        agreement=_agreement(row),
+        steps=steps,
+        coverage=row.number("coverage"),
+        n_input_tokens=usage.whole("input_tokens"),
+        n_cached_tokens=usage.whole("cached_tokens"),
+        n_output_tokens=usage.whole("output_tokens"),
+        seconds=row.number("duration_s"),
+        events=record.events,
+        started=started,
+        problems=tuple(dict.fromkeys(problems)),
+    )
+
+
+def _places(row: _Fields) -> tuple[list[Place], list[Place]]:
+    """Passages that are quoted; rows, or those of their cells that the answer is from."""
+    quoted: list[Place] = []
+    of_rows: list[Place] = []
+    for each in row.objects("evidence"):
+        source, span, steps = each.text("source"), each.span(), each.texts("steps")
+        text = each.text("text")
+        if each.text("match") != "row":
+            elided = "elided" if each.text("match") == "elided" else ""
+            shown = _marked(text, span, list(each.objects("omitted")))
+            where = _where(source, span, steps, elided)
+            quoted.append(Place(text, shown, source, span, steps, elided, where))
+            continue
+        note = "undecided" if each.text("state") == "undecided" else ""
+        number = each.whole("row")
+        cells = list(each.objects("cells"))
+        for cell in cells:
+            at = cell.span()
+            shown = f"{cell.text('column')}: {cell.text('text')}"
+            where = _where(source, at, steps, "", number)
+            of_rows.append(Place(cell.text("text"), shown, source, at, steps, note, where))
+        if not cells:
+            shown = " ".join((text or each.any("value")).split())
+            where = _where(source, span, steps, "", number)
+            of_rows.append(Place(text, shown, source, span, steps, note, where))
+    return quoted, of_rows
+
+
+def _marked(text: str, span: Span | None, omitted: Sequence[_Fields]) -> str:
+    """A passage on one line, with what its quote leaves out marked."""
+    shown, at = "", 0
+    for each in omitted:
+        left_out = each.span()
+        if left_out is None or span is None:
+            continue
+        start, end = left_out.start - span.start, left_out.end - span.start
+        if at <= start <= end <= len(text):
+            shown += f"{text[at:start]}[left out: {text[start:end]}]"
+            at = end
+    return " ".join((shown + text[at:]).split())
+
+
+def _where(
+    source: str, span: Span | None, steps: Iterable[str], elided: str, number: int | None = None
+) -> str:
+    row = "" if number is None else f", row {number:,}"
+    place = (
+        f"{source}{row}"
+        if span is None
+        else f"{source}{row}, characters {span.start:,}-{span.end:,}"
+    )
+    return "; ".join(filter(None, [place, ", ".join(steps), elided]))
+
+
+def _unverified(row: _Fields) -> Iterator[tuple[str, str, str]]:
+    """Step, text and reason of each quote that proves nothing."""
+    for each in row.objects("unverified_quotes"):
+        reason = _DOUBTS.get(each.text("reason"), "could not be verified")
+        yield each.text("step"), each.text("text"), reason
+
+
+def _agreement(row: _Fields) -> str:
+    found = row.inner("agreement")
+    n, n_different = found.whole("agreeing"), found.whole("different")
+    if n is None or n_different is None:
+        return ""
+    return f"{n} of {n_different} different plans"
+
+
+def _steps(row: _Fields, events: Sequence[Event]) -> Iterator[ShownStep]:
+    """The steps of the row, then those that its trace alone knows of: of a run that did not finish."""
+    calls: dict[str, list[ModelCalled | CallFailed]] = {}
+    searches: dict[str, list[Retrieved | LookedUp]] = {}
+    finished: dict[str, StepFinished] = {}
+    failed: dict[str, str] = {}
+    begun: dict[str, str] = {}
+    for event in events:
+        match event:
+            case ModelCalled() | CallFailed():
+                calls.setdefault(event.step, []).append(event)
+            case Retrieved() | LookedUp():
+                searches.setdefault(event.step, []).append(event)
+            case StepFinished():
+                finished[event.step] = event
+            case StepFailed():
+                failed[event.step] = event.error
+            case _ if event.event == "step_started":
+                begun[event.step] = event.action
+            case _:
+                pass
+    told: set[str] = set()
+    for each in row.objects("steps"):
+        output = each.text("output")
+        told.add(output)
+        yield ShownStep(
+            output=output,
+            action=each.text("action"),
+            value=each.any("value"),
+            state=each.text("state"),
+            why=each.text("why"),
+            truncated=each.text("truncated"),
+            is_native=each.any("native") == "yes",
+            context=each.text("context"),
+            coverage=each.number("coverage"),
+            n_calls=each.whole("calls") or 0,
+            finished=finished.get(output),
+            calls=tuple(calls.get(output, ())),
+            searches=tuple(searches.get(output, ())),
+        )
+    for output, action in begun.items():
+        if output in told:
+            continue
+        end = finished.get(output)
+        yield ShownStep(
+            output=output,
+            action=action,
+            value=end.value if end else "",
+            state=end.state if end else "failed" if output in failed else "not finished",
+            is_native=bool(end and end.is_native),
+            context=end.context if end else "",
+            coverage=end.coverage if end else None,
+            n_calls=end.n_calls if end else len(calls.get(output, ())),
+            finished=end,
+            error=failed.get(output, ""),
+            calls=tuple(calls.get(output, ())),
+            searches=tuple(searches.get(output, ())),
+        )

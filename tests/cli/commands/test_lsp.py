@@ -1,0 +1,100 @@
+"""`pearl lsp`: which actions the plans of a folder may call, and what a stranger's folder decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pearl.cli import run
+from pearl.cli.commands.lsp import _actions_for
+from pearl.cli.settings import found_in
+from pearl.cli.trust import trust
+from pearl.errors import DataError, UsageError
+from pearl.plugins import extras
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "mine.actions").write_text("MINE(CTX) : Mine\n", encoding="utf-8")
+    return tmp_path
+
+
+def settings(folder: Path, text: str, *, is_trusted: bool = True) -> None:
+    (folder / "pearl.toml").write_text(text, encoding="utf-8")
+    found = found_in(folder)
+    assert found is not None
+    if is_trusted:
+        trust(found.path, found.content)
+
+
+def test_without_a_word_they_are_those_of_the_default_domain(folder: Path) -> None:
+    assert _actions_for(folder, {}, None, set()).library.name == "seed"
+
+
+def test_a_trusted_file_of_the_project_names_a_library_beside_it(folder: Path) -> None:
+    settings(folder, 'library = "mine.actions"\n')
+    known = _actions_for(folder, {}, None, set())
+    assert known.path == folder / "mine.actions"
+    assert _actions_for(folder.parent, {}, None, set()).library.name == "seed"
+
+
+def test_or_a_domain(folder: Path) -> None:
+    settings(folder, 'domain = "medical"\n')
+    assert _actions_for(folder, {}, None, set()).library.name == "medical"
+    assert _actions_for(folder, {"domain": "quality"}, None, {"domain"}).library.name == "quality"
+
+
+@pytest.mark.parametrize("line", ['library = "/etc/passwd"', 'domain = "medical"'])
+def test_a_strangers_file_decides_nothing_and_is_not_silently_ignored(
+    folder: Path, line: str
+) -> None:
+    settings(folder, f"{line}\n", is_trusted=False)
+    with pytest.raises(UsageError, match="you do not trust this file yet"):
+        _actions_for(folder, {}, None, set())
+    assert _actions_for(folder, {"library": "seed"}, None, {"library"}).library.name == "seed"
+
+
+def test_trust_ends_with_the_content(folder: Path) -> None:
+    settings(folder, 'domain = "medical"\n')
+    settings(folder, 'library = "mine.actions"\n', is_trusted=False)
+    with pytest.raises(UsageError, match="library"):
+        _actions_for(folder, {}, None, set())
+
+
+def test_what_the_editor_says_is_of_the_project_and_what_the_command_line_says_of_here(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {"library": "mine.actions"}
+    assert _actions_for(folder, said, None, set()).path == folder / "mine.actions"
+    monkeypatch.chdir(folder)
+    assert _actions_for(Path("/"), said, None, {"library"}).path == folder / "mine.actions"
+    with pytest.raises(DataError, match="no action library or file"):
+        _actions_for(Path("/"), said, None, set())
+
+
+@pytest.mark.parametrize("text", ["library = ", 'libary = "seed"', 'library = "nope.actions"'])
+def test_a_file_of_settings_that_is_wrong_is_told(folder: Path, text: str) -> None:
+    (folder / "pearl.toml").write_text(text, encoding="utf-8")
+    found = "nope" in text and found_in(folder)
+    if found:
+        trust(found.path, found.content)
+    with pytest.raises(DataError):
+        _actions_for(folder, {}, None, set())
+
+
+def test_a_file_that_the_user_names_is_the_only_one(folder: Path) -> None:
+    settings(folder, 'domain = "quality"\n')
+    own = folder / "own.toml"
+    own.write_text('domain = "medical"\n', encoding="utf-8")
+    assert _actions_for(folder, {}, str(own), set()).library.name == "medical"
+
+
+def test_the_extra_is_named_where_it_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    assert run(["lsp"]) == 2
+    told = capsys.readouterr().err
+    assert "pygls" in told
+    assert "[lsp]" in told

@@ -1,0 +1,172 @@
+"""Spans reach a collector; one that is down or slow costs no answer and no time."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pearl.cli import run
+from pearl.errors import UsageError
+from pearl.telemetry import collector, to_collector
+from tests.telemetry.collectors import collecting, dead_address, never_answering
+
+ASK = ("ask", "Why did Ada sell the boat?", "story.txt", "--store", "store")
+
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+
+
+@pytest.fixture(autouse=True)
+def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("story.txt").write_text("It rained. Ada sold the boat because it leaked. She slept.")
+
+
+def test_the_command_line_sends_spans(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with collecting() as there:
+        monkeypatch.setenv(ENDPOINT, there.url)
+        assert run([*ASK, "--telemetry"]) == 0
+    assert "because it leaked" in capsys.readouterr().out
+    assert there.paths == ["/v1/traces"] * len(there.paths)
+    assert there.names.count("invoke_workflow pearl") == 1
+    assert "plan pearl" in there.names
+    assert sum(name.startswith("execute_tool ") for name in there.names) >= 1
+    assert there.resource["service.name"] == "pearl"
+    assert not any(b"boat" in each.SerializeToString() for each in there.requests)
+    assert not any(b"story" in each.SerializeToString() for each in there.requests)
+
+
+def test_nothing_is_sent_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with collecting() as there:
+        monkeypatch.setenv(ENDPOINT, there.url)
+        assert run(ASK) == 0
+        assert run([*ASK, "--telemetry", "--dry-run"]) == 0
+    assert there.requests == []
+
+
+def test_variables_turn_it_on_and_name_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    with collecting() as there:
+        monkeypatch.setenv(ENDPOINT, there.url)
+        monkeypatch.setenv("PEARL_TELEMETRY", "1")
+        monkeypatch.setenv("OTEL_SERVICE_NAME", "mine")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
+        assert run(ASK) == 0
+    assert there.resource["service.name"] == "mine"
+
+
+def test_a_run_that_is_resumed_tells_what_is_from_before(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"id": "1", "document": "Ada sold it because it leaked.", "question": "Why?"}
+    Path("tasks.jsonl").write_text(json.dumps(row) + "\n")
+    assert run(["execute", "--tasks", "tasks.jsonl", "-o", "out.jsonl", "--store", "store"]) == 0
+    (id,) = set(re.findall(r"run (\d{8}-\w+)", capsys.readouterr().err))
+    with collecting() as there:
+        monkeypatch.setenv(ENDPOINT, there.url)
+        monkeypatch.setenv("PEARL_TELEMETRY", "1")
+        assert run(["runs", "resume", id, "--store", "store", "--yes"]) == 0
+    assert there.names == ["invoke_workflow pearl"]
+    assert b"pearl.cache" in there.requests[0].SerializeToString()
+
+
+def test_the_sdk_can_be_disabled(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with collecting() as there:
+        monkeypatch.setenv(ENDPOINT, there.url)
+        monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+        assert run([*ASK, "--telemetry"]) == 0
+    assert there.requests == []
+    assert "spans" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("manner", ["dead", "silent", "refusing", "nonsense"])
+def test_a_collector_that_is_of_no_use_is_told_once_and_changes_nothing(
+    manner: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(collector, "CLOSE_S", 0.3)
+    assert run([*ASK, "--json"]) == 0
+    answer = capsys.readouterr().out
+    with collecting() as there, never_answering() as silent:
+        there.status = 400
+        urls = {"dead": dead_address(), "silent": silent, "refusing": there.url, "nonsense": "::"}
+        url = urls[manner].replace("http://", "http://me:secret@")
+        monkeypatch.setenv(ENDPOINT, url)
+        assert run([*ASK, "--json", "--telemetry"]) == 0
+    told = capsys.readouterr()
+    assert answer.partition('"steps"')[0] == told.out.partition('"steps"')[0]
+    (line,) = (line for line in told.err.splitlines() if "span" in line)
+    assert "did not reach the collector" in line
+    assert "Traceback" not in told.err
+    assert "secret" not in told.err
+
+
+def test_the_wait_at_the_end_is_bounded() -> None:
+    """The exporter may wait for an hour; the command, and the end of its process, do not."""
+    with never_answering() as url:
+        done = subprocess.run(
+            [sys.executable, "-m", "pearl", *ASK, "--telemetry"],
+            env={**os.environ, ENDPOINT: url, "OTEL_EXPORTER_OTLP_TIMEOUT": "3600"},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    assert "because it leaked" in done.stdout
+    assert "did not reach the collector" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("OTEL_TRACES_EXPORTER", "zipkin"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")],
+)
+def test_what_there_is_not_is_refused(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(UsageError, match=variable):
+        to_collector(print)
+    assert run([*ASK, "--telemetry"]) == UsageError.exit_code
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 2
+    assert value in told[0]
+
+
+HIDDEN = """
+import sys
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "opentelemetry":
+            raise ModuleNotFoundError(name=name)
+sys.meta_path.insert(0, Hidden())
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name.startswith("opentelemetry") else found(name, package)
+import pearl.plugins.extras
+pearl.plugins.extras.find_spec = importlib.util.find_spec
+from pearl.cli import run
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+def test_without_opentelemetry_all_else_works_and_the_extra_is_named() -> None:
+    def pearl(*words: str) -> subprocess.CompletedProcess[str]:
+        words = (sys.executable, "-c", HIDDEN, *words)
+        return subprocess.run(words, capture_output=True, text=True)
+
+    assert "because it leaked" in pearl(*ASK).stdout
+    refused = pearl(*ASK, "--telemetry")
+    assert refused.returncode == UsageError.exit_code
+    first, second = refused.stderr.splitlines()
+    assert first == "pearl: telemetry needs opentelemetry, which is not installed"
+    assert "telemetry]" in second
+
+
+def test_it_is_not_imported_unless_it_is_asked_for() -> None:
+    code = "import sys; from pearl.cli import run; run(sys.argv[1:]); print('opentelemetry' in sys.modules)"
+    words = (sys.executable, "-c", code, *ASK)
+    assert subprocess.run(words, capture_output=True, text=True).stdout.splitlines()[-1] == "False"

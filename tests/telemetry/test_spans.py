@@ -1,0 +1,467 @@
+"""Golden traces: what a task does over a real server, as a tree of spans."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+
+import pearl
+from pearl.errors import ExecutionError, PlanningError
+from pearl.runs.executors import Task
+from pearl.telemetry import Telemetry
+from tests.server import Canned, Server, completion
+from tests.telemetry.spans import Spans
+
+HEAD = "New actions:\n- None\n\n"
+ONE = f'{HEAD}1. why = FIND(CTX, "why she leaves") : Find why\n'
+DIAMOND = f"""{HEAD}\
+1. why = FIND(CTX, "why she leaves") : Find why
+2. when = FIND(CTX, "when she leaves") : Find when
+3. ans = COMPARE(CTX, why, when) : Compare both
+"""
+ROWS = f"""{HEAD}\
+1. days = SPLIT(CTX, "line") : One a line
+2. wet = FILTER(days, "it rained") : Those of rain
+3. ans = COUNT(wet) : How many
+"""
+STORY = "She left. It rained."
+LONG = "It rained all day long. " * 400
+
+
+def task(
+    id: str = "a", text: str = STORY, *, plan: str | None = None, ask: str | None = None
+) -> Task:
+    return Task(id, lambda: pearl.Document(text), ask, plan, source=id)
+
+
+class Bench:
+    """Runs tasks over a server, and keeps their spans."""
+
+    def __init__(self, server: Server, store: Path | None = None) -> None:
+        self.spans = Spans()
+        self._server = server
+        self._store = store
+
+    def run(self, *tasks: Task, n_taken: int | None = None, **settings: object) -> Bench:
+        """Run them, or stop once so many have an outcome."""
+        asyncio.run(self._run(tasks, n_taken, settings))
+        return self
+
+    async def _run(
+        self, tasks: Iterable[Task], n_taken: int | None, settings: dict[str, object]
+    ) -> None:
+        options = {"base_url": self._server.url, "concurrency": 1, "first_wait_s": 0.01}
+        async with pearl.Pearl("openai:test-model", **{**options, **settings}) as asked:  # type: ignore[arg-type]
+            session = pearl.Session(
+                asked, store=self._store, telemetry=Telemetry(self.spans.provider)
+            )
+            async with aclosing(session.run(tasks)) as run:
+                n = 0
+                async for _ in run:
+                    n += 1
+                    if n == n_taken:
+                        break
+
+
+@pytest.fixture
+def server(openai_server: Server) -> Server:
+    openai_server.on("", "it rained")
+    return openai_server
+
+
+def reply(text: str, **details: str) -> Canned:
+    return Canned(completion(text, **details))
+
+
+def test_steps_calls_and_their_graph(server: Server) -> None:
+    spans = Bench(server).run(task(plan=DIAMOND)).spans
+    assert (
+        spans.tree()
+        == """\
+invoke_workflow pearl status=answered
+  execute_tool FIND cache=miss hits=0 context=full state=found id=1
+    chat test-model
+  execute_tool FIND cache=miss hits=0 context=full state=found id=2
+    chat test-model
+  execute_tool COMPARE cache=miss hits=0 context=full state=found id=3 parent_id=1 links=1
+    chat test-model"""
+    )
+    (last,) = spans.named("execute_tool COMPARE")
+    second = spans.named("execute_tool FIND")[1]
+    assert last.links[0].context.span_id == (second.context and second.context.span_id)
+
+
+def test_what_a_call_says(server: Server) -> None:
+    (call,) = (
+        Bench(server).run(task(plan=ONE), seed=7, temperature=0.5).spans.named("chat test-model")
+    )
+    assert call.kind.name == "CLIENT"
+    assert dict(call.attributes or {}) == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": "test-model",
+        "gen_ai.request.temperature": 0.5,
+        "gen_ai.request.seed": 7,
+        "gen_ai.request.max_tokens": 8192,
+        "gen_ai.response.model": "test-model-2026",
+        "gen_ai.response.finish_reasons": ("stop",),
+        "gen_ai.usage.input_tokens": 100,
+        "gen_ai.usage.output_tokens": 2,
+        "gen_ai.usage.cache_read.input_tokens": 64,
+        "openinference.span.kind": "LLM",
+        "server.address": "127.0.0.1",
+        "server.port": int(server.url.split(":")[2].partition("/")[0]),
+    }
+
+
+def test_retries_are_siblings(server: Server) -> None:
+    server.next("500", "429", "reset")
+    assert (
+        Bench(server).run(task(plan=ONE)).spans.tree()
+        == """\
+invoke_workflow pearl status=answered
+  execute_tool FIND cache=miss hits=0 context=full state=found id=1
+    ! chat test-model type=transport
+    ! chat test-model type=rate_limited resend_count=1
+    ! chat test-model type=transport resend_count=2
+    chat test-model resend_count=3"""
+    )
+
+
+def test_waits_are_told_where_they_were(server: Server) -> None:
+    server.next("500")
+    (root,) = Bench(server).run(task(plan=ONE)).spans.named("invoke_workflow pearl")
+    (wait,) = root.events
+    assert wait.name == "pearl.wait"
+    assert dict(wait.attributes or {}).keys() == {"pearl.wait.seconds", "pearl.wait.attempt"}
+
+
+def test_a_step_that_fails(server: Server) -> None:
+    server.next("400")
+    assert (
+        Bench(server).run(task(plan=ONE)).spans.tree()
+        == """\
+! invoke_workflow pearl type=bad_request status=failed
+  ! execute_tool FIND type=bad_request id=1
+    ! chat test-model type=bad_request"""
+    )
+
+
+def test_a_plan_that_is_repaired_and_shared(server: Server) -> None:
+    server.next(reply("nonsense"), reply(ONE))
+    spans = Bench(server).run(task(ask="Why?"), task("b", "Again: it rained.", ask="Why?")).spans
+    assert (
+        spans.tree()
+        == """\
+invoke_workflow pearl status=answered
+  plan pearl cache=miss repairs=1
+    chat test-model
+    chat test-model
+  execute_tool FIND cache=miss hits=0 context=full state=found id=1
+    chat test-model
+invoke_workflow pearl status=answered
+  execute_tool FIND cache=miss hits=0 context=full state=found id=1
+    chat test-model"""
+    )
+
+
+def test_no_plan(server: Server) -> None:
+    assert (
+        Bench(server).run(task(ask="Why?"), max_repairs=1).spans.tree()
+        == """\
+! invoke_workflow pearl type=PlanningError status=failed
+  ! plan pearl type=PlanningError cache=miss repairs=1
+    chat test-model
+    chat test-model"""
+    )
+
+
+def test_an_answer_without_a_plan(server: Server) -> None:
+    tree = Bench(server).run(task(ask="Why?"), max_repairs=0, fallback="direct").spans.tree()
+    assert (
+        tree
+        == """\
+invoke_workflow pearl status=answered
+  ! plan pearl type=PlanningError cache=miss repairs=0
+    chat test-model
+  execute_tool ANSWER cache=miss hits=0 context=full state=found id=1
+    chat test-model"""
+    )
+
+
+def test_a_model_that_cannot_be_reached_while_it_plans(server: Server) -> None:
+    server.next("400")
+    assert (
+        Bench(server).run(task(ask="Why?")).spans.tree()
+        == """\
+! invoke_workflow pearl type=bad_request status=failed
+  ! plan pearl type=bad_request cache=miss repairs=0
+    ! chat test-model type=bad_request"""
+    )
+
+
+def test_several_plans_have_graphs_of_their_own(server: Server) -> None:
+    server.next(*(reply(ONE.replace("why she", word)) for word in ("when she", "where she")))
+    assert (
+        Bench(server).run(task(ask="Why?"), n_plans=2).spans.tree()
+        == """\
+invoke_workflow pearl status=answered
+  plan pearl cache=miss repairs=0
+    chat test-model
+  plan pearl cache=miss repairs=0
+    chat test-model
+  execute_tool FIND cache=miss hits=0 context=full state=found id=1.1
+    chat test-model
+  execute_tool FIND cache=miss hits=0 context=full state=found id=2.1
+    chat test-model"""
+    )
+
+
+def test_kept_replies_have_no_calls_and_kept_rows_nothing(server: Server, tmp_path: Path) -> None:
+    Bench(server, tmp_path).run(task(plan=ONE), task("b", plan=DIAMOND))
+    n_asked = len(server.requests)
+    again = Bench(server, tmp_path).run(task(plan=ONE), task("b", plan=DIAMOND))
+    assert (
+        again.spans.tree()
+        == """\
+invoke_workflow pearl status=answered cache=hit
+invoke_workflow pearl status=answered cache=hit"""
+    )
+    other = Bench(server, tmp_path).run(task("c", plan=ONE))
+    assert (
+        other.spans.tree()
+        == """\
+invoke_workflow pearl status=answered
+  execute_tool FIND cache=hit hits=1 context=full state=found id=1"""
+    )
+    assert len(server.requests) == n_asked
+
+
+def test_a_kept_reply_of_the_planner(server: Server, tmp_path: Path) -> None:
+    server.next(reply(ONE))
+    Bench(server, tmp_path).run(task(ask="Why?"))
+    other = Bench(server, tmp_path).run(task("b", "Another story. It rained.", ask="Why?"))
+    assert (
+        other.spans.tree()
+        == """\
+invoke_workflow pearl status=answered
+  plan pearl cache=hit repairs=0
+  execute_tool FIND cache=miss hits=0 context=full state=found id=1
+    chat test-model"""
+    )
+
+
+def test_rows(openai_server: Server) -> None:
+    openai_server.on("", "1. yes\n2. no\n3. yes")
+    spans = Bench(openai_server).run(task(text="rain\nsun\nmore rain", plan=ROWS)).spans
+    assert (
+        spans.tree()
+        == """\
+invoke_workflow pearl status=answered
+  execute_tool SPLIT context=none state=found id=1
+  execute_tool FILTER cache=miss hits=0 context=rows state=found id=2 parent_id=1
+    chat test-model
+  execute_tool COUNT context=none state=found id=3 parent_id=2"""
+    )
+
+
+def test_parts_of_a_long_document(server: Server) -> None:
+    made = Bench(server).run(
+        task(text=LONG, plan=ONE), window=1500, max_output_tokens=200, context="map-reduce"
+    )
+    n_calls = len(server.requests)
+    (step,) = made.spans.named("execute_tool FIND")
+    assert n_calls > 2
+    assert len(made.spans.named("chat test-model")) == n_calls
+    assert (step.attributes or {})["pearl.step.context"] == "map-reduce"
+
+
+def test_a_reply_that_is_cut_off(server: Server) -> None:
+    server.next(reply("it ra", finish_reason="length"))
+    assert (
+        Bench(server).run(task(plan=ONE)).spans.tree()
+        == """\
+invoke_workflow pearl status=answered
+  execute_tool FIND cache=miss hits=0 context=full state=found id=1
+    ! chat test-model type=truncated
+    chat test-model"""
+    )
+
+
+def test_a_task_without_a_document(server: Server) -> None:
+    assert Bench(server).run(Task("a", plan=ONE)).spans.tree() == (
+        "! invoke_workflow pearl type=PearlError status=failed"
+    )
+
+
+def test_what_is_cancelled_is_told(server: Server) -> None:
+    server.hold_after = 2
+    many = (task(str(i), f"{STORY} {i}", plan=ONE) for i in range(8))
+    spans = Bench(server).run(*many, n_taken=1, concurrency=2).spans
+    roots = [span.attributes or {} for span in spans.named("invoke_workflow pearl")]
+    assert [root["pearl.status"] for root in roots].count("interrupted") >= 1
+    assert len(roots) < 8
+    cut_off = [s for s in spans.all if (s.attributes or {}).get("error.type") == "cancelled"]
+    assert {span.name for span in cut_off} == {"execute_tool FIND", "chat test-model"}
+
+
+def test_a_plan_that_is_cut_off(server: Server) -> None:
+    server.next("hang")
+    spans = Spans()
+
+    async def ask() -> None:
+        async with pearl.Pearl("openai:test-model", base_url=server.url) as asked:
+            with Telemetry(spans.provider).tracing() as trace:
+                await asked.ask("Why?", pearl.Document(STORY), trace=trace)
+
+    async def ask_and_cancel() -> None:
+        asking = asyncio.create_task(ask())
+        while not server.requests:  # noqa: ASYNC110 - the server is in another thread
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+    asyncio.run(ask_and_cancel())
+    assert (
+        spans.tree()
+        == """\
+! invoke_workflow pearl type=cancelled status=failed
+  ! plan pearl type=cancelled cache=miss repairs=0
+    ! chat test-model type=cancelled"""
+    )
+
+
+def test_the_embedded_model_has_no_calls() -> None:
+    spans = Spans()
+    with Telemetry(spans.provider).tracing() as trace:
+        pearl.run(pearl.Pearl().execute(ONE, pearl.Document(STORY), trace=trace))
+    assert (
+        spans.tree()
+        == """\
+invoke_workflow pearl status=nothing_found
+  execute_tool FIND context=full state=nothing id=1"""
+    )
+
+
+def test_spans_of_a_trace_that_was_not_heard(server: Server) -> None:
+    """A cluster tells of a task when it is over; attempts are not known then."""
+    server.next("500", reply("nonsense"), reply(DIAMOND))
+
+    async def ask() -> pearl.Trace:
+        trace = pearl.Trace("a")
+        async with pearl.Pearl(
+            "openai:test-model", base_url=server.url, concurrency=1, first_wait_s=0.01
+        ) as asked:
+            await asked.ask("Why?", pearl.Document(STORY), trace=trace)
+        return trace
+
+    spans = Spans()
+    Telemetry(spans.provider).run().finished("a", asyncio.run(ask()), status="answered")
+    assert (
+        spans.tree()
+        == """\
+invoke_workflow pearl status=answered
+  plan pearl repairs=1
+    chat test-model
+    chat test-model
+  execute_tool FIND cache=miss hits=0 context=full state=found id=1
+    chat test-model
+  execute_tool FIND cache=miss hits=0 context=full state=found id=2
+    chat test-model
+  execute_tool COMPARE cache=miss hits=0 context=full state=found id=3 parent_id=1 links=1
+    chat test-model"""
+    )
+
+
+def test_a_trace_without_a_plan_that_was_not_heard(server: Server) -> None:
+    trace = pearl.Trace("a")
+
+    async def ask() -> None:
+        async with pearl.Pearl("openai:test-model", base_url=server.url, max_repairs=0) as asked:
+            await asked.ask("Why?", pearl.Document(STORY), trace=trace)
+
+    with pytest.raises(PlanningError) as caught:
+        asyncio.run(ask())
+    spans = Spans()
+    Telemetry(spans.provider).run().finished("a", trace, error=caught.value)
+    assert (
+        spans.tree()
+        == """\
+! invoke_workflow pearl type=PlanningError status=failed
+  ! plan pearl type=PlanningError repairs=0
+    chat test-model-2026"""
+    )
+
+
+def test_tokens_of_spans_are_those_of_the_trace(server: Server) -> None:
+    server.next(reply("nonsense"), reply(DIAMOND))
+    spans = Bench(server).run(task(ask="Why?")).spans
+    (root,) = spans.named("invoke_workflow pearl")
+    calls = [span.attributes or {} for span in spans.named("chat test-model")]
+    for what in ("input_tokens", "output_tokens"):
+        total = sum(int(str(call[f"gen_ai.usage.{what}"])) for call in calls)
+        assert (root.attributes or {})[f"pearl.usage.{what}"] == total > 0
+
+
+def test_spans_stand_below_those_of_the_program(server: Server) -> None:
+    bench = Bench(server)
+    with bench.spans.provider.get_tracer("mine").start_as_current_span("mine"):
+        bench.run(task(plan=ONE))
+    assert bench.spans.tree().splitlines()[:2] == [
+        "mine",
+        "  invoke_workflow pearl status=answered",
+    ]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_single_questions_are_traced(fails: bool, server: Server) -> None:
+    spans = Spans()
+    if fails:
+        server.next("400")
+
+    async def ask() -> None:
+        async with pearl.Pearl("openai:test-model", base_url=server.url) as asked:
+            with Telemetry(spans.provider).tracing() as trace:
+                await asked.execute(ONE, pearl.Document(STORY), trace=trace)
+
+    if fails:
+        with pytest.raises(ExecutionError):
+            asyncio.run(ask())
+    else:
+        asyncio.run(ask())
+    first = spans.tree().splitlines()[0]
+    assert first == (
+        "! invoke_workflow pearl type=bad_request status=failed"
+        if fails
+        else "invoke_workflow pearl status=answered"
+    )
+
+
+def test_what_goes_wrong_with_telemetry_ends_it_and_not_the_answer(server: Server) -> None:
+    told: list[str] = []
+
+    class Broken(TracerProvider):
+        def get_tracer(self, *args: object, **options: object):  # type: ignore[no-untyped-def]
+            tracer = super().get_tracer("x")
+            tracer.start_span = lambda *args, **options: 1 / 0  # type: ignore[method-assign]
+            return tracer
+
+    async def ask() -> pearl.Answer:
+        async with pearl.Pearl("openai:test-model", base_url=server.url) as asked:
+            with Telemetry(Broken(), on_trouble=told.append).tracing() as trace:
+                return await asked.execute(DIAMOND, pearl.Document(STORY), trace=trace)
+
+    assert asyncio.run(ask()).text == "it rained"
+    assert told == ["telemetry has ended: ZeroDivisionError: division by zero"]
+
+
+def test_a_sampler_that_drops_all(server: Server) -> None:
+    bench = Bench(server)
+    bench.spans.provider.sampler = ALWAYS_OFF
+    assert bench.run(task(plan=DIAMOND)).spans.tree() == ""

@@ -1,0 +1,108 @@
+"""What is read of a record: everything that fits, and what does not is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl import Document, Pearl
+from pearl.errors import Span
+from pearl.trace import StepFailed, StepStarted
+from pearl.view.answer_page import result_page
+from pearl.view.record import ResultRecord, record_of_answer
+from pearl.view.result import read_result
+
+STORY = Document("Nils sold the boat because the hull was rotten. Ada bought it.", "story.txt")
+
+FIELDS = (
+    "id", "status", "question", "understood", "answer", "error", "method", "model", "document", "plan",
+    "evidence", "unverified_quotes", "notes", "agreement", "steps", "coverage", "usage", "duration_s",
+    "match", "text", "start", "end", "source", "omitted", "cells", "column", "row", "state", "value",
+    "output", "action", "calls", "input_tokens", "output_tokens", "cached_tokens", "message", "type",
+)  # fmt: skip
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+    | st.sampled_from(["row", "elided", "answered", "1. a = IDENTIFY(CTX, \"x\")", "a"]),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=5),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=12))
+def test_any_row_has_a_page(row: dict[str, Any]) -> None:
+    page = result_page(ResultRecord("a", row, document=STORY))
+    assert page.endswith("</html>\n") or "</html>" in page
+    assert "<script" not in page
+
+
+def test_a_row_says_the_same_as_its_answer() -> None:
+    answer = asyncio.run(Pearl().ask("Why did Nils sell the boat?", STORY))
+    record = record_of_answer(answer, STORY)
+    kept = ResultRecord("", json.loads(json.dumps(record.row)), record.events)
+    result = read_result(kept, max_rows=10)
+    assert (result.answer, result.status, result.plan) == (answer.text, answer.status, answer.plan)
+    assert [place.span for place in result.places] == [each.span for each in answer.evidence]
+    assert [place.where for place in result.places] == [each.where for each in answer.evidence]
+    assert [step.value for step in result.steps] == [step.text for step in answer.steps]
+    assert [len(step.calls) for step in result.steps] == [step.n_calls for step in answer.steps]
+    assert result.steps[0].calls[0].prompt.startswith("[system]")
+    assert STORY.text not in result.steps[0].calls[0].prompt
+    assert result.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("answer", 3, "answer is no text"),
+        ("duration_s", "long", "duration_s is no number"),
+        ("duration_s", float("nan"), "duration_s is no number"),
+        ("evidence", {"text": "x"}, "evidence is no list"),
+        ("evidence", ["x"], "evidence 1 is no object"),
+        ("evidence", [{"text": 1}], "evidence 1: text is no text"),
+        ("steps", [{"value": {"a": 1}}], "steps 1: value is no text, number or list of texts"),
+        ("usage", 7, "usage is no object"),
+        ("status", "fine", "Its status is none that results have"),
+    ],
+)
+def test_what_has_another_type_is_told(field: str, value: object, told: str) -> None:
+    result = read_result(ResultRecord("a", {"status": "answered", field: value}), max_rows=1)
+    assert any(problem.startswith(told) for problem in result.problems), result.problems
+
+
+def test_what_a_quote_leaves_out_is_marked_and_rows_beyond_the_most_are_counted() -> None:
+    passage = {
+        "match": "elided", "text": "He did not sell", "start": 10, "end": 25, "source": "a.txt",
+        "steps": ["x"], "omitted": [{"text": "not ", "start": 17, "end": 21}],
+    }  # fmt: skip
+    rows = [
+        {"match": "row", "text": f"r{i}", "start": i, "end": i + 2, "source": "a.txt", "steps": ["n"],
+         "state": "undecided" if i else "found"}
+        for i in range(3)
+    ]  # fmt: skip
+    row = {"status": "answered", "evidence": [passage, *rows]}
+    result = read_result(ResultRecord("a", row), max_rows=2)
+    assert result.places[0].shown == "He did [left out: not ]sell"
+    assert result.places[0].note == "elided"
+    assert [place.note for place in result.places[1:]] == ["", "undecided"]
+    assert (result.n_quoted, result.rows_left) == (1, 1)
+    assert result.places[1].span == Span(0, 2)
+
+
+def test_steps_that_the_trace_alone_knows_are_shown_with_what_became_of_them() -> None:
+    events = (
+        StepStarted(step="a", action="IDENTIFY"),
+        StepFailed(step="a", error="no server"),
+        StepStarted(step="b", action="FIND"),
+    )
+    result = read_result(ResultRecord("x", {"status": "failed"}, events), max_rows=1)
+    assert [(s.output, s.state, s.error) for s in result.steps] == [
+        ("a", "failed", "no server"),
+        ("b", "not finished", ""),
+    ]
