@@ -1,0 +1,200 @@
+"""A row of results → a line of an index, and what opens under it: checked and cut, for anyone may have written it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pearl.errors.escaping import escaped
+from pearl.llm import Usage
+from pearl.llm.prices import Prices
+
+__all__ = ["COLUMNS", "Totals", "cells_of", "details_of", "number_of", "text_of"]
+
+COLUMNS = (
+    "id",
+    "status",
+    "question",
+    "answer",
+    "document",
+    "model",
+    "evidence",
+    "unverified",
+    "coverage",
+    "tokens_in",
+    "tokens_out",
+    "cost",
+    "seconds",
+    "error",
+    "choice",
+    "score",
+)
+"""Of a line, in order."""
+
+SHORT, LONG = 160, 240
+"""Characters of a name and of a text in a line."""
+
+MAX_TEXT = 20_000
+"""Characters of one text under a line."""
+MAX_ITEMS = 50
+"""Passages, quotes and steps under a line."""
+MOST = 1e15
+"""No count, cost or time reaches it."""
+
+
+@dataclass
+class Totals:
+    """Sums over lines.
+
+    Attributes:
+        by_status: Lines with each status.
+        by_error: Lines with each kind of error.
+        n_unknown_cost: Lines whose model has no known price; they are not in `cost_usd`.
+        seconds: Of all tasks, as if one had been done after the other.
+    """
+
+    n: int = 0
+    by_status: Counter[str] = field(default_factory=Counter)
+    by_error: Counter[str] = field(default_factory=Counter)
+    tokens_in: float = 0
+    tokens_out: float = 0
+    cost_usd: float = 0.0
+    n_unknown_cost: int = 0
+    unverified: float = 0
+    seconds: float = 0.0
+
+    def add(self, cells: list[Any]) -> None:
+        """Count a line of `cells_of`."""
+        line = dict(zip(COLUMNS, cells, strict=True))
+        self.n += 1
+        self.by_status[line["status"]] += 1
+        if line["error"]:
+            self.by_error[line["error"]] += 1
+        self.tokens_in += line["tokens_in"] or 0
+        self.tokens_out += line["tokens_out"] or 0
+        self.unverified += line["unverified"] or 0
+        self.seconds += line["seconds"] or 0
+        if line["cost"] is None:
+            self.n_unknown_cost += 1
+        else:
+            self.cost_usd += line["cost"]
+
+
+def text_of(value: Any, most: int) -> str:
+    """A text of a row, at most so long; "" where there is none."""
+    if value is None or isinstance(value, dict | list):
+        return ""
+    text = value if isinstance(value, str) else str(value)
+    return escaped(text if len(text) <= most else f"{text[: most - 1]}…")
+
+
+def number_of(value: Any) -> float | int | None:
+    """A number of a row that can be a count, a share or a time; None where it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if 0 <= value < MOST else None  # of what is no number neither is true
+
+
+def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
+    """The line of a row: texts, numbers and None, as `COLUMNS` names them.
+
+    Example:
+        >>> from pearl.llm.prices import read_prices
+        >>> row = {"id": "a", "status": "failed", "error": {"type": "DataError", "message": "no file"}}
+        >>> cells_of(row, read_prices())
+        ['a', 'failed', '', '', '', '', None, None, None, None, None, None, None, 'DataError', '', None]
+    """
+    usage, error = _mapping(row.get("usage")), _mapping(row.get("error"))
+    model = text_of(row.get("model"), SHORT)
+    tokens_in, tokens_out = (
+        number_of(usage.get("input_tokens")),
+        number_of(usage.get("output_tokens")),
+    )
+    return [
+        text_of(row.get("id"), SHORT),
+        text_of(row.get("status"), 40) or "unknown",
+        text_of(row.get("question"), LONG),
+        text_of(row.get("answer"), LONG),
+        text_of(row.get("document"), SHORT),
+        model,
+        _n(row.get("evidence")),
+        _n(row.get("unverified_quotes")),
+        number_of(row.get("coverage")),
+        tokens_in,
+        tokens_out,
+        _cost(model, tokens_in, tokens_out, number_of(usage.get("cached_tokens")), prices),
+        number_of(row.get("duration_s")),
+        text_of(error.get("type"), 60),
+        text_of(row.get("choice"), 60),
+        number_of(row.get("score")),
+    ]
+
+
+def details_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What opens under a line: the texts whole, up to `MAX_TEXT` characters and `MAX_ITEMS` of a kind."""
+    error = _mapping(row.get("error"))
+    return {
+        "question": text_of(row.get("question"), MAX_TEXT),
+        "answer": text_of(row.get("answer"), MAX_TEXT),
+        "plan": text_of(row.get("plan"), MAX_TEXT),
+        "error": text_of(error.get("message"), MAX_TEXT),
+        "notes": [text_of(note, MAX_TEXT) for note in _items(row.get("notes"))],
+        "evidence": [
+            [text_of(each.get("text"), MAX_TEXT), _where(each)]
+            for each in map(_mapping, _items(row.get("evidence")))
+        ],
+        "unverified": [
+            [text_of(each.get("text"), MAX_TEXT), text_of(each.get("why"), SHORT)]
+            for each in map(_mapping, _items(row.get("unverified_quotes")))
+        ],
+        "steps": [
+            [
+                f"{text_of(each.get('output'), SHORT)} = {text_of(each.get('action'), SHORT)}",
+                text_of(each.get("value"), MAX_TEXT),
+                text_of(each.get("state"), 40),
+            ]
+            for each in map(_mapping, _items(row.get("steps")))
+        ],
+    }
+
+
+def _where(each: Mapping[str, Any]) -> str:
+    source, start, end = (
+        each.get("source"),
+        number_of(each.get("start")),
+        number_of(each.get("end")),
+    )
+    place = "" if start is None or end is None else f"characters {start:,}-{end:,}"
+    return ", ".join(filter(None, [text_of(source, SHORT), place]))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _items(value: Any) -> list[Any]:
+    return value[:MAX_ITEMS] if isinstance(value, list) else []
+
+
+def _n(value: Any) -> int | None:
+    return len(value) if isinstance(value, list) else None
+
+
+def _cost(
+    model: str,
+    tokens_in: float | None,
+    tokens_out: float | None,
+    cached: float | None,
+    prices: Prices,
+) -> float | None:
+    """None where the tokens or the price are not known; what took no tokens costs nothing."""
+    if tokens_in is None or tokens_out is None:
+        return None
+    if not tokens_in and not tokens_out:
+        return 0.0
+    price = prices.of(model)
+    if price is None:
+        return None
+    return price.cost_usd(Usage(int(tokens_in), int(tokens_out), int(min(cached or 0, tokens_in))))

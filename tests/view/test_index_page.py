@@ -1,0 +1,149 @@
+"""Lists and comparisons of results: what they count, what they show, and that nothing in rows is markup."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from pearl.errors import UsageError
+from pearl.view.comparison_page import aligned, comparison_page, differences
+from pearl.view.index_page import MAX_STATIC, index_page
+from pearl.view.server import ResultServer
+from pearl.view.sources import ResultsFile
+
+HOSTILE = "</script></style><script>alert(1)</script><img src=x onerror=alert(2)>"
+
+
+def kept(path: Path, *rows: dict[str, Any]) -> ResultsFile:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return ResultsFile(path)
+
+
+def row(id: str, answer: str = "Ada", **fields: Any) -> dict[str, Any]:
+    usage = {"input_tokens": 1_000_000, "output_tokens": 0, "cached_tokens": 0}
+    return {
+        "id": id,
+        "status": "answered",
+        "question": f"Who {id}?",
+        "document": "story.txt",
+        "answer": answer,
+        "model": "openai:gpt-4o-mini",
+        "usage": usage,
+        "duration_s": 1.5,
+        **fields,
+    }
+
+
+def data_of(page: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="records">(.*?)</script>', page, re.S)
+    assert found
+    read: dict[str, Any] = json.loads(found[1])
+    return read
+
+
+def test_every_row_is_listed_with_its_numbers_and_unknown_cost_is_not_zero(tmp_path: Path) -> None:
+    failed = {"id": "c", "status": "failed", "error": {"type": "DataError", "message": "no file"}}
+    page = index_page(kept(tmp_path / "r.jsonl", row("a"), row("b", model="vllm:own"), failed))
+    data = data_of(page)
+    lines = [dict(zip(data["columns"], cells, strict=True)) for cells in data["lines"]]
+    assert [line["cost"] for line in lines] == [0.15, None, None]
+    assert [line["error"] for line in lines] == ["", "", "DataError"]
+    assert [each["error"] for each in data["details"]] == ["", "", "no file"]
+    assert "0.1500 USD; 2 rows unknown" in page
+    assert "2,000,000, 0" in page
+
+
+def test_without_scripts_the_first_rows_stand_in_the_page(tmp_path: Path) -> None:
+    rows = [row(f"id{n}") for n in range(MAX_STATIC + 5)]
+    page = index_page(kept(tmp_path / "r.jsonl", *rows))
+    assert page.count('<tr><th scope="row">') == MAX_STATIC
+    assert f"these are the first {MAX_STATIC} rows of {MAX_STATIC + 5}" in page
+    assert len(data_of(page)["lines"]) == MAX_STATIC + 5
+
+
+@pytest.mark.parametrize(
+    "odd", [HOSTILE, [], {}, True, -1, float("nan"), 10**400, None, [[HOSTILE]]]
+)
+def test_rows_of_any_content_are_shown_and_are_no_markup(tmp_path: Path, odd: Any) -> None:
+    names = (*row("a"), "evidence", "unverified_quotes", "steps", "plan", "error", "notes", "score")
+    rows = [row("a") | {name: odd} for name in names]
+    first = kept(tmp_path / "a.jsonl", *rows)
+    second = kept(tmp_path / "b.jsonl", *(row("a") for _ in rows))
+    for page in (index_page(first), comparison_page(first, second)):
+        assert "<img" not in page
+        assert "alert(1)</script>" not in page
+        assert page.count("</style>") == 1
+
+
+def test_rows_belong_together_by_id_and_else_by_what_is_asked() -> None:
+    a, b = [row("1"), row("2"), row("3")], [row("2"), row("x", question="Who 1?"), row("4")]
+    pairs = [(p.first and p.first["id"], p.second and p.second["id"]) for p in aligned(a, b)]
+    assert pairs == [("1", "x"), ("2", "2"), ("3", None), (None, "4")]
+
+
+def test_what_changed_is_counted_and_marked(tmp_path: Path) -> None:
+    first = kept(tmp_path / "a.jsonl", row("1"), row("2", "Nils sold it"), row("3"))
+    second = kept(tmp_path / "b.jsonl", row("1"), row("2", "Ada sold it"))
+    page = comparison_page(first, second)
+    assert "2 rows changed, 1 are the same" in page
+    assert "<del>Nils</del><ins>Ada</ins> sold it" in page
+    assert "only in one (1)" in page
+
+
+@pytest.mark.parametrize("text", ["a b " * 4_000, "x\n" * 4_000, "", "é\u0301 \n\n z"])
+def test_both_texts_can_be_had_from_their_differences(text: str) -> None:
+    other = text.replace("b", "c") + "end"
+    found = differences(text[:9_000], other[:9_000])
+    assert "".join(c.text for c in found if c.kind != "new") == text[:9_000]
+    assert "".join(c.text for c in found if c.kind != "gone") == other[:9_000]
+
+
+def test_only_who_knows_the_secret_and_names_this_server_is_answered(tmp_path: Path) -> None:
+    source = kept(tmp_path / "r.jsonl", row("a"), row("b"))
+
+    async def ask() -> None:
+        server = ResultServer(lambda: source, lambda record: f"<p>{1 / (record.id == 'a')}</p>")
+        await server.start()
+        try:
+            async with aiohttp.ClientSession() as session:
+                root = server.address
+                async with session.get(root) as reply:
+                    assert reply.status == 200
+                    assert "connect-src 'self'" in reply.headers["Content-Security-Policy"]
+                async with session.get(root + "lines") as reply:
+                    *lines, end = [json.loads(line) for line in (await reply.text()).splitlines()]
+                    assert [cells[0] for _, cells in lines] == ["a", "b"]
+                    assert end["facts"][0] == ["rows", "2"]
+                keys = [key for key, _ in lines]
+                statuses = {}
+                for path in (
+                    f"row/{keys[0]}",
+                    f"row/{keys[1]}",
+                    f"details/{keys[1]}",
+                    "row/999999",
+                    "../../etc/passwd",
+                    "row/..%2f..%2fetc",
+                ):
+                    async with session.get(root + path) as reply:
+                        statuses[path] = reply.status
+                assert list(statuses.values()) == [200, 500, 200, 404, 404, 404]
+                async with session.get(root, headers={"Host": "evil.example"}) as reply:
+                    assert reply.status == 421
+                async with session.get(root[:-2] + "/") as reply:
+                    assert reply.status == 404
+                async with session.post(root) as reply:
+                    assert reply.status == 405
+                with pytest.raises(UsageError, match="cannot be had"):
+                    await ResultServer(lambda: source, str).start(
+                        int(root.split(":")[2][:5].strip("/"))
+                    )
+        finally:
+            await server.stop()
+
+    asyncio.run(ask())
