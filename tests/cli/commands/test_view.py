@@ -125,7 +125,9 @@ def asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     """Two results of a run in a store, their file, and their traces."""
     (folder / "story.txt").write_text(STORY)
     (folder / "other.txt").write_text("Ada sold the boat, too, because it leaked.\n")
-    (folder / "why.plan").write_text(f'Question: {WHY}\n\n1. a = FIND_REASON(CTX, "Nils sold the boat") : Find why\n')
+    (folder / "why.plan").write_text(
+        f'Question: {WHY}\n\n1. a = FIND_REASON(CTX, "Nils sold the boat") : Find why\n'
+    )
     args = ["execute", "why.plan", "story.txt", "other.txt", "--out", "rows.jsonl", "--store", "s"]
     assert run([*args, "--trace", "t.jsonl"]) == 0
     capsys.readouterr()
