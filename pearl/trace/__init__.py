@@ -230,7 +230,9 @@ class Trace(ShownInNotebooks):
             ValidationError: A line is not an event.
         """
         trace = cls(id)
-        for line in text.splitlines():
+        for line in text.split("\n"):  # str.splitlines ends lines at U+0085 and U+2028, too
+            if not line:
+                continue
             row = json.loads(line)
             del row["v"], row["id"]
             trace._events.append(_ADAPTER.validate_python(row))

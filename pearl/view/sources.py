@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from pydantic import ValidationError
-
 from pearl.errors import DataError
 from pearl.runs.store.reading import Reader
-from pearl.trace import Trace, read_trace
+from pearl.trace import Event
+from pearl.view.events import read_events
 from pearl.view.record import ResultRecord, row_of_trace
 
 __all__ = ["ResultSource", "ResultsFile", "RunResults", "TraceFile", "open_results"]
@@ -106,7 +104,11 @@ class ResultsFile:
         self._path = path
         with path.open("rb") as file:
             self._is_one = _object(file.readline(MAX_LINE_BYTES)) is None
-        self._traces = {} if traces is None else {each.id: each for each in read_trace(traces)}
+        self._traces: dict[str, tuple[Event, ...]] = {}
+        self._told: tuple[str, ...] = ()
+        if traces is not None:
+            self._traces, told = _read_traces(traces)
+            self._told = tuple(told)
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """The rows of the file, with where each begins, in bytes."""
@@ -136,7 +138,7 @@ class ResultsFile:
         trace = self._traces.get(id)
         if trace is None:
             return ResultRecord(id, row, problems=("There is no trace of it.",))
-        return ResultRecord(id, row, tuple(trace))
+        return ResultRecord(id, row, trace, problems=self._told)
 
     def _row(self, key: int) -> Mapping[str, Any]:
         with self._path.open("rb") as file:
@@ -156,27 +158,27 @@ class TraceFile:
         path: The file.
 
     Raises:
-        DataError: It cannot be read, or is of another version.
+        DataError: It cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
         self.title = path.name
         self.folder = path.parent
         self.problems: list[str] = []
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            self._traces = read_trace(path)
-        self.problems += [f"{warning.message}." for warning in caught]
+        events, told = _read_traces(path)
+        self._traces = list(events.items())
+        self.problems += told
+        self._told = tuple(told)
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """What each trace says of its result."""
-        for number, trace in enumerate(self._traces):
-            yield number, row_of_trace(trace.id, trace)
+        for number, (id, events) in enumerate(self._traces):
+            yield number, row_of_trace(id, events)
 
     def record(self, key: int) -> ResultRecord:
         """One trace."""
-        trace = self._traces[key]
-        return ResultRecord(trace.id, row_of_trace(trace.id, trace), tuple(trace))
+        id, events = self._traces[key]
+        return ResultRecord(id, row_of_trace(id, events), events, problems=self._told)
 
 
 def open_results(path: Path, traces: Path | None = None) -> ResultsFile | TraceFile | None:
@@ -199,6 +201,14 @@ def open_results(path: Path, traces: Path | None = None) -> ResultsFile | TraceF
     return None
 
 
+def _read_traces(path: Path) -> tuple[dict[str, tuple[Event, ...]], list[str]]:
+    try:
+        with path.open("rb") as lines:
+            return read_events(lines)
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=path) from None
+
+
 def _object(line: bytes) -> dict[str, Any] | None:
     with suppress(ValueError, RecursionError):
         found = json.loads(line.decode())
@@ -209,9 +219,5 @@ def _object(line: bytes) -> dict[str, Any] | None:
 def _traced(id: str, row: Mapping[str, Any], lines: str) -> ResultRecord:
     if not lines:
         return ResultRecord(id, row, problems=("There is no trace of it.",))
-    try:
-        events = tuple(Trace.from_jsonl(id, lines))
-    except (ValidationError, ValueError, KeyError, TypeError) as error:
-        told = str(error).splitlines()[0]
-        return ResultRecord(id, row, problems=(f"Its trace is of another version: {told}.",))
-    return ResultRecord(id, row, events)
+    events, problems = read_events(lines.encode(errors="replace").splitlines(keepends=True))
+    return ResultRecord(id, row, events.get(id, ()), problems=tuple(problems))

@@ -82,3 +82,10 @@ def test_of_a_search_the_best_passages_are_shown_and_all_are_counted() -> None:
     assert [passage.rank for passage in event.passages] == list(range(1, MAX_PASSAGES + 1))
     assert "text" not in event.model_dump_json().replace("a.txt", "")
     assert event.notes == ("a note",)
+
+
+def test_separators_of_unicode_end_no_line() -> None:
+    trace = Trace("a")
+    trace.append(StepFailed(step="s", error="one\u2028two\x85three\x0cfour"))
+    assert list(Trace.from_jsonl("a", trace.to_jsonl())) == list(trace)
+    assert list(pickle.loads(pickle.dumps(trace))) == list(trace)
