@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
+    from pearl.view.record import ResultRecord
     from pearl.view.sources import ResultSource
 
 
@@ -36,17 +38,25 @@ if TYPE_CHECKING:
     "--out", type=click.Path(), metavar="DIR",
     help="Of evaluations: the folder to write into [default: NAME-pictures beside the first log].",
 )  # fmt: skip
+@click.option(
+    "--serve", is_flag=True, help="Show all results in a browser, from 127.0.0.1, until Ctrl-C."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), metavar="N",
+    help="Of --serve [default: one that is free].",
+)  # fmt: skip
 @force_option
 @store_option
 def command(
     sources: tuple[str, ...], page: str | None, row: str | None, documents: tuple[str, ...],
-    trace: str | None, out: str | None, force: bool, store: str | None,
+    trace: str | None, out: str | None, serve: bool, port: int | None, force: bool, store: str | None,
 ) -> None:  # fmt: skip
     """Show what happened, as one HTML file that loads nothing.
 
     SOURCE is a run of the store by its id, a file of results or a file of traces: one result is
     shown beside its document, with its plan, its steps and what each call was asked. Documents are
-    read from the folder of SOURCE, or where the run was started, and from DIR.
+    read from the folder of SOURCE, or where the run was started, and from DIR. Of several results
+    there is a list with filters and search; of two SOURCEs, what changed from the first to the second.
 
     Logs that `pearl eval` wrote are drawn: accuracy against cost, by subset, and shapes of plans;
     of several logs with libraries of different size also accuracy against that size. What the logs
@@ -54,16 +64,32 @@ def command(
     """
     with ExitStack() as stack:
         opened = [_opened(source, trace, store, stack) for source in sources]
-        if not any(opened):
+        results = [each for each in opened if each is not None]
+        if port is not None and not serve:
+            raise UsageError("--port is for --serve", help="add --serve")
+        if serve:
+            if len(opened) != 1 or not results:
+                raise UsageError("--serve takes one source: a run, results or traces")
+            _serve(results[0], sources[0], trace, documents, port or 0)
+            return
+        if not results:
             _draw(sources, out, force=force)
             return
-        if len(opened) > 1:
-            raise UsageError("one source is shown at a time", help=f"pearl view {sources[0]}")
-        (source,) = opened
-        assert source is not None
-        target = page or f"{Path(sources[0]).stem}.html"
+        if len(results) < len(opened) or len(opened) > 2:
+            raise UsageError(
+                "one source is shown at a time, or two are compared",
+                help=f"pearl view {sources[0]}",
+            )
+        target = page or f"{'-'.join(Path(source).stem for source in sources)}.html"
         keep_inputs([target], [*sources, *filter(None, [trace])])
-        _write(_result(source, row, documents), target, force=force)
+        if len(results) == 2:
+            if row is not None:
+                raise UsageError("--row is for one source", help="leave out one of them, or --row")
+            from pearl.view.comparison_page import comparison_page
+
+            _write(comparison_page(results[0], results[1]), target, force=force)
+        else:
+            _write(_shown(results[0], row, documents), target, force=force)
 
 
 def _opened(
@@ -81,35 +107,51 @@ def _opened(
     return RunResults(reader, source)
 
 
-def _result(source: ResultSource, row: str | None, documents: tuple[str, ...]) -> str:
-    """The page of one result.
+def _shown(source: ResultSource, row: str | None, documents: tuple[str, ...]) -> str:
+    """The page of one result, or the list of several where none is named.
 
     Raises:
         DataError: There is none.
-        UsageError: There are several, and none is named.
     """
+    from pearl.view.index_page import index_page
+
+    found = [(key, str(each.get("id", ""))) for key, each in source.rows()]
+    if not found:
+        raise DataError(f"{source.title} has no results", help=" ".join(source.problems) or None)
+    if row is None and len(found) > 1:
+        return index_page(source)
+    chosen = [key for key, id in found if row in (None, id)]
+    if not chosen:
+        meant = did_you_mean(row or "", [id for _, id in found])
+        raise DataError(
+            f"{source.title} has no result '{row}'",
+            help=f"did you mean '{meant}'?" if meant else f"it has {len(found):,} others",
+        )
+    return _page_of(source.record(chosen[0]), source, documents)
+
+
+def _page_of(record: ResultRecord, source: ResultSource, documents: tuple[str, ...]) -> str:
     from pearl.view.answer_page import result_page
     from pearl.view.documents import with_document
 
-    found = [(key, str(each.get("id", ""))) for key, each in source.rows()]
-    if row is not None:
-        chosen = [key for key, id in found if id == row]
-        if not chosen:
-            meant = did_you_mean(row, [id for _, id in found])
-            raise DataError(
-                f"{source.title} has no result '{row}'",
-                help=f"did you mean '{meant}'?" if meant else f"it has {len(found):,} others",
-            )
-    elif len(found) > 1:
-        raise UsageError(
-            f"{source.title} has {len(found):,} results", help=f"name one: --row {found[0][1]}"
-        )
-    else:
-        chosen = [key for key, _ in found]
-    if not chosen:
-        raise DataError(f"{source.title} has no results", help=" ".join(source.problems) or None)
-    folders = [*map(Path, documents), source.folder]
-    return result_page(with_document(source.record(chosen[0]), folders))
+    return result_page(with_document(record, [*map(Path, documents), source.folder]))
+
+
+def _serve(
+    source: ResultSource, name: str, trace: str | None, documents: tuple[str, ...], port: int
+) -> None:
+    """Serve until Ctrl-C. Files are opened anew for every look, for they may have grown."""
+    from pearl.view.server import serve
+    from pearl.view.sources import RunResults, open_results
+
+    def again() -> ResultSource:
+        if isinstance(source, RunResults):
+            return source  # reads the store each time
+        return open_results(Path(name), Path(trace) if trace else None) or source
+
+    asyncio.run(
+        serve(again, lambda record: _page_of(record, source, documents), port=port, told=click.echo)
+    )
 
 
 def _write(text: str, target: str, *, force: bool) -> None:

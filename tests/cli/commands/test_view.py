@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -223,3 +226,58 @@ def test_what_cannot_be_shown_is_told(
     said = capsys.readouterr().err
     assert words in said
     assert len(said.splitlines()) <= 3
+
+
+def _results(*answers: str) -> str:
+    rows = [
+        {"id": f"q{n}", "status": "answered", "question": "Who?", "answer": answer}
+        for n, answer in enumerate(answers)
+    ]
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def test_several_results_are_listed_and_two_files_compared(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("a.jsonl").write_text(_results("Ada", "Nils sold it"))
+    Path("b.jsonl").write_text(_results("Ada", "Runa sold it"))
+    assert run(["view", "a.jsonl"]) == 0
+    assert ">Nils sold it</td>" in Path("a.html").read_text()
+    assert run(["view", "a.jsonl", "b.jsonl"]) == 0
+    assert "<del>Nils</del><ins>Runa</ins> sold it" in Path("a-b.html").read_text()
+    assert capsys.readouterr().out.split() == ["a.html", "a-b.html"]
+    assert run(["view", "a.jsonl", "b.jsonl", "--serve"]) == 2
+    assert run(["view", "a.jsonl", "--port", "1"]) == 2
+
+
+def test_results_are_served_as_they_grow_until_interrupted(folder: Path) -> None:
+    path = Path("a.jsonl")
+    path.write_text(_results("Ada", "Nils"))
+    command = [sys.executable, "-m", "pearl", "view", "a.jsonl", "--serve"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
+        try:
+            assert it.stdout is not None
+            address = it.stdout.readline().strip()
+
+            def read(place: str) -> str:
+                with urlopen(address + place, timeout=60) as reply:
+                    return str(reply.read().decode())
+
+            keys = [json.loads(line)[0] for line in read("lines").splitlines()[:-1]]
+            assert "Nils" in read(f"row/{keys[1]}")
+            path.write_text(_results("Ada", "Nils", "Runa"))
+            assert "Results of a.jsonl" in read("")
+            assert len(read("lines").splitlines()) == 4
+            port = address.split(":")[2].split("/")[0]
+            taken = subprocess.run(
+                [*command, "--port", port], capture_output=True, text=True, check=False
+            )
+            assert taken.returncode == 2
+            assert f"port {port} of 127.0.0.1 cannot be had" in taken.stderr
+            assert "Traceback" not in taken.stderr
+            it.send_signal(signal.SIGINT)
+            _, told = it.communicate(timeout=60)
+        finally:
+            it.kill()
+    assert it.returncode == 130
+    assert told.strip() == "pearl: interrupted"
