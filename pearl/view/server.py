@@ -128,7 +128,8 @@ class ResultServer:
         # A site that has its own name resolve to 127.0.0.1 still sends that name.
         if request.headers.get("Host") not in (f"{HOST}:{self._port}", f"localhost:{self._port}"):
             return web.Response(status=421, text="not this server\n", headers=_HEADERS)
-        said = request.path.split("/")[1].encode()
+        # The path of `OPTIONS *` has no slash.
+        said = request.path.removeprefix("/").partition("/")[0].encode()
         if not hmac.compare_digest(said, self._secret.encode()):
             return web.Response(status=404, text="not found\n", headers=_HEADERS)
         if request.method != "GET":

@@ -141,7 +141,8 @@ class ResultsFile:
         return ResultRecord(id, row, trace, problems=self._told)
 
     def _row(self, key: int) -> Mapping[str, Any]:
-        with self._path.open("rb") as file:
+        row = None
+        with suppress(OSError), self._path.open("rb") as file:  # no file is as long as some keys
             file.seek(key)
             row = _object(
                 file.read(MAX_LINE_BYTES) if self._is_one else file.readline(MAX_LINE_BYTES)

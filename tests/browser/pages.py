@@ -18,11 +18,12 @@ from pearl.evals.view.pictures import draw
 from pearl.evals.view.refinement import refinement_page
 from pearl.evals.view.summary import heading, series_of, subsets_of
 from pearl.interpreter.answer import Answer
-from pearl.llm import PlanTask, Request
+from pearl.llm import PlanTask, Request, Usage
 from pearl.llm.backends.scripted import Scripted
 from pearl.mining.refine.refinement import Refinement
-from pearl.trace import Trace
-from pearl.view.answer_page import answer_page
+from pearl.trace import CallFailed, ModelWaited, StepFailed, StepStarted, Trace
+from pearl.view.answer_page import answer_page, result_page
+from pearl.view.record import ResultRecord, record_of_answer, row_of_trace
 from tests.evals.evallogs import log
 from tests.evals.view.test_refinement import refined
 from tests.mining.refine.drafts import PLAIN
@@ -126,6 +127,37 @@ def nothing() -> Made:
     return _answer("What is the price of zinc?", Document(STORY, "story.txt"))
 
 
+def a_row() -> Made:
+    """Of a file of results, without its document."""
+    answer, document = a_story()[0]
+    record = record_of_answer(answer, document)
+    row = {"id": "story.txt", **json.loads(json.dumps(record.row))}
+    told = ("There is no trace of it.",)
+    return ResultRecord("story.txt", row, problems=told), result_page
+
+
+def a_failure() -> Made:
+    """Of a run that was ended in the middle: a step done, one failed, one not finished."""
+    answer, document = a_story()[0]
+    events = [
+        e for e in answer.trace if e.event != "run_finished" and getattr(e, "step", "") != "ans"
+    ]
+    ended = [
+        CallFailed(
+            t_s=6.0, step="buyer", purpose="step", model="m", kind="transport", prompt="[user]\nWho?",
+            reply="Ad", duration_s=1.0, usage=Usage(),
+        ),
+        StepFailed(t_s=6.0, step="buyer", error="no server at http://127.0.0.1:9/v1"),
+        StepStarted(t_s=6.5, step="later", action="FIND"),
+        ModelWaited(t_s=7.0, reason="the server asks for it", wait_s=3.0, attempt=1),
+    ]  # fmt: skip
+    kept = [event for event in events if getattr(event, "step", "") != "buyer"]
+    row = row_of_trace("story.txt", [*kept, *ended])
+    return ResultRecord(
+        "story.txt", row, (*kept, *ended), document, ("It was killed.",)
+    ), result_page
+
+
 def an_evaluation() -> Made:
     """With pictures, which take long, and records that are right, wrong and failed."""
     drawn: dict[tuple[str, ...], Any] = {}
@@ -151,7 +183,16 @@ def a_refinement() -> Made:
 
 SOURCES: dict[str, Callable[[], Made]] = {
     make.__name__: cache(make)
-    for make in (a_story, a_table, a_corpus, nothing, an_evaluation, a_refinement)
+    for make in (
+        a_story,
+        a_table,
+        a_corpus,
+        nothing,
+        a_row,
+        a_failure,
+        an_evaluation,
+        a_refinement,
+    )
 }
 """Every kind of page."""
 

@@ -179,7 +179,6 @@ def test_tasks_that_do_not_say_a_library_run_and_it_is_noted(pearl: Terminal) ->
         (["execute", "story.txt", "why.plan"], 2, "pearl execute why.plan story.txt"),
         (["execute", "--tasks", "why.plan", "story.txt"], 2, "pearl execute why.plan story.txt"),
         (["execute", "--tasks", "t.jsonl", "story.txt"], 2, "'story.txt' is not needed"),
-        (["view", "rows.jsonl"], 3, "pearl eval --results rows.jsonl"),
         (["plan", "--data", "d.jsonl"], 3, "there is no question in the data"),
         (["plan", "--data", "quality.jsonl"], 2, "--domain quality"),
         (["plan", "--data", "flat.jsonl"], 2, "--domain quality"),

@@ -147,3 +147,24 @@ def test_only_who_knows_the_secret_and_names_this_server_is_answered(tmp_path: P
             await server.stop()
 
     asyncio.run(ask())
+
+
+def test_a_request_of_no_path_is_answered_like_any_without_the_secret(tmp_path: Path) -> None:
+    source = kept(tmp_path / "r.jsonl", row("a"))
+
+    async def ask() -> bytes:
+        server = ResultServer(lambda: source, lambda record: record.id)
+        await server.start()
+        try:
+            host = server.address.split("/")[2]
+            reader, writer = await asyncio.open_connection(*host.split(":"))
+            writer.write(
+                f"OPTIONS * HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
+            )
+            reply = await reader.read()
+            writer.close()
+            return reply
+        finally:
+            await server.stop()
+
+    assert asyncio.run(ask()).startswith(b"HTTP/1.1 404 ")

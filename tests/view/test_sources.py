@@ -6,8 +6,11 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
 from pearl import Pearl
 from pearl.documents.document import Document
+from pearl.errors import DataError
 from pearl.view.answer_page import result_page
 from pearl.view.sources import ResultsFile, TraceFile, open_results
 
@@ -55,3 +58,10 @@ def test_results_are_joined_with_traces_that_were_cut_off(tmp_path: Path) -> Non
     assert source.record(first).events
     assert "was cut off" in " ".join(source.record(first).problems)
     assert source.record(second).problems == ("There is no trace of it.",)
+
+
+@pytest.mark.parametrize("key", [3, 10**6, 10**18])
+def test_a_row_that_is_not_there_is_told(tmp_path: Path, key: int) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"id": "a", "status": "answered"}\n')
+    with pytest.raises(DataError, match="no longer there"):
+        ResultsFile(tmp_path / "rows.jsonl").record(key)
