@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pearl import Pearl
@@ -23,6 +24,8 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.mining.refine.refinement import Refinement
 from pearl.trace import CallFailed, ModelWaited, StepFailed, StepStarted, Trace
 from pearl.view.answer_page import answer_page, result_page
+from pearl.view.comparison_page import comparison_page
+from pearl.view.index_page import index_page
 from pearl.view.record import ResultRecord, record_of_answer, row_of_trace
 from tests.evals.evallogs import log
 from tests.evals.view.test_refinement import refined
@@ -158,6 +161,43 @@ def a_failure() -> Made:
     ), result_page
 
 
+class Rows:
+    """Rows as `pearl.view` lists them."""
+
+    title, folder = "rows.jsonl", Path()
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.problems: list[str] = ["Line 9 is no row of results and is left out."]
+        self._rows = rows
+
+    def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Each with its place."""
+        yield from enumerate(self._rows)
+
+    def record(self, key: int) -> ResultRecord:
+        """One of them."""
+        return ResultRecord(str(self._rows[key]["id"]), self._rows[key])
+
+
+def a_list() -> Made:
+    """Of answers, of one that nothing was found for, and of a failure."""
+    found = [make()[0][0].to_json() for make in (a_story, a_table, nothing)]
+    failed = {
+        "id": "lost.txt", "status": "failed", "question": "Who?",
+        "error": {"type": "ModelError", "message": "no server at http://127.0.0.1:9/v1"},
+    }  # fmt: skip
+    rows = [{"id": f"{n}.txt", **row} for n, row in enumerate(found)]
+    return [*rows, failed], lambda data: index_page(Rows(data))
+
+
+def a_comparison() -> Made:
+    """Of these rows with others: an answer that differs, one that is gone, one that is new."""
+    before = a_list()[0]
+    other = {**before[0], "answer": "It leaked.", "status": "degraded", "duration_s": 9.0}
+    after = [other, before[1], {**before[2], "id": "new.txt", "question": "Which?"}]
+    return [before, after], lambda data: comparison_page(Rows(data[0]), Rows(data[1]))
+
+
 def an_evaluation() -> Made:
     """With pictures, which take long, and records that are right, wrong and failed."""
     drawn: dict[tuple[str, ...], Any] = {}
@@ -190,6 +230,8 @@ SOURCES: dict[str, Callable[[], Made]] = {
         nothing,
         a_row,
         a_failure,
+        a_list,
+        a_comparison,
         an_evaluation,
         a_refinement,
     )
