@@ -140,7 +140,8 @@ def asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 def test_one_result_is_shown_beside_its_document(
     asked: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (one,) = Store.open(asked / "s", read_only=True).runs()
+    with Store.open(asked / "s", read_only=True) as store:
+        (one,) = store.runs()
     shown = {}
     for source in ("rows.jsonl", "t.jsonl", one.id):
         args = ["view", source, "--row", "story.txt", "-o", "p.html", "--store", "s", "--force"]
