@@ -83,7 +83,8 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
     calls = bars(record.events)
     last_s = max([result.seconds or 0.0, *(bar.end_s for bar in calls)]) or 1.0
     seconds = {s.output: s.finished.duration_s for s in result.steps if s.finished}
-    price = (prices or read_prices()).of(result.model)
+    prices = prices or read_prices()
+    price = prices.of(result.model)
     usage = _usage(result)
     called = result.of(ModelCalled)
     return render_page(
@@ -97,6 +98,7 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
         drawing=draw_plan(plan, seconds) if plan else None,
         steps=list(_with_arguments(plan, steps)),
         usage=usage,
+        prices_of=prices.as_of.isoformat(),
         cost_usd=None if price is None or usage is None else price.cost_usd(usage),
         failures=result.of(CallFailed),
         n_kept=sum(event.is_remembered for event in called),

@@ -257,11 +257,16 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
     if status not in STATUSES:
         problems.append("Its status is none that results have.")
         status = "unknown"
-    started = next((e for e in record.events if isinstance(e, RunStarted)), None)
+    plan = row.text("plan")
+    # Of several plans of a question, the one of the row: their steps may be called the same.
+    starts = [event for event in record.events if isinstance(event, RunStarted)]
+    started = next((e for e in starts if e.plan == plan), starts[0] if starts else None)
+    number = None if started is None else started.plan_number
+    events = [event for event in record.events if event.plan_number in (None, number)]
     quoted, of_rows = _places(row)
     usage, understood = row.inner("usage"), row.inner("understood")
     error = row.inner("error")
-    steps = tuple(_steps(row, record.events))
+    steps = tuple(_steps(row, events))
     return Result(
         id=record.id,
         status=status,
@@ -272,7 +277,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         method=row.text("method"),
         model=row.text("model") or (started.model if started else ""),
         document=row.text("document"),
-        plan=row.text("plan") or (started.plan if started else ""),
+        plan=plan or (started.plan if started else ""),
         places=(*quoted, *of_rows[:max_rows]),
         n_quoted=len(quoted),
         rows_left=max(0, len(of_rows) - max_rows),

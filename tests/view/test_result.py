@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pearl import Document, Pearl
 from pearl.errors import Span
-from pearl.trace import StepFailed, StepStarted
+from pearl.llm import Usage
+from pearl.trace import Event, OptionChosen, RunStarted, StepFailed, StepFinished, StepStarted
 from pearl.view.answer_page import result_page
 from pearl.view.record import ResultRecord, record_of_answer
 from pearl.view.result import read_result
@@ -106,3 +107,32 @@ def test_steps_that_the_trace_alone_knows_are_shown_with_what_became_of_them() -
         ("a", "failed", "no server"),
         ("b", "not finished", ""),
     ]
+
+
+def test_of_several_plans_the_steps_of_the_answer_s_are_shown() -> None:
+    plans = [f'1. a = IDENTIFY(CTX, "{who}") : Find {who}\n' for who in ("Ada", "Nils")]
+    events: list[Event] = []
+    for number, plan in enumerate(plans, start=1):
+        started = RunStarted(
+            question="Who?", plan=plan, method="plan", document="d", document_sha256="", model="m",
+            n_characters=1, n_document_tokens=None, token_count="estimate", window=None,
+            plan_number=number,
+        )  # fmt: skip
+        finished = StepFinished(
+            step="a", action="IDENTIFY", value=f"of {number}", is_native=False, context="full",
+            coverage=1.0, n_calls=1, usage=Usage(number, number), duration_s=number,
+            plan_number=number,
+        )  # fmt: skip
+        events += [started, finished]
+    row = {"status": "answered", "plan": plans[0], "steps": [{"output": "a", "action": "IDENTIFY"}]}
+    (step,) = read_result(ResultRecord("x", row, tuple(events)), max_rows=1).steps
+    assert step.finished is not None
+    assert step.finished.duration_s == 1
+
+
+@pytest.mark.parametrize("choice", [None, 0, 25, 26, -1, 10**9])
+def test_any_option_has_a_page(choice: int | None) -> None:
+    chosen = OptionChosen(by="document", reply="B", choice=choice, usage=Usage(), duration_s=1.0)
+    assert "chosen by the document: B" in result_page(
+        ResultRecord("x", {"status": "answered"}, (chosen,))
+    )
