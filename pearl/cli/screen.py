@@ -184,7 +184,9 @@ class _Page:
             mark = frames[int(monotonic() * FRAMES_A_S) % len(frames)]
         else:
             mark = look.mark if self._is_rich else look.ascii_mark
-        return Text.assemble((f"{mark} ", look.style), text, no_wrap=True)
+        marked = Text.assemble((f"{mark} ", look.style), text, no_wrap=True)
+        marked.truncate(self._width)
+        return marked
 
     def _line(self, text: str, style: str = "") -> Text:
         return Text(self._cut(text, self._width), style, no_wrap=True)

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pearl.cli import live
@@ -349,6 +349,7 @@ def test_several_plans_are_shown_at_once() -> None:
     )
 
 
+@example(text="", width=1, height=8, encoding="utf-8", n=1)
 @given(
     text=st.text(max_size=500), width=st.integers(1, 200), height=st.integers(1, 40),
     encoding=st.sampled_from(["utf-8", "ascii", "latin-1", "cp437"]), n=st.integers(1, 4),
