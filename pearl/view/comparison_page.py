@@ -12,6 +12,7 @@ from typing import Any
 from pearl.llm.prices import Prices, read_prices
 from pearl.view.listing import COLUMNS, MAX_ITEMS, Totals, cells_of, number_of, text_of
 from pearl.view.page import render_page
+from pearl.view.record import id_of
 from pearl.view.sources import ResultSource
 
 __all__ = ["Change", "Pair", "aligned", "comparison_page", "differences"]
@@ -142,7 +143,7 @@ def comparison_page(first: ResultSource, second: ResultSource, prices: Prices | 
 
 
 def _id(row: Mapping[str, Any]) -> Any:
-    return text_of(row.get("id"), MAX_TEXT) or None
+    return text_of(id_of(row), MAX_TEXT) or None
 
 
 def _task(row: Mapping[str, Any]) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 from pearl.errors.escaping import escaped
 from pearl.llm import Usage
 from pearl.llm.prices import Prices
+from pearl.view.record import id_of
 
 __all__ = ["COLUMNS", "Totals", "cells_of", "details_of", "number_of", "text_of"]
 
@@ -113,7 +114,7 @@ def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
         number_of(usage.get("output_tokens")),
     )
     return [
-        text_of(row.get("id"), SHORT),
+        text_of(id_of(row), SHORT),
         text_of(row.get("status"), 40) or "unknown",
         text_of(row.get("question"), LONG),
         text_of(row.get("answer"), LONG),

@@ -10,7 +10,7 @@ from pearl.documents.document import Document
 from pearl.interpreter.answer import Answer
 from pearl.trace import Event, RunFinished, RunStarted, StepFailed, StepFinished
 
-__all__ = ["ResultRecord", "record_of_answer", "row_of_trace"]
+__all__ = ["ResultRecord", "id_of", "record_of_answer", "row_of_trace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,20 @@ class ResultRecord:
     events: tuple[Event, ...] = ()
     document: Document | None = None
     problems: tuple[str, ...] = ()
+
+
+def id_of(row: Mapping[str, Any]) -> str:
+    """What a row is called: the id of its task; of a record of an evaluation its sample, method and seed.
+
+    Example:
+        >>> id_of({"id": "a.txt"}), id_of({"sample": "q1", "method": "mcq", "seed": 2}), id_of({})
+        ('a.txt', 'q1 mcq 2', '')
+    """
+    id = row.get("id")
+    if id is None:
+        parts = (row.get(name) for name in ("sample", "method", "seed"))
+        return " ".join(str(part) for part in parts if isinstance(part, str | int))
+    return id if isinstance(id, str) else str(id)
 
 
 def record_of_answer(answer: Answer, document: Document | None = None) -> ResultRecord:

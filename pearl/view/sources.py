@@ -12,7 +12,7 @@ from pearl.errors import DataError
 from pearl.runs.store.reading import Reader
 from pearl.trace import Event
 from pearl.view.events import read_events
-from pearl.view.record import ResultRecord, row_of_trace
+from pearl.view.record import ResultRecord, id_of, row_of_trace
 
 __all__ = ["ResultSource", "ResultsFile", "RunResults", "TraceFile", "open_results"]
 
@@ -83,7 +83,7 @@ class RunResults:
         row, lines = self._reader.with_trace(key)
         if row is None:
             raise DataError(f"the store of {self.title} has no such row")
-        return _traced(str(row.get("id", "")), row, lines)
+        return _traced(id_of(row), row, lines)
 
 
 class ResultsFile:
@@ -134,7 +134,7 @@ class ResultsFile:
             DataError: It is no longer there.
         """
         row = self._row(key)
-        id = str(row.get("id", ""))
+        id = id_of(row)
         trace = self._traces.get(id)
         if trace is None:
             return ResultRecord(id, row, problems=("There is no trace of it.",))

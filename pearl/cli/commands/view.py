@@ -114,8 +114,9 @@ def _shown(source: ResultSource, row: str | None, documents: tuple[str, ...]) ->
         DataError: There is none.
     """
     from pearl.view.index_page import index_page
+    from pearl.view.record import id_of
 
-    found = [(key, str(each.get("id", ""))) for key, each in source.rows()]
+    found = [(key, id_of(each)) for key, each in source.rows()]
     if not found:
         raise DataError(f"{source.title} has no results", help=" ".join(source.problems) or None)
     if row is None and len(found) > 1:
