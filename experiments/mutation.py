@@ -50,9 +50,9 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "reply": (
-        "pearl/actions/reply.py",
+        "pearl/replies/typed.py",
         (
-            "tests/actions/test_reply.py",
+            "tests/replies/test_typed.py",
             "tests/interpreter/test_replies.py",
             "tests/contracts/test_reply_limits.py",
         ),

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from pearl.actions.reply import Reply, follows_form, read_reply, reply_constraint
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import ValueType
@@ -20,6 +19,7 @@ from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback
 from pearl.llm.gathering import gather
 from pearl.llm.messages import constrained, without_texts
+from pearl.replies.typed import Reply, follows_form, read_reply, reply_constraint
 from pearl.trace import CallFailed, ConstraintRefused, ModelCalled, Purpose, Trace
 
 __all__ = ["Asker"]

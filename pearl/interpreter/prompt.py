@@ -1,6 +1,6 @@
 """Steps and choices → messages: `ActionTask`, `ItemsTask`, `CombineTask`, `ChooseTask`.
 
-The requested form is the one that `pearl.actions.reply` or, for items, `pearl.actions.item_reply` parses.
+The requested form is the one that `pearl.replies.typed` or, for items, `pearl.replies.items` parses.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pearl.actions.item_reply import MAX_RATING, ItemKind, label_line
 from pearl.data.samples import letter
 from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.llm import ActionTask, ChooseTask, ItemsTask, Message
 from pearl.llm.messages import block
+from pearl.replies.items import MAX_RATING, ItemKind, label_line
 
 __all__ = [
     "FORMS",

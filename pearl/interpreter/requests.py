@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
-from pearl.actions.reply import says_nothing
 from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import Value, as_text
 from pearl.documents.document import Document
@@ -30,6 +29,7 @@ from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
 from pearl.llm import ActionTask, CombineTask, Message, Request
+from pearl.replies.typed import says_nothing
 from pearl.retrieval.search import Searcher
 
 __all__ = ["MARK_TOKENS", "PROMPT_MARGIN", "RequestBuilder", "chunk_size"]

@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 
 from pearl.actions.by_row import query_of, selected
 from pearl.actions.estimates import wilson
-from pearl.actions.item_reply import form_flaw, items_constraint, line_length, read_items
-from pearl.actions.reply import Reply
 from pearl.actions.searching import Fetched, placed
 from pearl.documents.digest import text_sha256
 from pearl.documents.rows import Rows
@@ -28,6 +26,8 @@ from pearl.interpreter.row_requests import RowRequests, RowStep
 from pearl.llm import ActionTask, Completion, ItemsTask, Request, Usage
 from pearl.llm.gathering import gather
 from pearl.llm.item_cache import ItemCache
+from pearl.replies.items import form_flaw, items_constraint, line_length, read_items
+from pearl.replies.typed import Reply
 from pearl.retrieval import Reranker
 
 __all__ = ["MAX_ROUNDS", "RowReader", "RowsRead"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pearl.actions.reply import State
 from pearl.actions.searching import Fetched
 from pearl.actions.values import Scalar, Value, as_text, behind
 from pearl.documents.rows import Rows, shortened
 from pearl.interpreter.row_evidence import Cited
 from pearl.llm import Usage
+from pearl.replies.typed import State
 from pearl.trace import StepFinished
 
 __all__ = ["MAX_SHOWN", "MAX_TRACED_ROWS", "StepResult"]

@@ -16,7 +16,6 @@ from functools import partial
 from pearl.actions import by_search, native
 from pearl.actions.arithmetic.faults import NotGivenError
 from pearl.actions.ranking import NONE
-from pearl.actions.reply import State
 from pearl.actions.searching import Fetched
 from pearl.actions.values import EmptyListError, Scalar, Value, behind
 from pearl.documents.document import Document
@@ -38,6 +37,7 @@ from pearl.llm import ActionTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
 from pearl.llm.gathering import first_failure
 from pearl.llm.item_cache import ItemCache
+from pearl.replies.typed import State
 from pearl.retrieval.search import Searcher
 from pearl.trace import (
     Purpose,

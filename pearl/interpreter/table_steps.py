@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from pearl.actions.reply import State
 from pearl.actions.values import Scalar, Value, as_rows, as_text, number_of
 from pearl.documents.document import Document
 from pearl.documents.rows import Row, Rows
@@ -22,6 +21,7 @@ from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.interpreter.row_evidence import Cited
 from pearl.llm import Completion, LookupTask, Message, Request, TableColumn, Usage
+from pearl.replies.typed import State
 from pearl.tables.columns import DATE_PART
 from pearl.tables.finding import FoundTable, meant, tables_of_document, tables_of_rows
 from pearl.tables.lookup import (

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from pearl.actions.item_reply import ItemKind
 from pearl.data.turns import Turn
 from pearl.documents.digest import digest
 from pearl.documents.kinds import DocumentKind
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType
+from pearl.replies.items import ItemKind
 
 if TYPE_CHECKING:
     from pearl.tables.columns import Kind

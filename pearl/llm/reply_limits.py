@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from pearl.actions.item_reply import MAX_ITEM_TOKENS, MAX_RATING, label_line
 from pearl.documents.tokens import Counter
 from pearl.dsl.checker import MAX_STEPS
 from pearl.llm import (
@@ -24,6 +23,7 @@ from pearl.llm import (
     StandaloneTask,
     Task,
 )
+from pearl.replies.items import MAX_ITEM_TOKENS, MAX_RATING, label_line
 
 __all__ = ["READING_TOKENS", "items_limit", "reading_limit", "reply_limit"]
 

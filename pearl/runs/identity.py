@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pearl.actions import by_search, lookup
-from pearl.actions.item_reply import ItemKind
 from pearl.actions.library import library_digest
 from pearl.data.journal import Frozen
 from pearl.data.turns import Turn
@@ -43,6 +42,7 @@ from pearl.planner.prompt import (
 )
 from pearl.planner.standalone import standalone_messages, unusable_messages
 from pearl.plugins.version import __version__
+from pearl.replies.items import ItemKind
 from pearl.retrieval import DEFAULT_METHOD
 from pearl.tables.lookup import PROMPT_TEXTS
 

@@ -6,12 +6,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pearl.actions.reply import State
 from pearl.actions.searching import Fetched
 from pearl.errors import ModelErrorKind
 from pearl.llm import Message, PrefixUse, Usage
 from pearl.llm.fallback import ConstraintLevelName
 from pearl.llm.progress import AttemptError, Phase
+from pearl.replies.typed import State
 
 __all__ = [
     "AnswerStatus",

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.actions.item_reply import items_constraint
 from pearl.documents.tokens import Counter
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.interpreter.prompt import items_messages
 from pearl.llm import ItemsTask
 from pearl.llm.reply_limits import items_limit, reply_limit
+from pearl.replies.items import items_constraint
 from tests.dsl.sampling import sentence
 
 CLASSIFY = Action(

@@ -10,7 +10,6 @@ from typing import Literal
 import pytest
 
 from pearl.actions.library import read_library
-from pearl.actions.reply import reply_constraint
 from pearl.documents.document import Document
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ExecutionError
@@ -18,6 +17,7 @@ from pearl.llm import ActionTask, CombineTask, Constrains, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.fallback import reply_fallback
 from pearl.pipeline import Pearl
+from pearl.replies.typed import reply_constraint
 from pearl.trace import ConstraintRefused, ModelCalled, StepFinished, Trace
 from tests.models import Acting, RandomWriter
 

@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from pearl import plugins
-from pearl.actions.item_reply import ItemKind
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary, Parameter, ValueType
+from pearl.replies.items import ItemKind
 
 __all__ = [
     "CONTRACT",

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pearl.actions.item_reply import MAX_RATING, label_line
 from pearl.actions.thesaurus import synonyms
 from pearl.documents.evidence.negation import negations
 from pearl.documents.passages import sentences, terms
@@ -23,6 +22,7 @@ from pearl.llm.backends.extractive.meaning import SentenceRanker
 from pearl.llm.backends.extractive.ranking import SentenceIndex
 from pearl.llm.backends.extractive.reading import carry_out
 from pearl.llm.backends.extractive.steering import QUOTED, by_action
+from pearl.replies.items import MAX_RATING, label_line
 
 __all__ = ["judge"]
 

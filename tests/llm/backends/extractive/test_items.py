@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.actions.item_reply import ItemKind, read_items
 from pearl.dsl.signatures import NOTHING, Action, Parameter
 from pearl.llm import ItemsTask, Message, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.extractive import create
 from pearl.llm.backends.extractive.items import judge
+from pearl.replies.items import ItemKind, read_items
 from tests.shared import shared
 
 ACTION = Action(

@@ -1,7 +1,7 @@
 """A reply about numbered items → every pair of number and text in it, in whatever form it stands.
 
 Lines (`3: x`, `- **3.** x`, `Item 3: x`, `<item 3>x</item 3>`), JSON objects of pairs and arrays of objects;
-prose around them is passed over. Nothing is checked here: `pearl.actions.item_reply` does.
+prose around them is passed over. Nothing is checked here: `pearl.replies.items` does.
 """
 
 from __future__ import annotations

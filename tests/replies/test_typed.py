@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.actions.reply import follows_form, read_reply, reply_constraint
 from pearl.dsl.decoding.constraint import validate
 from pearl.dsl.signatures import NOTHING, ValueType
+from pearl.replies.typed import follows_form, read_reply, reply_constraint
 
 LIST, NUMBER, BOOL, TEXT = ValueType.LIST, ValueType.NUMBER, ValueType.BOOL, ValueType.TEXT
 

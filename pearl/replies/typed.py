@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from pearl.actions.values import Value
 from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import numbers
 from pearl.dsl.cursor import terminal
@@ -28,6 +27,8 @@ from pearl.dsl.printer import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
 
 __all__ = ["Reply", "State", "follows_form", "read_reply", "reply_constraint", "says_nothing"]
+
+Value = str | bool | list[str]
 
 State = Literal["found", "nothing", "undecided"]
 """Whether a reply has a value, says that there is none, or is ambiguous."""

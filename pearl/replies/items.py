@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from pearl.actions.item_claims import claims, picks
-from pearl.actions.reply import says_nothing
 from pearl.dsl.cursor import terminal
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from pearl.dsl.decoding.schema import closed_object, require
 from pearl.dsl.printer import one_line
 from pearl.dsl.signatures import NOTHING
+from pearl.replies.item_lines import claims, picks
+from pearl.replies.typed import says_nothing
 
 __all__ = [
     "MAX_ITEM_TOKENS",

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.actions.item_reply import (
+from pearl.dsl.decoding.constraint import validate
+from pearl.errors import UsageError
+from pearl.replies.items import (
     MAX_RATING,
     ItemKind,
     form_flaw,
@@ -18,8 +20,6 @@ from pearl.actions.item_reply import (
     label_line,
     read_items,
 )
-from pearl.dsl.decoding.constraint import validate
-from pearl.errors import UsageError
 from tests.dsl.sampling import admits_each, sentence
 
 LABELS = ("spam", "ham", "human", "human being", "location", "no", "C", "C++")
