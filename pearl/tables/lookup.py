@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,6 @@ from pearl.tables.columns import TypedColumn
 from pearl.tables.constraint import query_constraint
 from pearl.tables.examples import SHIPPED, Examples
 from pearl.tables.mentions import Mentions
-from pearl.tables.pandas_form import read_pandas
 from pearl.tables.query_table import QueryTable
 from pearl.tables.running import Line, run, why_empty
 from pearl.tables.samples import RowSearch
@@ -48,6 +48,8 @@ MAX_REPAIRS = 3
 
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.S)
 _SQL = re.compile(r"\s*(?:select|with)\b", re.I)
+_NEXT_QUESTION = re.compile(r"\n[ \t]*Question:")
+"""A model that goes on after its query invents another example."""
 _UNDECIDED = re.compile(r"\s*undecided:(?P<why>.{1,500})", re.I | re.S)
 """A reply that gives no query, and says why."""
 _CELL = 60
@@ -324,10 +326,10 @@ def _noted(answer: Answer, n_repairs: int, why: str | None) -> Answer:
 
 
 def read_reply(reply: str) -> Query | str:
-    r"""What a reply asks for: a query, from JSON or a pandas expression; or SQL.
+    r"""Read the query of a reply: JSON or SQL.
 
     Raises:
-        ReplyError: It is none of these.
+        ReplyError: The reply has no query, or different ones.
 
     Example:
         >>> read_reply('Sure:\n```json\n{"limit": 3}\n```').limit
@@ -335,24 +337,40 @@ def read_reply(reply: str) -> Query | str:
         >>> read_reply("SELECT City FROM rows;")
         'SELECT City FROM rows;'
     """
-    fenced = _FENCE.search(reply)
-    text = (fenced[1] if fenced else reply).strip()
-    if _SQL.match(text):
-        return text
+    reply = _NEXT_QUESTION.split(reply, maxsplit=1)[0]
+    statements = [text for text in _FENCE.findall(reply) or [reply] if _SQL.match(text)]
+    other_text = _FENCE.sub(lambda fence: "" if _SQL.match(fence[1]) else fence[0], reply)
     try:
-        if re.search(r"\bdf\b", text) and not text.startswith("{"):
-            return read_pandas(text)
-        start = text.find("{")
-        if start < 0:
-            raise ReplyError("the reply has no query: it has to be one JSON object")
-        said, _ = json.JSONDecoder().raw_decode(text, start)
-        return read_query(said)
-    except ReplyError:
-        raise
+        queries = [] if reply in statements else _json_queries(other_text)
     except RecursionError:
         raise ReplyError("the query is nested too deeply") from None
     except ValueError as error:
         raise ReplyError(str(error)) from error
+    different = list(dict.fromkeys([*(text.strip() for text in statements), *queries]))
+    if len(different) > 1:
+        raise ReplyError("the reply has several queries: it has to have the one that is meant")
+    if not different:
+        raise ReplyError("the reply has no query: it has to be one JSON object")
+    return different[0]
+
+
+def _json_queries(text: str) -> list[Query]:
+    decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
+    queries = []
+    start = text.find("{")
+    while start >= 0:
+        data, end = decoder.raw_decode(text, start)
+        queries.append(read_query(data))
+        start = text.find("{", end)
+    return queries
+
+
+def _without_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"the key '{key[:60]}' stands twice in one object")
+    return fields
 
 
 _EMPTY = (
