@@ -69,6 +69,12 @@ class QueryTable:
         """The same, of a name that was checked."""
         return self._queried[self._numbers[name]]
 
+    def unread_rows(self, name: str, rows: Iterable[int]) -> set[int]:
+        """Those of some rows whose cell of a column has a value that cannot be read, or is undecided."""
+        column = self.known(name)
+        unread = {None, *column.unread}
+        return {row for row in rows if column.cells[row] in unread}
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the columns, all different."""

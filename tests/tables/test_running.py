@@ -140,8 +140,12 @@ def test_an_order_puts_what_has_no_number_last(
     assert numbers == sorted(numbers, reverse=descending)
     assert all(fee in ("", "on request") for fee in fees[len(numbers) :])
     cut = run(query.model_copy(update={"limit": limit}), table(found))
-    assert cut.lines == lines[:limit]
     assert cut.n_lines == len(lines)
+    unplaced = [line for line, fee in zip(lines, fees, strict=True) if fee == "on request"]
+    if limit < len(lines):
+        assert list(cut.undecided) == [row for line in unplaced for row in line.rows]
+        lines = tuple(line for line in lines if line not in unplaced)
+    assert cut.lines == lines[:limit]
 
 
 def test_a_column_that_is_asked_about_is_shown_beside_those_that_are_filtered_on() -> None:
@@ -165,6 +169,30 @@ def test_cells_that_are_no_numbers_are_told_and_not_summed() -> None:
     result = run(read_query({"aggregate": [{"function": "mean", "column": "Fee"}]}), mixed)
     assert result.lines[0].cells == ("15",)
     assert "1 cell of Fee cannot be read and not in the mean" in result.notes
+    assert result.undecided == (2,)
+
+
+@pytest.mark.parametrize(
+    ("cells", "figure", "undecided"),
+    [
+        ([*map(str, range(20)), "50%"], "190", (20,)),
+        (["$10", "$20", "EUR 30"], "30", (2,)),
+        (["10", "20", "30", "$5", "€5"], "60", (3, 4)),
+        (["10", "20", "$50", "30"], "60", (2,)),
+        (["$10", "20", "30", "$60"], "120", ()),
+        (["5 mg", "6 mg", "7"], "18", ()),
+        (["5", "6", "7 mg"], "11", (2,)),
+        (["10", "20", "<20", "~30", "1st", "2nd", "#DIV/0!", "50+", "60 or more", "7", "8", "9", "11", "12", "13"], "90", (2, 3, 4, 5, 6, 7, 8)),
+        (["1st", "2nd", "3rd", "4th", "5", "6", "7", "8", "9"], "35", (0, 1, 2, 3)),
+        (["10", "20", "n/a", "—", ""], "30", ()),
+    ],
+)  # fmt: skip
+def test_a_figure_is_undecided_where_a_value_is_left_out(
+    cells: list[str], figure: str, undecided: tuple[int, ...]
+) -> None:
+    query = read_query({"aggregate": {"function": "sum", "column": "x"}})
+    result = run(query, table([{"x": cell} for cell in cells]))
+    assert (result.lines[0].cells, result.undecided) == ((figure,), undecided)
 
 
 def test_units_are_not_mixed() -> None:
