@@ -153,7 +153,9 @@ class Lookup:
             UsageError: The engine is not installed.
         """
         if engine not in self._sql:
-            self._sql[engine] = SqlTable(self.table, self._limits, engine)
+            most = max(SqlLimits().max_rows, len(self.table))
+            limits = self._limits or SqlLimits(max_rows=most)
+            self._sql[engine] = SqlTable(self.table, limits, engine)
         return self._sql[engine]
 
     @cached_property
@@ -212,8 +214,11 @@ class Lookup:
                 found = self.sql(engine).run(query)
             except SqlError as error:
                 raise ReplyError(str(error)) from error
-            notes = ("there are more lines than are shown",) if found.is_cut else ()
-            return Answer(query, found.columns, found.lines, len(found.lines), (), notes)
+            if found.is_cut:
+                most = self.sql(engine).limits.max_rows
+                raise ReplyError(f"the statement gives more than {most:,} lines; ask for less")
+            n_lines = len(found.lines)
+            return Answer(query, found.columns, found.lines, n_lines, found.undecided, found.notes)
         try:
             result = run(query, self.table)
         except QueryError as error:
@@ -231,7 +236,7 @@ class Lookup:
     def why_empty(self, answer: Answer) -> str | None:
         """Why an answer has nothing, or None if it has something."""
         if isinstance(answer.query, str):
-            return None if answer.lines else "the statement gives no line"
+            return None if answer.lines or answer.undecided else "the statement gives no line"
         is_empty = not any(line.rows for line in answer.lines) and not answer.undecided
         return why_empty(answer.query, self.table) if is_empty and answer.query.limit != 0 else None
 

@@ -103,9 +103,7 @@ def run(query: Query, table: QueryTable) -> Result:
         rows = [row for line in lines for row in line.rows]
         for one in query.aggregate:
             if left := _unread_in(one, rows, table):
-                notes.append(
-                    f"{counted(len(left), 'cell')} of {one.column} cannot be read and not in the {one.function}"
-                )
+                notes.append(f"{counted(len(left), 'cell')} of {one.column} cannot be read")
                 undecided |= left
     else:
         columns = _shown(query, table)
