@@ -143,9 +143,9 @@ def _condition(one: Condition, table: QueryTable) -> Statement:
             equal = _any([_equal(i, column, value) for value in one.value])
             return Statement(f"NOT ({equal.sql})", equal.values)
         case "contains":
-            return _contains(i, one.value[0])
+            return _contains(i, column, one.value[0])
         case "does not contain":
-            found = _contains(i, one.value[0])
+            found = _contains(i, column, one.value[0])
             return Statement(f"NOT ({found.sql})", found.values)
         case "open":
             return _open(i, one.value[0])
@@ -153,7 +153,7 @@ def _condition(one: Condition, table: QueryTable) -> Statement:
             return _ordered(i, column, one.op, one.value[0])
 
 
-def _contains(i: int, value: str) -> Statement:
+def _contains(i: int, column: TypedColumn, value: str) -> Statement:
     """Latin letters are found where a word begins: Urology is not in Neurology.
 
     Marks other than those that join words have to be there as well: C++ is not any word in C.
@@ -162,9 +162,10 @@ def _contains(i: int, value: str) -> Statement:
     words = word_form(text).rstrip()
     if not text.isascii() or not words:
         return Statement(f"instr(f{i}, ?) > 0", [text])
+    form = f"w{i}" if column.kind in ("text", "hours") else f"words(f{i})"
     if _MARKS.search(text):
-        return Statement(f"instr(w{i}, ?) > 0 AND instr(f{i}, ?) > 0", [words, text])
-    return Statement(f"instr(w{i}, ?) > 0", [words])
+        return Statement(f"instr({form}, ?) > 0 AND instr(f{i}, ?) > 0", [words, text])
+    return Statement(f"instr({form}, ?) > 0", [words])
 
 
 def _any(parts: list[Statement]) -> Statement:

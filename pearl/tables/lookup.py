@@ -54,6 +54,7 @@ _UNDECIDED = re.compile(r"\s*undecided:(?P<why>.{1,500})", re.I | re.S)
 """A reply that gives no query, and says why."""
 _CELL = 60
 """Characters of a cell in a prompt at most."""
+_MAX_NAME = 500
 _MAX_COLUMNS_SHOWN = 60
 _MAX_NOTES = 300
 MAX_FLAW = 2_000
@@ -176,7 +177,7 @@ class Lookup:
         for column in self.table.columns[:_MAX_COLUMNS_SHOWN]:
             terms = "; ".join(shortened(term.text, _CELL) for term in near.get(column.name, ()))
             columns.append(
-                f"- {column.name}: {_described(column)}"
+                f"- {shortened(column.name, _MAX_NAME)}: {_described(column)}"
                 + (f"; nearest to the question: {terms}" if terms else "")
             )
         if (left := len(self.table.columns) - len(columns)) > 0:
@@ -244,8 +245,12 @@ class Lookup:
         """What a model is told about a reply that cannot be used."""
         near = self.thesaurus.nearest(question).get(flaw.column, ())
         terms = "; ".join(shortened(term.text, _CELL) for term in near)
-        hint = f"\nIn {flaw.column}, nearest to the question: {terms}" if terms else ""
-        said = f"{str(flaw)[:MAX_FLAW]}{hint[:MAX_FLAW]}"
+        hint = (
+            f"\nIn {shortened(flaw.column, _MAX_NAME)}, nearest to the question: {terms}"
+            if terms
+            else ""
+        )
+        said = f"{_on_one_line(flaw)}{hint[:MAX_FLAW]}"
         return f"This query cannot be used:\n{said}\nReply with the corrected query alone."
 
     def _shown(self, numbers: Sequence[int]) -> str:
@@ -305,7 +310,7 @@ async def look_up(
         if why is None or empty is not None:
             return answer
         empty = answer
-        turns += [("assistant", reply), ("user", _EMPTY.format(why=why[:MAX_FLAW]))]
+        turns += [("assistant", reply), ("user", _EMPTY.format(why=_on_one_line(why)))]
     if empty is not None:
         return empty
     n_replies = len(turns) // 2
@@ -321,6 +326,11 @@ def declined(reply: str) -> str:
     """
     said = _UNDECIDED.match(reply)
     return said["why"].strip() if said else ""
+
+
+def _on_one_line(text: object) -> str:
+    """A message with names and values of a table, which may have line breaks."""
+    return " ".join(str(text)[:MAX_FLAW].split())
 
 
 def _noted(answer: Answer, n_repairs: int, why: str | None) -> Answer:
@@ -413,7 +423,11 @@ def _described(column: TypedColumn) -> str:
             last = max(day for _, day in column.dates.values())
             return f"date, {first} to {last}"
         case "hours":
-            return f'opening hours, such as "{shortened(column.values[0], _CELL)}"'
+            return f"opening hours, such as {_quoted(column.values[0], _CELL)}"
         case _:
-            some = ", ".join(f'"{shortened(value, _CELL // 2)}"' for value in column.values[:3])
+            some = ", ".join(_quoted(value, _CELL // 2) for value in column.values[:3])
             return f"text, {n:,} different values such as {some}"
+
+
+def _quoted(value: str, length: int) -> str:
+    return json.dumps(shortened(value, length), ensure_ascii=False)
