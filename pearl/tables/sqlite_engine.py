@@ -158,6 +158,8 @@ def opened(request: dict[str, Any], data: bytes) -> sqlite3.Connection:
         f"hard_heap_limit = {request['memory_bytes'] // 2 + len(data)}",
     ):
         connection.execute(f"PRAGMA {pragma}").fetchall()
+    # The schema is parsed before the limits of statements are set: that of many columns is a long one.
+    connection.execute(f"SELECT 1 FROM {_quoted(request['table'])} LIMIT 0")
     return connection
 
 
