@@ -69,9 +69,8 @@ class TypedColumn:
         """Cells that have a value which is not read as those of the column's kind are."""
         if self.kind == "text":
             return frozenset()
-        read: Container[str] = {"number": self.numbers, "date": self.dates, "hours": self.hours}[
-            self.kind
-        ]
+        read: Container[str] = self.hours if self.kind == "hours" else self.dates
+        read = self.numbers if self.kind == "number" else read
         return frozenset(cell for cell in self.values if cell not in read and not is_blank(cell))
 
 

@@ -361,7 +361,9 @@ def read_reply(reply: str) -> Query | str:
         raise ReplyError("the query is nested too deeply") from None
     except ValueError as error:
         raise ReplyError(str(error)) from error
-    different = list(dict.fromkeys([*(text.strip() for text in statements), *queries]))
+    different: list[Query | str] = list(
+        dict.fromkeys([*(text.strip() for text in statements), *queries])
+    )
     if len(different) > 1:
         raise ReplyError("the reply has several queries: it has to have the one that is meant")
     if not different:

@@ -84,6 +84,12 @@ class QueryTable:
         unread = {None, *column.unread}
         return {row for row in rows if column.cells[row] in unread}
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What any answer leaves out."""
+        n_doubtful = len(self.rows.doubtful)
+        return (f"{n_doubtful:,} doubtful rows are left out",) if n_doubtful else ()
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the columns, all different."""

@@ -92,36 +92,41 @@ def run(query: Query, table: QueryTable) -> Result:
         notes.append(
             f"of {counted(len(undecided), 'row')} it is undecided whether they meet the conditions"
         )
-    if table.rows.doubtful:
-        notes.append(f"{len(table.rows.doubtful):,} doubtful rows are left out")
-    lines: list[Line] = []
+    notes += table.notes
     if query.aggregate:
         columns = (
             *query.group, *(_headed(one.name, one.column, table) for one in query.aggregate)
         )  # fmt: skip
         lines = _groups(query, table)
+        n_lines = len(lines)
         rows = [row for line in lines for row in line.rows]
-        for one in query.aggregate:
-            if left := _unread_in(one, rows, table):
-                notes.append(f"{counted(len(left), 'cell')} of {one.column} cannot be read")
-                undecided |= left
+        unread = [(one.column, _unread_in(one, rows, table)) for one in query.aggregate]
+        unread += _unplaced(query, rows, n_lines, table)
     else:
         columns = _shown(query, table)
+        rows = [row for (row,) in _fetch(compile_rows(query, table), table)]
+        n_lines = len(rows)
+        unread = _unplaced(query, rows, n_lines, table)
+        left_out = set().union(*(left for _, left in unread))
         cells = [table.known(name).cells for name in columns]
-        for (row,) in _fetch(compile_rows(query, table), table):
-            lines.append(Line(tuple(each[row] for each in cells), (row,)))
-    n_lines = len(lines)
-    if query.limit is not None and query.limit < n_lines:
-        rows = [row for line in lines for row in line.rows]
-        keys = [one.by for one in query.sort if table.column(one.by)]
-        unplaced = {row for key in keys for row in table.unread_rows(key, rows)}
-        if not query.aggregate:
-            lines = [line for line in lines if unplaced.isdisjoint(line.rows)]
-        undecided |= unplaced
+        shown = [row for row in rows if row not in left_out][: query.limit]
+        lines = [Line(tuple(each[row] for each in cells), (row,)) for row in shown]
+    for name, left in unread:
+        notes += [f"{counted(len(left), 'cell')} of {name} cannot be read"] if left else []
+        undecided |= left
     return Result(
         query, columns, tuple(lines[: query.limit]), n_lines, tuple(sorted(undecided)),
         tuple(dict.fromkeys(notes)),
     )  # fmt: skip
+
+
+def _unplaced(
+    query: Query, rows: Sequence[int], n_lines: int, table: QueryTable
+) -> list[tuple[str | None, set[int]]]:
+    """Rows that have no place in an order that a limit cuts, for each column that orders them."""
+    if query.limit is None or query.limit >= n_lines:
+        return []
+    return [(one.by, table.unread_rows(one.by, rows)) for one in query.sort if table.column(one.by)]
 
 
 def _fetch(statement: Statement, table: QueryTable) -> list[tuple[Any, ...]]:

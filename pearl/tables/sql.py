@@ -222,11 +222,11 @@ class SqlTable:
                 f"of {counted(len(compared), 'row')} it is undecided whether they meet the conditions"
             )
         for name, cells in used.items():
-            if left := cells & rows:
+            if left := cells & rows - compared:
                 notes.append(
                     f"{counted(len(left), 'cell')} of {self._columns[name].name} cannot be read"
                 )
-        return rows | compared, tuple(dict.fromkeys(notes))
+        return rows | compared, tuple(dict.fromkeys((*notes, *self.table.notes)))
 
     def _line(self, columns: Sequence[str], at: int | None, values: list[Any]) -> Line:
         cells = [_text(value) for value in values]
