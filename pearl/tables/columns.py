@@ -10,6 +10,7 @@ from typing import Literal
 
 from pearl.documents.comparisons import are_mostly
 from pearl.documents.dates import Dates, date_part, read_dates
+from pearl.documents.measures import unit_of
 from pearl.documents.rows import Rows
 from pearl.documents.table.columns import read_quantities
 from pearl.documents.table.quantities import CURRENCIES, Quantity, is_blank, read_quantity
@@ -27,7 +28,10 @@ _NUMBER_FIRST = re.compile(
 )
 """A number, and what stands behind it."""
 _IN_BRACKETS = re.compile(r"\s*+[$€£¥₪]?\s?\(")
-_BESIDE_NUMBERS = re.compile(r"|[(*†‡\[].*|(?!(?:st|nd|rd|th)\b)[^\W\d_°]\S*|[°%]\S*", re.S | re.I)
+_BESIDE_NUMBERS = re.compile(
+    r"|[(*†‡\[].*|[°%]\S*|(?!.*\b(?:st|nd|rd|th|or|and|to|plus|up|max|min|more|less)\b)[^\W\d_].*",
+    re.S | re.I,
+)
 """What may stand behind a number: nothing, a footnote, a unit; not what makes it an ordinal or a bound."""
 _PARTS = ("year", "quarter", "month", "weekday")
 DATE_PART = re.compile(rf"(?P<name>.+) by (?P<part>{'|'.join(_PARTS)})s?", re.I | re.S)
@@ -125,6 +129,7 @@ def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedC
         unit = first  # accounts have the sign in the first row and in that of the total
     # Of a number among percentages it is open whether it is a share or a percentage.
     alike = (unit,) if unit == "%" else ("", unit)
+    unit = unit_of(f"1 {unit}", 0, 1)  # or a word that is none
     numbers = {value: number for value, (number, own) in found.items() if own in alike}
     notes = (
         [f"numbers in {name} that have no unit are read as {unit}"]
@@ -140,14 +145,19 @@ def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedC
 def _read_numbers(values: Sequence[str]) -> dict[str, tuple[int | float, str]]:
     """Value → number and unit, of the values that are a number alone, or with what stands behind many of them."""
     behind = {
-        value: match[1].strip() for value in values if (match := _NUMBER_FIRST.fullmatch(value))
+        value: match[1].strip().casefold().removesuffix("s")
+        for value in values
+        if (match := _NUMBER_FIRST.fullmatch(value))
     }
     forms = Counter(behind.values())
     common = {form for form, n in forms.items() if n >= max(2, len(values) / 10)}
     read = {}
     for value, quantity in zip(values, read_quantities(values), strict=True):
-        if quantity is not None and _is_plain_number(value, behind.get(value), quantity, common):
-            read[value] = _plain(quantity)
+        form = behind.get(value)
+        if quantity is not None and _is_plain_number(value, form, quantity, common):
+            number, unit = _plain(quantity)
+            is_word = form and form[0].isalpha() and not (unit or quantity.scale)
+            read[value] = number, form if form and is_word else unit
     return read
 
 
@@ -156,7 +166,8 @@ def _is_plain_number(
 ) -> bool:
     if behind is None:
         return _IN_BRACKETS.match(value) is not None
-    is_known = bool(quantity.unit) or quantity.scale > 0 or not behind[:1].isalpha()
+    is_known = " " not in behind and (bool(quantity.unit) or quantity.scale > 0)
+    is_known |= not behind[:1].isalpha()
     return _BESIDE_NUMBERS.fullmatch(behind) is not None and (is_known or behind in common)
 
 

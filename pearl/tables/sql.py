@@ -275,7 +275,7 @@ class SqlTable:
                 names = [column.name for column in self.table.columns]
                 meant = did_you_mean(what, names)
                 help = f'did you mean "{meant}"? ' if meant else ""
-                return f"there is no column {what!r}; {help}the table has: {', '.join(names)}"
+                return f"there is no column {what!r}; {help}the table has: {', '.join(names)}; texts stand in single quotes"
             case "table":
                 return f"no such table: {what}; the table is called {self.table.name}"
             case _:

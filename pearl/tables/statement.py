@@ -251,9 +251,11 @@ def _ends_of_terms(found: Sequence[Token]) -> Iterator[Token]:
         if token.word != "by" or _at(found, i - 1).word != "order":
             continue
         term: list[Token] = []
-        for each in [*found[i + 1 :], _NOTHING]:
-            is_end = each.depth < token.depth or not each.text or each.word in _ENDS_OF_ORDER
-            is_end &= each.depth <= token.depth
+        for j, each in enumerate([*found[i + 1 :], _NOTHING], start=i + 1):
+            # `rows` begins a frame, or is the table.
+            is_word = each.word in _ENDS_OF_ORDER and _at(found, j + 1).text != "."
+            is_end = each.depth < token.depth or not each.text
+            is_end |= is_word and each.depth == token.depth
             if is_end or (each.text == "," and each.depth == token.depth):
                 if term and all(part.word != "nulls" for part in term):
                     yield term[-1]
