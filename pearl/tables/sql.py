@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -33,7 +32,6 @@ __all__ = [
     "SqlLimits",
     "SqlResult",
     "SqlTable",
-    "schema_sql",
 ]
 
 
@@ -280,22 +278,6 @@ class SqlTable:
                 return f"no such table: {what}; the table is called {self.table.name}"
             case _:
                 return what
-
-
-def schema_sql(table: QueryTable) -> str:
-    """The statement that would make the table, as a model is shown it."""
-    columns = [f"  {ROW} INTEGER", *(f"  {_quoted(c.name)} {_type(c)}" for c in table.columns)]
-    return f"CREATE TABLE {_quoted(table.name)} (\n" + ",\n".join(columns) + "\n)"
-
-
-def _type(column: TypedColumn) -> str:
-    return {"number": "NUMERIC", "date": "DATE"}.get(column.kind, "TEXT")
-
-
-def _quoted(name: str) -> str:
-    if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-        return name
-    return '"' + name.replace('"', '""').replace("\0", "") + '"'
 
 
 def _stored(column: TypedColumn) -> dict[str | None, Stored]:

@@ -205,6 +205,11 @@ def test_units_are_not_mixed() -> None:
     assert any("3 g" in note for note in result.notes)
     with pytest.raises(ValueError, match="in mg, and '2 g' is in g"):
         run(read_query({"where": {"column": "Dose", "op": ">", "value": "2 g"}}), mixed)
+    bare = table([{"Dose": "10"}, {"Dose": "20"}])
+    with pytest.raises(ValueError, match="without a unit, and '2 g' is in g"):
+        run(read_query({"where": {"column": "Dose", "op": ">", "value": "2 g"}}), bare)
+    with pytest.raises(ValueError, match="'<15' is not surely one"):
+        run(read_query({"where": {"column": "Dose", "op": ">", "value": "<15"}}), bare)
 
 
 def test_dates_are_compared_as_periods() -> None:
@@ -260,6 +265,11 @@ def test_an_undecided_cell_is_neither_counted_nor_dropped() -> None:
     )
     assert [line.rows for line in result.lines] == [(2,)]
     assert result.undecided == (1,)
+    for function, n in (("count", "2"), ("count different", "2")):
+        query = read_query({"aggregate": {"function": function, "column": "kind"}})
+        result = run(query, QueryTable(rows))
+        assert (result.lines[0].cells, result.undecided) == ((n,), (1,))
+        assert "1 cell of kind cannot be read" in result.notes
 
 
 @pytest.mark.parametrize(

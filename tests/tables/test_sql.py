@@ -12,7 +12,7 @@ from pearl.documents.rows import Row, Rows
 from pearl.errors import UsageError
 from pearl.tables import sql_child
 from pearl.tables.query_table import QueryTable
-from pearl.tables.sql import SqlError, SqlLimits, SqlTable, schema_sql
+from pearl.tables.sql import SqlError, SqlLimits, SqlTable
 from pearl.tables.sql_engines import SqlEngine, check_engine
 from tests.skips import NO_DUCKDB, NO_LIMITS
 from tests.tables.hostile import CANARY, SQL_THAT_IS_NONE, lines
@@ -200,12 +200,6 @@ def test_what_is_wrong_is_told_to_whoever_wrote_it(engine: SqlEngine, sql: str, 
 def test_more_lines_than_the_limit_are_left_out(engine: SqlEngine) -> None:
     result = SqlTable(MANY, SqlLimits(max_rows=10), engine).run("SELECT City FROM clinics")
     assert (len(result.lines), result.is_cut) == (10, True)
-
-
-def test_the_schema_that_a_model_sees_is_that_of_the_table() -> None:
-    assert schema_sql(CLINICS) == (
-        "CREATE TABLE clinics (\n  row_id INTEGER,\n  City TEXT,\n  Fee NUMERIC,\n  Since DATE,\n  Note TEXT\n)"
-    )
 
 
 def reached(sql: str, table: SqlTable) -> str:
