@@ -76,7 +76,11 @@ def json_bytes(data: Any) -> bytes:
         return text.encode("utf-8", "backslashreplace")
 
 
-_COMPUTED = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
+_COMPUTED = re.compile(
+    r"""\A(?=[=+\-@\t\r\n＝＋－＠])"""
+    r"""|(?<=[;|\t\r\n])(?=[ "']*+[=+\-@＝＋－＠])(?![ ]*+[+-][\d.]++\s*+(?:[;|]|\Z))"""
+)
+"""Before what begins a formula: in a cell, or behind what separates cells where another separator is set."""
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -86,11 +90,11 @@ def inert(cell: Any) -> Any:
     After https://owasp.org/www-community/attacks/CSV_Injection; numbers stay numbers.
 
     Example:
-        >>> [inert(cell) for cell in ("=1+1", "-5", "- five", "a=b", -5, None)]
-        ["'=1+1", '-5', "'- five", 'a=b', -5, None]
+        >>> [inert(cell) for cell in ("=1+1", "-5", "- five", "a=b", "a;=b", -5, None)]
+        ["'=1+1", '-5', "'- five", 'a=b', "a;'=b", -5, None]
     """
     is_text = isinstance(cell, str) and not _NUMBER.fullmatch(cell)
-    return f"'{cell}" if is_text and _COMPUTED.match(cell) else cell
+    return _COMPUTED.sub("'", cell) if is_text else cell
 
 
 def _dumped(model: Any) -> Any:

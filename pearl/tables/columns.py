@@ -10,9 +10,10 @@ from typing import Literal
 
 from pearl.documents.comparisons import are_mostly
 from pearl.documents.dates import Dates, date_part, read_dates
+from pearl.documents.measures import unit_of
 from pearl.documents.rows import Rows
 from pearl.documents.table.columns import read_quantities
-from pearl.documents.table.quantities import Quantity, read_quantity
+from pearl.documents.table.quantities import CURRENCIES, Quantity, is_blank, read_quantity
 from pearl.errors.wording import counted
 from pearl.tables.folding import fold
 from pearl.tables.opening import read_hours
@@ -22,9 +23,16 @@ __all__ = ["DATE_PART", "Kind", "TypedColumn", "date_parts", "folded", "number_i
 Kind = Literal["text", "number", "date", "hours"]
 
 _NUMBER_FIRST = re.compile(
-    r"\s*(?:[-+−]?\s?[$€£¥₪]?|[$€£¥₪]\s?[-−]?)\s?\.?\d[\d.,]*(?:[eE][-+]?\d+)?(.{0,12})", re.S
+    r"\s*+(?:[-+−]?\s?(?:US)?[$€£¥₪]?|[$€£¥₪]\s?[-−]?)\s?\.?\d[\d.,]*(?:[eE][-+]?\d+)?(.{0,12})",
+    re.S,
 )
 """A number, and what stands behind it."""
+_IN_BRACKETS = re.compile(r"\s*+[$€£¥₪]?\s?\(")
+_BESIDE_NUMBERS = re.compile(
+    r"|[(*†‡\[].*|[°%]\S*|(?!.*\b(?:st|nd|rd|th|or|and|to|plus|up|max|min|more|less)\b)[^\W\d_].*",
+    re.S | re.I,
+)
+"""What may stand behind a number: nothing, a footnote, a unit; not what makes it an ordinal or a bound."""
 _PARTS = ("year", "quarter", "month", "weekday")
 DATE_PART = re.compile(rf"(?P<name>.+) by (?P<part>{'|'.join(_PARTS)})s?", re.I | re.S)
 """The name of a part of a column of dates."""
@@ -41,8 +49,7 @@ class TypedColumn:
         kind: What most of its cells are.
         cells: What each row has, "" if nothing, None if that is undecided.
         values: Its different cells that are not empty, in order.
-        numbers: Cell → number, for `number`; a cell that cannot be read, or has another unit, is not
-            in it.
+        numbers: Cell → number, for `number`; without cells that cannot be read, or have another unit.
         unit: Of its numbers, "" if they have none.
         dates: Cell → first and last day, ISO 8601, for `date`.
         reading: How the dates were read.
@@ -61,6 +68,15 @@ class TypedColumn:
     hours: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    @property
+    def unread(self) -> frozenset[str]:
+        """Cells that have a value which is not read as those of the column's kind are."""
+        if self.kind == "text":
+            return frozenset()
+        read: Container[str] = self.hours if self.kind == "hours" else self.dates
+        read = self.numbers if self.kind == "number" else read
+        return frozenset(cell for cell in self.values if cell not in read and not is_blank(cell))
+
 
 def typed_columns(rows: Rows) -> tuple[TypedColumn, ...]:
     """Every field of rows, in order.
@@ -78,14 +94,15 @@ def typed_columns(rows: Rows) -> tuple[TypedColumn, ...]:
 
 def _column(name: str, cells: list[str | None]) -> TypedColumn:
     values = [value for value in dict.fromkeys(cells) if value and value.strip()]
-    if values and _are_mostly_hours(values):
+    stated = [value for value in values if not is_blank(value)]
+    if stated and _are_mostly_hours(stated):
         read = {value: read_hours(value) for value in values}
         hours = {value: found for value, found in read.items() if found is not None}
         notes = _unread(name, "opening hours", values, hours)
         return TypedColumn(name, "hours", cells, values, hours=hours, notes=notes)
-    if values and _are_mostly_numbers(values):
+    if stated and _are_mostly_numbers(stated):
         return _of_numbers(name, cells, values)
-    if values and are_mostly("date", values):
+    if stated and are_mostly("date", stated):
         found_dates = read_dates(values)
         dates = {
             value: (period.first.isoformat(), period.last.isoformat())
@@ -101,22 +118,57 @@ def _column(name: str, cells: list[str | None]) -> TypedColumn:
 
 
 def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedColumn:
-    read = zip(values, read_quantities(values), strict=True)
-    found = {value: _plain(quantity) for value, quantity in read if quantity}
-    units = Counter(unit for _, unit in found.values() if unit)
+    found = _read_numbers(values)
+    n_cells = Counter(cells)
+    units: Counter[str] = Counter()
+    for value, (_, own) in found.items():
+        units[own] += n_cells[value]
     unit = units.most_common(1)[0][0] if units else ""
+    first = next((own for _, own in found.values()), "")
+    if not unit and first in CURRENCIES and not units.keys() - {"", first}:
+        unit = first  # accounts have the sign in the first row and in that of the total
     # Of a number among percentages it is open whether it is a share or a percentage.
     alike = (unit,) if unit == "%" else ("", unit)
+    unit = unit_of(f"1 {unit}", 0, 1)  # or a word that is none
     numbers = {value: number for value, (number, own) in found.items() if own in alike}
     notes = (
         [f"numbers in {name} that have no unit are read as {unit}"]
-        if len(alike) > 1 and unit and any(not own for _, own in found.values())
+        if unit and "" in alike and any(not own for _, own in found.values())
         else []
     )
     return TypedColumn(
         name, "number", cells, values, numbers=numbers, unit=unit,
         notes=(*notes, *_unread(name, f"numbers in {unit}" if unit else "numbers", values, numbers)),
     )  # fmt: skip
+
+
+def _read_numbers(values: Sequence[str]) -> dict[str, tuple[int | float, str]]:
+    """Value → number and unit, of the values that are a number alone, or with what stands behind many of them."""
+    behind = {
+        value: match[1].strip().casefold().removesuffix("s")
+        for value in values
+        if (match := _NUMBER_FIRST.fullmatch(value))
+    }
+    forms = Counter(behind.values())
+    common = {form for form, n in forms.items() if n >= max(2, len(values) / 10)}
+    read = {}
+    for value, quantity in zip(values, read_quantities(values), strict=True):
+        form = behind.get(value)
+        if quantity is not None and _is_plain_number(value, form, quantity, common):
+            number, unit = _plain(quantity)
+            is_word = form and form[0].isalpha() and not (unit or quantity.scale)
+            read[value] = number, form if form and is_word else unit
+    return read
+
+
+def _is_plain_number(
+    value: str, behind: str | None, quantity: Quantity, common: Container[str] = ()
+) -> bool:
+    if behind is None:
+        return _IN_BRACKETS.match(value) is not None
+    is_known = " " not in behind and (bool(quantity.unit) or quantity.scale > 0)
+    is_known |= not behind[:1].isalpha()
+    return _BESIDE_NUMBERS.fullmatch(behind) is not None and (is_known or behind in common)
 
 
 def _are_mostly_hours(values: Sequence[str]) -> bool:
@@ -131,18 +183,8 @@ def _are_mostly_numbers(values: Sequence[str]) -> bool:
     """
     if any(map(_is_code, values)):
         return False
-    values = values[:_MAX_SAMPLED]
-    forms = [match[1].strip() for value in values if (match := _NUMBER_FIRST.fullmatch(value))]
-    common = {form for form, n in Counter(forms).items() if n >= max(2, len(values) / 10)}
-    n_read = 0
-    for value, quantity in zip(values, read_quantities(values), strict=True):
-        match = _NUMBER_FIRST.fullmatch(value)
-        n_read += quantity is not None and (
-            bool(quantity.unit)
-            or quantity.scale > 0
-            or (match is not None and match[1].strip() in {"", *common})
-        )
-    return 2 * n_read > len(values)
+    sample = values[:_MAX_SAMPLED]
+    return 2 * len(_read_numbers(sample)) > len(sample)
 
 
 def number_in(text: str) -> tuple[int | float, str] | None:
@@ -152,8 +194,9 @@ def number_in(text: str) -> tuple[int | float, str] | None:
         >>> number_in("$ (1,315)"), number_in("12.5%"), number_in("much")
         ((-1315, '$'), (12.5, '%'), None)
     """
-    found = read_quantity(text)
-    return None if found is None else _plain(found)
+    found, match = read_quantity(text), _NUMBER_FIRST.fullmatch(text)
+    is_number = found and _is_plain_number(text, match and match[1].strip(), found)
+    return _plain(found) if found and is_number else None
 
 
 def _plain(quantity: Quantity) -> tuple[int | float, str]:

@@ -55,13 +55,12 @@ def compile_undecided(query: Query, table: QueryTable) -> Statement:
 
 
 def compile_groups(query: Query, table: QueryTable) -> Statement:
-    """One row for each group: its ids as JSON, its figures, and for each how many cells have none.
+    """One row for each group: its ids as JSON, and its figures.
 
     Without `group`, all rows that meet the query are one group.
     """
     condition = _where(query.where, table)
     figures = [_figure(one, table) for one in query.aggregate]
-    unread = [_unread(one, table) for one in query.aggregate]
     keys = ", ".join(_group_key(name, table) for name in query.group)
     order = []
     names = [one.name for one in query.aggregate]
@@ -71,10 +70,7 @@ def compile_groups(query: Query, table: QueryTable) -> Statement:
             order.append(f"{figures[at]} IS NULL, {figures[at]}{' DESC' if one.descending else ''}")
         else:
             order.append(_order_of_column(one.by, one.descending, table))
-    sql = (
-        f"SELECT json_group_array(id), {', '.join([*figures, *unread])} FROM cells "
-        f"WHERE {condition.sql}"
-    )
+    sql = f"SELECT json_group_array(id), {', '.join(figures)} FROM cells WHERE {condition.sql}"
     if keys:
         sql += f" GROUP BY {keys} ORDER BY {', '.join([*order, 'min(id)'])}"
     return Statement(sql, condition.values)
@@ -105,16 +101,6 @@ def _figure(one: Aggregate, table: QueryTable) -> str:
             return f"min({'a' if column.kind == 'date' else 'n'}{i})"
         case "max":
             return f"max({'z' if column.kind == 'date' else 'n'}{i})"
-
-
-def _unread(one: Aggregate, table: QueryTable) -> str:
-    if one.column is None:
-        return "0"
-    i, column = _column(one.column, table)
-    if one.function in ("count", "count different"):
-        return f"count(*) - count(f{i})"
-    value = f"{'a' if column.kind == 'date' else 'n'}{i}"
-    return f"count(CASE WHEN f{i} IS NULL OR (f{i} <> '' AND {value} IS NULL) THEN 1 END)"
 
 
 def _order_of_column(name: str, descending: bool, table: QueryTable) -> str:
@@ -157,9 +143,9 @@ def _condition(one: Condition, table: QueryTable) -> Statement:
             equal = _any([_equal(i, column, value) for value in one.value])
             return Statement(f"NOT ({equal.sql})", equal.values)
         case "contains":
-            return _contains(i, one.value[0])
+            return _contains(i, column, one.value[0])
         case "does not contain":
-            found = _contains(i, one.value[0])
+            found = _contains(i, column, one.value[0])
             return Statement(f"NOT ({found.sql})", found.values)
         case "open":
             return _open(i, one.value[0])
@@ -167,7 +153,7 @@ def _condition(one: Condition, table: QueryTable) -> Statement:
             return _ordered(i, column, one.op, one.value[0])
 
 
-def _contains(i: int, value: str) -> Statement:
+def _contains(i: int, column: TypedColumn, value: str) -> Statement:
     """Latin letters are found where a word begins: Urology is not in Neurology.
 
     Marks other than those that join words have to be there as well: C++ is not any word in C.
@@ -176,9 +162,10 @@ def _contains(i: int, value: str) -> Statement:
     words = word_form(text).rstrip()
     if not text.isascii() or not words:
         return Statement(f"instr(f{i}, ?) > 0", [text])
+    form = f"w{i}" if column.kind in ("text", "hours") else f"words(f{i})"
     if _MARKS.search(text):
-        return Statement(f"instr(w{i}, ?) > 0 AND instr(f{i}, ?) > 0", [words, text])
-    return Statement(f"instr(w{i}, ?) > 0", [words])
+        return Statement(f"instr({form}, ?) > 0 AND instr(f{i}, ?) > 0", [words, text])
+    return Statement(f"instr({form}, ?) > 0", [words])
 
 
 def _any(parts: list[Statement]) -> Statement:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import date
 from decimal import Decimal
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["answer", "dumped", "folders", "opened", "stored"]
+__all__ = ["answer", "dumped", "folders", "opened"]
 
 Stored = str | int | float | None
 
@@ -95,23 +94,6 @@ def folders() -> list[str]:
     return [str(Path(found.origin).parents[1])] if found and found.origin else []
 
 
-def stored(kind: str, value: Stored) -> Stored:
-    """A cell as the table has it: of a column of numbers or of days, only such a one.
-
-    Example:
-        >>> stored("number", "ask"), stored("date", "2021"), stored("date", "2021-03-04")
-        (None, None, '2021-03-04')
-    """
-    if kind == "number":
-        return None if isinstance(value, str) else value
-    if kind == "date" and isinstance(value, str):
-        try:
-            return value if str(date.fromisoformat(value)) == value else None
-        except ValueError:
-            return None
-    return value
-
-
 def dumped(table: str, columns: Sequence[tuple[str, str, Sequence[Stored]]]) -> bytes:
     """The table as JSON, a list for each column, which DuckDB reads by itself.
 
@@ -121,10 +103,9 @@ def dumped(table: str, columns: Sequence[tuple[str, str, Sequence[Stored]]]) -> 
     """
     typed = []
     for name, kind, cells in columns:
-        values = [stored(kind, cell) for cell in cells]
-        is_whole = all(isinstance(value, int) for value in values if value is not None)
+        is_whole = all(isinstance(cell, int) for cell in cells if cell is not None)
         type_ = {"number": "BIGINT" if is_whole else "DOUBLE", "date": "DATE"}.get(kind, "VARCHAR")
-        typed.append((name, type_, json.dumps(values, ensure_ascii=False)))
+        typed.append((name, type_, json.dumps(cells, ensure_ascii=False)))
     return json.dumps({"table": table, "columns": typed}, ensure_ascii=False).encode()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,6 @@ from pearl.tables.columns import TypedColumn
 from pearl.tables.constraint import query_constraint
 from pearl.tables.examples import SHIPPED, Examples
 from pearl.tables.mentions import Mentions
-from pearl.tables.pandas_form import read_pandas
 from pearl.tables.query_table import QueryTable
 from pearl.tables.running import Line, run, why_empty
 from pearl.tables.samples import RowSearch
@@ -48,10 +48,13 @@ MAX_REPAIRS = 3
 
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.S)
 _SQL = re.compile(r"\s*(?:select|with)\b", re.I)
+_NEXT_QUESTION = re.compile(r"\n[ \t]*Question:")
+"""A model that goes on after its query invents another example."""
 _UNDECIDED = re.compile(r"\s*undecided:(?P<why>.{1,500})", re.I | re.S)
 """A reply that gives no query, and says why."""
 _CELL = 60
 """Characters of a cell in a prompt at most."""
+_MAX_NAME = 500
 _MAX_COLUMNS_SHOWN = 60
 _MAX_NOTES = 300
 MAX_FLAW = 2_000
@@ -151,7 +154,9 @@ class Lookup:
             UsageError: The engine is not installed.
         """
         if engine not in self._sql:
-            self._sql[engine] = SqlTable(self.table, self._limits, engine)
+            most = max(SqlLimits().max_rows, len(self.table))
+            limits = self._limits or SqlLimits(max_rows=most)
+            self._sql[engine] = SqlTable(self.table, limits, engine)
         return self._sql[engine]
 
     @cached_property
@@ -172,7 +177,7 @@ class Lookup:
         for column in self.table.columns[:_MAX_COLUMNS_SHOWN]:
             terms = "; ".join(shortened(term.text, _CELL) for term in near.get(column.name, ()))
             columns.append(
-                f"- {column.name}: {_described(column)}"
+                f"- {shortened(column.name, _MAX_NAME)}: {_described(column)}"
                 + (f"; nearest to the question: {terms}" if terms else "")
             )
         if (left := len(self.table.columns) - len(columns)) > 0:
@@ -210,8 +215,11 @@ class Lookup:
                 found = self.sql(engine).run(query)
             except SqlError as error:
                 raise ReplyError(str(error)) from error
-            notes = ("there are more lines than are shown",) if found.is_cut else ()
-            return Answer(query, found.columns, found.lines, len(found.lines), (), notes)
+            if found.is_cut:
+                most = self.sql(engine).limits.max_rows
+                raise ReplyError(f"the statement gives more than {most:,} lines; ask for less")
+            n_lines = len(found.lines)
+            return Answer(query, found.columns, found.lines, n_lines, found.undecided, found.notes)
         try:
             result = run(query, self.table)
         except QueryError as error:
@@ -229,7 +237,7 @@ class Lookup:
     def why_empty(self, answer: Answer) -> str | None:
         """Why an answer has nothing, or None if it has something."""
         if isinstance(answer.query, str):
-            return None if answer.lines else "the statement gives no line"
+            return None if answer.lines or answer.undecided else "the statement gives no line"
         is_empty = not any(line.rows for line in answer.lines) and not answer.undecided
         return why_empty(answer.query, self.table) if is_empty and answer.query.limit != 0 else None
 
@@ -237,8 +245,12 @@ class Lookup:
         """What a model is told about a reply that cannot be used."""
         near = self.thesaurus.nearest(question).get(flaw.column, ())
         terms = "; ".join(shortened(term.text, _CELL) for term in near)
-        hint = f"\nIn {flaw.column}, nearest to the question: {terms}" if terms else ""
-        said = f"{str(flaw)[:MAX_FLAW]}{hint[:MAX_FLAW]}"
+        hint = (
+            f"\nIn {shortened(flaw.column, _MAX_NAME)}, nearest to the question: {terms}"
+            if terms
+            else ""
+        )
+        said = f"{_on_one_line(flaw)}{hint[:MAX_FLAW]}"
         return f"This query cannot be used:\n{said}\nReply with the corrected query alone."
 
     def _shown(self, numbers: Sequence[int]) -> str:
@@ -298,7 +310,7 @@ async def look_up(
         if why is None or empty is not None:
             return answer
         empty = answer
-        turns += [("assistant", reply), ("user", _EMPTY.format(why=why[:MAX_FLAW]))]
+        turns += [("assistant", reply), ("user", _EMPTY.format(why=_on_one_line(why)))]
     if empty is not None:
         return empty
     n_replies = len(turns) // 2
@@ -316,6 +328,11 @@ def declined(reply: str) -> str:
     return said["why"].strip() if said else ""
 
 
+def _on_one_line(text: object) -> str:
+    """A message with names and values of a table, which may have line breaks."""
+    return " ".join(str(text)[:MAX_FLAW].split())
+
+
 def _noted(answer: Answer, n_repairs: int, why: str | None) -> Answer:
     notes = answer.notes if why is None else (*answer.notes, why)
     return Answer(
@@ -324,10 +341,10 @@ def _noted(answer: Answer, n_repairs: int, why: str | None) -> Answer:
 
 
 def read_reply(reply: str) -> Query | str:
-    r"""What a reply asks for: a query, from JSON or a pandas expression; or SQL.
+    r"""Read the query of a reply: JSON or SQL.
 
     Raises:
-        ReplyError: It is none of these.
+        ReplyError: The reply has no query, or different ones.
 
     Example:
         >>> read_reply('Sure:\n```json\n{"limit": 3}\n```').limit
@@ -335,24 +352,42 @@ def read_reply(reply: str) -> Query | str:
         >>> read_reply("SELECT City FROM rows;")
         'SELECT City FROM rows;'
     """
-    fenced = _FENCE.search(reply)
-    text = (fenced[1] if fenced else reply).strip()
-    if _SQL.match(text):
-        return text
+    reply = _NEXT_QUESTION.split(reply, maxsplit=1)[0]
+    statements = [text for text in _FENCE.findall(reply) or [reply] if _SQL.match(text)]
+    other_text = _FENCE.sub(lambda fence: "" if _SQL.match(fence[1]) else fence[0], reply)
     try:
-        if re.search(r"\bdf\b", text) and not text.startswith("{"):
-            return read_pandas(text)
-        start = text.find("{")
-        if start < 0:
-            raise ReplyError("the reply has no query: it has to be one JSON object")
-        said, _ = json.JSONDecoder().raw_decode(text, start)
-        return read_query(said)
-    except ReplyError:
-        raise
+        queries = [] if reply in statements else _json_queries(other_text)
     except RecursionError:
         raise ReplyError("the query is nested too deeply") from None
     except ValueError as error:
         raise ReplyError(str(error)) from error
+    different: list[Query | str] = list(
+        dict.fromkeys([*(text.strip() for text in statements), *queries])
+    )
+    if len(different) > 1:
+        raise ReplyError("the reply has several queries: it has to have the one that is meant")
+    if not different:
+        raise ReplyError("the reply has no query: it has to be one JSON object")
+    return different[0]
+
+
+def _json_queries(text: str) -> list[Query]:
+    decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
+    queries = []
+    start = text.find("{")
+    while start >= 0:
+        data, end = decoder.raw_decode(text, start)
+        queries.append(read_query(data))
+        start = text.find("{", end)
+    return queries
+
+
+def _without_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"the key '{key[:60]}' stands twice in one object")
+    return fields
 
 
 _EMPTY = (
@@ -390,7 +425,11 @@ def _described(column: TypedColumn) -> str:
             last = max(day for _, day in column.dates.values())
             return f"date, {first} to {last}"
         case "hours":
-            return f'opening hours, such as "{shortened(column.values[0], _CELL)}"'
+            return f"opening hours, such as {_quoted(column.values[0], _CELL)}"
         case _:
-            some = ", ".join(f'"{shortened(value, _CELL // 2)}"' for value in column.values[:3])
+            some = ", ".join(_quoted(value, _CELL // 2) for value in column.values[:3])
             return f"text, {n:,} different values such as {some}"
+
+
+def _quoted(value: str, length: int) -> str:
+    return json.dumps(shortened(value, length), ensure_ascii=False)

@@ -1,8 +1,8 @@
 """A table in memory, as queries need it: typed columns, and a database of what they say.
 
-The database holds, for each column `i`, the compared form of its cells (`f0`, `f1`, ...), the same
-as words (`w0`), their numbers (`n0`), the first and the last day of their dates (`a0`, `z0`), and for opening hours their
-intervals in a table (`h0`). What is undecided, or cannot be read, is NULL, so that SQL's logic of
+The database holds, for each column `i`, the compared form of its cells (`f0`, `f1`, ...), those of texts
+as words (`w0`), too, their numbers (`n0`), the first and the last day of their dates (`a0`, `z0`), and for opening hours whether they
+can be read (`r0`) and their intervals in a table (`h0`). What is undecided, or cannot be read, is NULL, so that SQL's logic of
 three values carries it through `and`, `or` and `not`.
 """
 
@@ -11,17 +11,22 @@ from __future__ import annotations
 import re
 import sqlite3
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import cached_property
 from itertools import chain
 from threading import Lock
 
 from pearl.documents.rows import Rows
-from pearl.tables.columns import TypedColumn, date_parts, folded, typed_columns
+from pearl.tables.columns import Kind, TypedColumn, date_parts, folded, typed_columns
 from pearl.tables.folding import word_form
 
 __all__ = ["QueryTable"]
+
+_FORMS: Mapping[Kind, str] = {"text": "fw", "number": "fn", "date": "faz", "hours": "fwr"}
+"""The columns of the database for a column of each kind."""
+_MAX_FORMS = 2_000
+"""Columns that SQLite allows in a table."""
 
 
 class QueryTable:
@@ -51,6 +56,10 @@ class QueryTable:
         self._numbers = {column.name: i for i, column in enumerate(self._queried)}
         if not self.columns:
             raise ValueError("there is no table: the rows have no fields")
+        if sum(len(_FORMS[column.kind]) for column in self._queried) >= _MAX_FORMS:
+            raise ValueError(
+                f"the table has {len(self.columns):,} columns, and that is too many for a query"
+            )
         self.lock = Lock()
         """Held while `database` is used: its cursors share one connection."""
 
@@ -69,6 +78,18 @@ class QueryTable:
         """The same, of a name that was checked."""
         return self._queried[self._numbers[name]]
 
+    def unread_rows(self, name: str, rows: Iterable[int]) -> set[int]:
+        """Those of some rows whose cell of a column has a value that cannot be read, or is undecided."""
+        column = self.known(name)
+        unread = {None, *column.unread}
+        return {row for row in rows if column.cells[row] in unread}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What any answer leaves out."""
+        n_doubtful = len(self.rows.doubtful)
+        return (f"{n_doubtful:,} doubtful rows are left out",) if n_doubtful else ()
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the columns, all different."""
@@ -85,23 +106,23 @@ class QueryTable:
         connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
         weakref.finalize(self, connection.close)
         connection.create_aggregate("sum_of", 1, _Sum)  # type: ignore[arg-type]
+        connection.create_function("words", 1, _words, deterministic=True)
         connection.create_aggregate("mean_of", 1, _Mean)  # type: ignore[arg-type]
         names: list[str] = ["id INTEGER PRIMARY KEY"]
         data: list[Iterable[object]] = [range(len(self))]
         for i, column in enumerate(self._queried):
             forms = folded(column)
-            words = {form: form if form is None else word_form(form) for form in set(forms)}
-            names += [f"f{i}", f"w{i}"]
-            data += [forms, [words[form] for form in forms]]
+            names += [f"{form}{i}" for form in _FORMS[column.kind]]
+            data.append(forms)
+            if "w" in _FORMS[column.kind]:
+                words = {form: form if form is None else word_form(form) for form in set(forms)}
+                data.append([words[form] for form in forms])
             if column.kind == "number":
-                names.append(f"n{i}")
                 data.append([_stored(column.numbers.get(cell or "")) for cell in column.cells])
             elif column.kind == "date":
-                names += [f"a{i}", f"z{i}"]
                 days = [column.dates.get(cell or "", (None, None)) for cell in column.cells]
                 data += [[first for first, _ in days], [last for _, last in days]]
             elif column.kind == "hours":
-                names.append(f"r{i}")  # whether they can be read
                 data.append([1 if cell in column.hours else None for cell in column.cells])
                 _add_hours(connection, i, column)
         connection.execute(f"CREATE TABLE cells ({', '.join(names)})")
@@ -122,6 +143,10 @@ def _add_hours(connection: sqlite3.Connection, i: int, column: TypedColumn) -> N
     )
     connection.executemany(f"INSERT INTO h{i} VALUES (?, ?, ?)", intervals)
     connection.execute(f"CREATE INDEX i{i} ON h{i} (id, opens, closes)")
+
+
+def _words(form: str | None) -> str | None:
+    return form if form is None else word_form(form)
 
 
 def _stored(number: float | None) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,16 @@ from pearl.errors.wording import counted
 from pearl.tables.checking import check, nearest_values
 from pearl.tables.compiling import Statement, compile_groups, compile_rows, compile_undecided
 from pearl.tables.query_table import QueryTable
-from pearl.tables.specification import AllOf, AnyOf, Condition, Not, Query, Where, conditions
+from pearl.tables.specification import (
+    Aggregate,
+    AllOf,
+    AnyOf,
+    Condition,
+    Not,
+    Query,
+    Where,
+    conditions,
+)
 
 __all__ = ["Line", "Result", "describe", "run", "why_empty"]
 
@@ -40,7 +50,8 @@ class Result:
         columns: What the lines have.
         lines: In the order of the query, as many as its limit allows.
         n_lines: How many there are without the limit.
-        undecided: Rows of which it is undecided whether they meet the query: they are in no line.
+        undecided: Rows that no line is surely right about: it is undecided whether they meet the conditions,
+            what they add to a figure, or where they stand in the order before a limit.
         notes: How columns were read, and what is left out, a sentence each.
     """
 
@@ -81,20 +92,41 @@ def run(query: Query, table: QueryTable) -> Result:
         notes.append(
             f"of {counted(len(undecided), 'row')} it is undecided whether they meet the conditions"
         )
-    if table.rows.doubtful:
-        notes.append(f"{len(table.rows.doubtful):,} doubtful rows are left out")
+    notes += table.notes
     if query.aggregate:
-        columns, lines, unread = _groups(query, table)
-        notes += unread
+        columns = (
+            *query.group, *(_headed(one.name, one.column, table) for one in query.aggregate)
+        )  # fmt: skip
+        lines = _groups(query, table)
+        n_lines = len(lines)
+        rows = [row for line in lines for row in line.rows]
+        unread = [(one.column, _unread_in(one, rows, table)) for one in query.aggregate]
+        unread += _unplaced(query, rows, n_lines, table)
     else:
         columns = _shown(query, table)
+        rows = [row for (row,) in _fetch(compile_rows(query, table), table)]
+        n_lines = len(rows)
+        unread = _unplaced(query, rows, n_lines, table)
+        left_out = set().union(*(left for _, left in unread))
         cells = [table.known(name).cells for name in columns]
-        ids = [row for (row,) in _fetch(compile_rows(query, table), table)]
-        shown = ids if query.limit is None else ids[: query.limit]
-        found = tuple(Line(tuple(each[row] for each in cells), (row,)) for row in shown)
-        return Result(query, columns, found, len(ids), undecided, _once(notes))
-    shown_lines = lines if query.limit is None else lines[: query.limit]
-    return Result(query, columns, tuple(shown_lines), len(lines), undecided, _once(notes))
+        shown = [row for row in rows if row not in left_out][: query.limit]
+        lines = [Line(tuple(each[row] for each in cells), (row,)) for row in shown]
+    for name, left in unread:
+        notes += [f"{counted(len(left), 'cell')} of {name} cannot be read"] if left else []
+        undecided |= left
+    return Result(
+        query, columns, tuple(lines[: query.limit]), n_lines, tuple(sorted(undecided)),
+        tuple(dict.fromkeys(notes)),
+    )  # fmt: skip
+
+
+def _unplaced(
+    query: Query, rows: Sequence[int], n_lines: int, table: QueryTable
+) -> list[tuple[str | None, set[int]]]:
+    """Rows that have no place in an order that a limit cuts, for each column that orders them."""
+    if query.limit is None or query.limit >= n_lines:
+        return []
+    return [(one.by, table.unread_rows(one.by, rows)) for one in query.sort if table.column(one.by)]
 
 
 def _fetch(statement: Statement, table: QueryTable) -> list[tuple[Any, ...]]:
@@ -102,11 +134,11 @@ def _fetch(statement: Statement, table: QueryTable) -> list[tuple[Any, ...]]:
         return table.database.execute(statement.sql, statement.values).fetchall()
 
 
-def _undecided(query: Query, table: QueryTable) -> tuple[int, ...]:
+def _undecided(query: Query, table: QueryTable) -> set[int]:
     columns = [table.known(one.column) for one in conditions(query.where)]
     if all(column.kind == "text" and None not in column.cells for column in columns):
-        return ()
-    return tuple(row for (row,) in _fetch(compile_undecided(query, table), table))
+        return set()
+    return {row for (row,) in _fetch(compile_undecided(query, table), table)}
 
 
 def _named(query: Query) -> list[str]:
@@ -126,29 +158,25 @@ def _shown(query: Query, table: QueryTable) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*query.select, *filtered)))
 
 
-def _groups(query: Query, table: QueryTable) -> tuple[tuple[str, ...], list[Line], list[str]]:
-    n = len(query.aggregate)
+def _groups(query: Query, table: QueryTable) -> list[Line]:
     keys = [table.known(name) for name in query.group]
-    lines: list[Line] = []
-    n_unread = [0] * n
-    for ids, *rest in _fetch(compile_groups(query, table), table):
+    lines = []
+    for ids, *figures in _fetch(compile_groups(query, table), table):
         rows = tuple(sorted(json.loads(ids)))
-        if not rows and query.group:
-            continue
-        figures = [_figure(value) for value in rest[:n]]
-        for i, left in enumerate(rest[n:]):
-            n_unread[i] += left
-        lines.append(Line((*(key.cells[rows[0]] for key in keys), *figures), rows))
-    notes = [
-        f"{counted(left, 'cell')} of {one.column} cannot be read and not in the {one.function}"
-        for one, left in zip(query.aggregate, n_unread, strict=True)
-        if left
-    ]
-    return (
-        (*query.group, *(_headed(one.name, one.column, table) for one in query.aggregate)),
-        lines,
-        notes,
-    )
+        if rows or not query.group:
+            cells = (*(key.cells[rows[0]] for key in keys), *map(_figure, figures))
+            lines.append(Line(cells, rows))
+    return lines
+
+
+def _unread_in(one: Aggregate, rows: Sequence[int], table: QueryTable) -> set[int]:
+    """Rows that have a value which is not in a figure."""
+    if one.column is None:
+        return set()
+    if one.function in ("count", "count different"):
+        cells = table.known(one.column).cells
+        return {row for row in rows if cells[row] is None}
+    return table.unread_rows(one.column, rows)
 
 
 def _headed(name: str, column: str | None, table: QueryTable) -> str:
@@ -161,10 +189,6 @@ def _figure(value: object) -> str:
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     return "" if value is None else str(value)
-
-
-def _once(notes: list[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(notes))
 
 
 def describe(where: Where | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -17,12 +16,15 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+from pearl.documents.table.quantities import is_blank
 from pearl.errors import did_you_mean
+from pearl.errors.wording import counted
 from pearl.tables.columns import TypedColumn
 from pearl.tables.query_table import QueryTable
 from pearl.tables.running import Line
 from pearl.tables.sql_child import GRACE_SECONDS, MAX_CELL, READY
 from pearl.tables.sql_engines import SqlEngine, check_engine
+from pearl.tables.statement import dependence, sqlite_dialect, with_typed_values
 
 __all__ = [
     "ROW",
@@ -30,7 +32,6 @@ __all__ = [
     "SqlLimits",
     "SqlResult",
     "SqlTable",
-    "schema_sql",
 ]
 
 
@@ -38,7 +39,10 @@ ROW = "row_id"
 """The column of the rows' places, from 0: SQL that selects it has its lines cited."""
 
 _MAX_CELL = 15_000
-"""Characters of a cell that SQL sees."""
+"""Characters of a cell that SQL sees at most: one operation on a longer one cannot be stopped."""
+_MAX_STATEMENT = 10_000
+
+Stored = str | int | float | None
 _BUSY = 10
 """Seconds that may pass for one of processor time, on a machine that has other work."""
 _OUT_OF_TIME = -signal.SIGPROF if hasattr(signal, "SIGPROF") else None
@@ -72,26 +76,30 @@ class SqlResult:
 
     Attributes:
         columns: Of the result, without `row_id`.
-        lines: With the row behind each, where the statement selected `row_id` and what the line shows
-            is what that row has.
+        lines: With the row behind each, where the statement selected `row_id` and the line has what
+            that row has: then the line shows its cells as the table has them.
         is_cut: Whether there were more lines.
+        undecided: Rows with a cell that SQL does not see, and that may matter to the result.
+        notes: What SQL does not see.
     """
 
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
     is_cut: bool
+    undecided: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class SqlTable:
     """A table as SQL sees it.
 
     Args:
-        table: The table. Numbers and days are typed, other cells are texts compared without case;
-            empty cells are NULL.
+        table: The table. Numbers and days are typed, other cells are texts compared without case. NULL are
+            empty cells, and those that SQL does not see: what is no number in a column of numbers, no
+            day in one of dates, or too long.
         limits: What one statement may take.
         engine: `sqlite`; or `duckdb` (extra `duckdb`), which has medians, quantiles, regular
-            expressions and dates. Its columns have one type each: what is no number in a column of
-            numbers, or no day in one of dates, is NULL there.
+            expressions and dates.
 
     Raises:
         UsageError: There is no such engine, or its extra is not installed.
@@ -115,7 +123,32 @@ class SqlTable:
         self.table = table
         self.limits = limits or SqlLimits()
         self._engine = import_module(f"pearl.tables.{engine}_engine")
-        self._data = self._engine.dumped(table.name, _columns(table))
+        self._dialect = sqlite_dialect if engine == "sqlite" else str
+        self._columns = {column.name.casefold(): column for column in table.columns}
+        self._stored = {column.name: _stored(column) for column in table.columns}
+        self._unread = {
+            name: {
+                row: cell for row, cell in enumerate(column.cells) if self._is_unread(column, cell)
+            }
+            for name, column in self._columns.items()
+        }
+        self._data = self._engine.dumped(table.name, self._dumped())
+
+    def _is_unread(self, column: TypedColumn, cell: str | None) -> bool:
+        return cell is None or bool(cell.strip() and self._stored[column.name][cell] is None)
+
+    def _dumped(self) -> list[tuple[str, str, list[Stored]]]:
+        """The numbers of the rows, and the columns: name, kind and cells of each."""
+        names = [ROW, *(column.name for column in self.table.columns)]
+        if len({name.casefold() for name in names}) < len(names):
+            raise SqlError(
+                f"SQL cannot tell the columns apart, or one is called {ROW}: {', '.join(names[1:])}"
+            )
+        columns: list[tuple[str, str, list[Stored]]] = [(ROW, "number", [*range(len(self.table))])]
+        for column in self.table.columns:
+            stored = self._stored[column.name]
+            columns.append((column.name, column.kind, [stored[cell] for cell in column.cells]))
+        return columns
 
     def run(self, sql: str) -> SqlResult:
         """Run one statement.
@@ -125,40 +158,98 @@ class SqlTable:
         """
         if "\0" in sql or not sql.strip():
             raise SqlError("there is no SQL statement")
+        if len(sql) > _MAX_STATEMENT:
+            raise SqlError(f"the statement has more than {_MAX_STATEMENT:,} characters")
+        try:
+            sql = with_typed_values(sql, self._columns)
+        except ValueError as error:
+            raise SqlError(str(error)) from error
+        reply = self._ask(sql, self.limits.max_rows)
+        columns: list[str] = [name.replace("*1.0/", "/") for name in reply["columns"]]
+        at = columns.index(ROW) if ROW in columns else None
+        undecided, notes = self._undecided(sql)
+        lines = [self._line(columns, at, values) for values in reply["rows"]]
+        return SqlResult(
+            tuple(name for i, name in enumerate(columns) if i != at),
+            tuple(line for line in lines if undecided.isdisjoint(line.rows)),
+            bool(reply["is_cut"]),
+            tuple(sorted(undecided)),
+            notes,
+        )
+
+    def _ask(self, sql: str, max_rows: int) -> dict[str, Any]:
         request = {
-            "sql": sql,
+            "sql": self._dialect(sql),
             "table": self.table.name,
             "n_columns": len(self.table.columns) + 1,
             "seconds": self.limits.seconds,
-            "max_rows": self.limits.max_rows,
+            "max_rows": max_rows,
             "memory_bytes": self.limits.memory_bytes,
         }
         reply = _ask(self._engine, request, self._data)
         if "refused" in reply:
             raise SqlError(self._told(reply))
-        columns: list[str] = reply["columns"]
-        at = columns.index(ROW) if ROW in columns else None
-        lines = tuple(self._line(columns, at, values) for values in reply["rows"])
-        shown = tuple(name for i, name in enumerate(columns) if i != at)
-        return SqlResult(shown, lines, bool(reply["is_cut"]))
+        return reply
+
+    def _undecided(self, sql: str) -> tuple[set[int], tuple[str, ...]]:
+        """Rows with a cell that SQL does not see and that may matter, and notes about such cells."""
+        unread = {name for name, cells in self._unread.items() if cells}
+        read = dependence(sql, self._columns, self.table.name, ROW, unread)
+        named = [name for name in self._columns if name in read.compared | read.used]
+        notes = [note for name in named for note in self._columns[name].notes]
+        notes += [
+            f"SQL does not see cells of {column.name} with more than {_MAX_CELL:,} characters"
+            for name in named
+            if (column := self._columns[name]).kind == "text" and any(self._unread[name].values())
+        ]
+        used = {
+            name: {
+                row for row, cell in self._unread[name].items()
+                if read.is_counting or cell is None or not is_blank(cell)
+            }
+            for name in named if name in read.used
+        }  # fmt: skip
+        rows = {row for cells in used.values() for row in cells}
+        compared = {row for name in read.compared for row in self._unread[name]}
+        if read.condition and (rows or compared):
+            reply = self._ask(read.condition, len(self.table))
+            rows &= {row for row, _ in reply["rows"]}
+            compared &= {row for row, is_open in reply["rows"] if is_open}
+        if compared:
+            notes.append(
+                f"of {counted(len(compared), 'row')} it is undecided whether they meet the conditions"
+            )
+        for name, cells in used.items():
+            if left := cells & rows - compared:
+                notes.append(
+                    f"{counted(len(left), 'cell')} of {self._columns[name].name} cannot be read"
+                )
+        return rows | compared, tuple(dict.fromkeys((*notes, *self.table.notes)))
 
     def _line(self, columns: Sequence[str], at: int | None, values: list[Any]) -> Line:
-        cells = tuple(_text(value) for i, value in enumerate(values) if i != at)
-        if at is None:
-            return Line(cells, ())
-        row = values[at]
-        is_there = isinstance(row, int) and 0 <= row < len(self.table)
-        known = {column.name.casefold(): column for column in self.table.columns}
-        for name, value in zip(columns, values, strict=True):
-            column = known.get(name.casefold())
-            if is_there and column is not None and self._shown(column, row) != value:
-                is_there = False  # the statement made the number up, or the value
-        return Line(cells, (row,) if is_there else ())
+        cells = [_text(value) for value in values]
+        row = None if at is None else values[at]
+        if isinstance(row, int) and 0 <= row < len(self.table):
+            for i, (name, value) in enumerate(zip(columns, values, strict=True)):
+                column = self._columns.get(name.casefold())
+                if column is not None and self._shown(column, row) != value:
+                    row = None  # the statement made the number up, or the value
+                    break
+                if column is not None:
+                    cells[i] = column.cells[row]
+        else:
+            row = None
+        if row is None and any(len(str(value)) > MAX_CELL for value in values):
+            raise SqlError(
+                f"a cell of the result has more than {MAX_CELL:,} characters; select {ROW} with the columns"
+            )
+        shown = tuple(cell for i, cell in enumerate(cells) if i != at)
+        return Line(shown, () if row is None else (row,))
 
-    def _shown(self, column: TypedColumn, row: int) -> str | int | float | None:
+    def _shown(self, column: TypedColumn, row: int) -> Stored:
         """A cell as a result has it."""
-        value = self._engine.stored(column.kind, _stored(column, column.cells[row]))
-        return value[:MAX_CELL] if isinstance(value, str) else value
+        value = self._stored[column.name][column.cells[row]]
+        return value[: MAX_CELL + 1] if isinstance(value, str) else value
 
     def _told(self, reply: Mapping[str, str]) -> str:
         """Why there is no result, for whoever wrote the statement, with what there is instead."""
@@ -170,6 +261,8 @@ class SqlTable:
                 return f"the table could not be read within {_START_SECONDS:g} s"
             case "memory":
                 return "it takes more memory than it may; ask for less at once"
+            case "length":
+                return "the result is too long; ask for less at once"
             case "access":
                 return f"only the table {self.table.name} may be read ({what})"
             case "function":
@@ -180,57 +273,30 @@ class SqlTable:
                 names = [column.name for column in self.table.columns]
                 meant = did_you_mean(what, names)
                 help = f'did you mean "{meant}"? ' if meant else ""
-                return f"there is no column {what!r}; {help}the table has: {', '.join(names)}"
+                return f"there is no column {what!r}; {help}the table has: {', '.join(names)}; texts stand in single quotes"
             case "table":
                 return f"no such table: {what}; the table is called {self.table.name}"
             case _:
                 return what
 
 
-def schema_sql(table: QueryTable) -> str:
-    """The statement that would make the table, as a model is shown it."""
-    columns = [f"  {ROW} INTEGER", *(f"  {_quoted(c.name)} {_type(c)}" for c in table.columns)]
-    return f"CREATE TABLE {_quoted(table.name)} (\n" + ",\n".join(columns) + "\n)"
+def _stored(column: TypedColumn) -> dict[str | None, Stored]:
+    """Cell → how SQL sees it."""
+    cells: dict[str | None, Stored] = {None: None}
+    for cell in column.cells:
+        if cell is not None and cell not in cells:
+            cells[cell] = _typed(column, cell) if cell.strip() else None
+    return cells
 
 
-def _type(column: TypedColumn) -> str:
-    return {"number": "NUMERIC", "date": "DATE"}.get(column.kind, "TEXT")
-
-
-def _quoted(name: str) -> str:
-    if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-        return name
-    return '"' + name.replace('"', '""').replace("\0", "") + '"'
-
-
-def _columns(table: QueryTable) -> list[tuple[str, str, list[str | int | float | None]]]:
-    """The numbers of the rows, and the columns: name, kind and cells of each."""
-    names = [ROW, *(column.name for column in table.columns)]
-    folded = {name.casefold() for name in names}
-    if len(folded) < len(names):
-        raise SqlError(
-            f"SQL cannot tell the columns apart, or one is called {ROW}: {', '.join(names[1:])}"
-        )
-    columns: list[tuple[str, str, list[str | int | float | None]]] = [
-        (ROW, "number", list(range(len(table))))
-    ]
-    for column in table.columns:
-        known = {cell: _stored(column, cell) for cell in dict.fromkeys(column.cells)}
-        columns.append((column.name, column.kind, [known[cell] for cell in column.cells]))
-    return columns
-
-
-def _stored(column: TypedColumn, cell: str | None) -> str | int | float | None:
-    """A cell as SQL sees it."""
-    if cell is None or not cell.strip():
-        return None
-    if column.kind == "number" and cell in column.numbers:
-        number = column.numbers[cell]
+def _typed(column: TypedColumn, cell: str) -> Stored:
+    if column.kind == "number":
+        number = column.numbers.get(cell)
         return float(number) if isinstance(number, int) and abs(number) >= 2**63 else number
-    if column.kind == "date" and cell in column.dates:
-        first, last = column.dates[cell]
-        return first if first == last else cell[:_MAX_CELL]
-    return cell[:_MAX_CELL].replace("\0", "")
+    if column.kind == "date":
+        first, last = column.dates.get(cell, ("", None))
+        return first if first == last else None
+    return cell.replace("\0", "") if len(cell) <= _MAX_CELL else None
 
 
 def _text(value: Any) -> str | None:
@@ -238,7 +304,12 @@ def _text(value: Any) -> str | None:
     if value is None:
         return ""
     if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+        if value.is_integer() and abs(value) < 1e15:
+            return str(int(value))
+        exact, short = repr(value), f"{value:.15g}"
+        return (
+            short if len(short) < len(exact) - 2 else exact
+        )  # 7.300000000000001 is a sum of decimals
     return str(value)
 
 

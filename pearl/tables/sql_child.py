@@ -7,7 +7,6 @@ The parent kills it in the end.
 
 The engine is a file beside this one with
 
-- `stored(kind, value)`: a cell as its table has it;
 - `dumped(table, columns)`: a table as bytes, for `opened`, and `folders()`: where its packages are; both for the parent;
 - `opened(request, data)`: a connection to that table, before the limits are set;
 - `answer(connection, request)`: columns and rows, or `refused` with a word for why.
@@ -33,7 +32,10 @@ except ImportError:  # Windows
 __all__ = ["GRACE_SECONDS", "MAX_CELL", "READY", "main"]
 
 MAX_CELL = 4_000
-"""Characters of a cell of the result."""
+"""Characters of a cell of the result; one more is written of a longer one."""
+
+MAX_REPLY = 64_000_000
+"""Characters of a result."""
 
 GRACE_SECONDS = 0.25
 """After its time, before it is killed: SQLite stops most statements by itself, and says so."""
@@ -56,6 +58,8 @@ def main() -> None:
         if "rows" in reply:
             reply["rows"] = [[_shown(value) for value in row] for row in reply["rows"]]
         said = json.dumps(reply)
+        if len(said) > MAX_REPLY:
+            said = '{"refused": "length"}'
     except MemoryError:
         said = '{"refused": "memory"}'
     sys.stdout.write(said)
@@ -103,7 +107,7 @@ def _shown(value: Any) -> str | int | float | None:
         return None if value is None else int(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    return (value.hex() if isinstance(value, bytes) else str(value))[:MAX_CELL]
+    return (value.hex() if isinstance(value, bytes) else str(value))[: MAX_CELL + 1]
 
 
 if __name__ == "__main__":

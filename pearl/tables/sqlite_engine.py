@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
 
-__all__ = ["answer", "dumped", "folders", "opened", "stored"]
+__all__ = ["answer", "dumped", "folders", "opened"]
 
 Stored = str | int | float | None
 
@@ -118,11 +118,6 @@ def folders() -> list[str]:
     return []
 
 
-def stored(kind: str, value: Stored) -> Stored:
-    """A cell as the table has it: as it is given, for columns of SQLite have no types."""
-    return value
-
-
 def dumped(table: str, columns: Sequence[tuple[str, str, Sequence[Stored]]]) -> bytes:
     """The table as a database.
 
@@ -133,7 +128,7 @@ def dumped(table: str, columns: Sequence[tuple[str, str, Sequence[Stored]]]) -> 
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         (row, _, _), *others = columns
         defined = ", ".join(
-            f"{_quoted(name)}{'' if kind == 'number' else ' TEXT COLLATE NOCASE'}"
+            f"{_quoted(name)}{' NUMERIC' if kind == 'number' else ' TEXT COLLATE NOCASE'}"
             for name, kind, _ in others
         )
         connection.execute(f"CREATE TABLE {_quoted(table)} ({row} INTEGER PRIMARY KEY, {defined})")
@@ -154,6 +149,7 @@ def opened(request: dict[str, Any], data: bytes) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
     connection.deserialize(data)
     connection.create_function("fold", 1, _fold, deterministic=True)
+    connection.create_collation("NOCASE", _compared)  # that of SQLite knows the case of ASCII only
     for pragma in (
         "query_only = ON",
         "trusted_schema = OFF",
@@ -162,6 +158,8 @@ def opened(request: dict[str, Any], data: bytes) -> sqlite3.Connection:
         f"hard_heap_limit = {request['memory_bytes'] // 2 + len(data)}",
     ):
         connection.execute(f"PRAGMA {pragma}").fetchall()
+    # The schema is parsed before the limits of statements are set: that of many columns is a long one.
+    connection.execute(f"SELECT 1 FROM {_quoted(request['table'])} LIMIT 0")
     return connection
 
 
@@ -227,6 +225,11 @@ def _authorizer(table: str, sql: str) -> Callable[..., int]:
         return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
 
     return authorize
+
+
+def _compared(one: str, other: str) -> int:
+    one, other = one.lower(), other.lower()
+    return (one > other) - (one < other)
 
 
 def _fold(text: object) -> str | None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pearl.errors.escaping import json_bytes
+from pearl.errors.escaping import inert, json_bytes
 from pearl.trace import StepFailed, Trace
 
 
@@ -21,6 +21,22 @@ def test_an_event_with_a_lone_surrogate_comes_back_from_a_trace() -> None:
     trace.append(StepFailed(step="a", error="x\udfff"))
     (again,) = Trace.from_jsonl(trace.id, trace.to_jsonl())
     assert again == next(iter(trace))
+
+
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [
+        ("x;=1+1", "x;'=1+1"),
+        ('x\n"=1+1', "x\n'\"=1+1"),
+        ("x\t @SUM(A1)", "x\t' @SUM(A1)"),
+        ("=1;=2", "'=1;'=2"),
+        ("a|-cmd", "a|'-cmd"),
+        ("5; -3;+2.5", "5; -3;+2.5"),
+        ("a; b=c, -d", "a; b=c, -d"),
+    ],
+)
+def test_a_formula_is_escaped_behind_any_separator(cell: str, written: str) -> None:
+    assert inert(cell) == written
 
 
 def test_what_is_no_json_is_refused() -> None:

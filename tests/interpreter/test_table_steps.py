@@ -118,7 +118,7 @@ def test_one_figure_is_a_number_of_all_its_rows() -> None:
 def test_a_figure_keeps_its_unit_and_a_cell_that_is_no_number_is_told() -> None:
     reply = query(aggregate={"function": "sum", "column": "Fee"})
     answer, _ = run('1. fees = LOOKUP(CTX, "All fees together?") : Sum', CLINICS, replying(reply))
-    assert answer.text == "$295"
+    assert (answer.status, answer.text) == ("undecided", "$295 (1 undecided)")
     assert any("1 cell of Fee cannot be read" in note for note in answer.notes)
 
 
@@ -284,13 +284,38 @@ def test_a_token_budget_is_for_all_requests_of_a_question() -> None:
     assert sum(Pearl().limits.counter.count(each.prompt) for each in model.requests) <= 2_600
 
 
+@pytest.mark.parametrize("engine", ["sqlite", pytest.param("duckdb", marks=DUCKDB)])
+def test_later_steps_count_every_line_of_sql(engine: Any) -> None:
+    long = Document("id,Fee\n" + "".join(f"{i},{i % 7}\n" for i in range(3_000)), "long.csv")
+    plan = '1. all = LOOKUP(CTX, "All fees") : Ask\n2. n = COUNT(all) : Count'
+    answer, _ = run(plan, long, replying("SELECT * FROM rows"), sql_engine=engine)
+    assert (answer.status, answer.text) == ("answered", "3000")
+    pairs = "SELECT a.id FROM rows a, rows b"
+    answer, _ = run(plan, long, replying(pairs, "SELECT id FROM rows"), sql_engine=engine)
+    assert answer.text == "3000"
+    answer, _ = run(plan, long, replying(*[pairs] * 4), sql_engine=engine)
+    assert answer.status == "undecided"
+    assert "more than 3,000 lines" in answer.why
+
+
+@pytest.mark.parametrize("engine", ["sqlite", pytest.param("duckdb", marks=DUCKDB)])
+def test_a_figure_of_sql_is_undecided_where_a_cell_is_no_number(engine: Any) -> None:
+    reply = 'SELECT sum("Fee") AS fees FROM rows'
+    plan = '1. fees = LOOKUP(CTX, "All fees together?") : Sum'
+    answer, _ = run(plan, CLINICS, replying(reply), sql_engine=engine)
+    assert answer.status == "undecided"
+    assert "295" in answer.text
+    assert [row.number for row in answer.rows if not row.is_decided] == [4]
+    assert any("of Fee not read as numbers in $: 'ask'" in note for note in answer.notes)
+
+
 MEDIAN = 'SELECT median("Fee") AS m FROM rows'
 
 
 @DUCKDB
 def test_sql_is_run_by_the_engine_that_is_chosen() -> None:
     answer, trace = run(PLAN, CLINICS, replying(MEDIAN), sql_engine="duckdb")
-    assert "95" in answer.text
+    assert (answer.status, "95" in answer.text) == ("undecided", True)
     assert [event.query for event in trace if isinstance(event, LookedUp)] == [MEDIAN]
     answer, trace = run(PLAN, CLINICS, replying(MEDIAN, TEL_AVIV))
     assert "H&C" in answer.text

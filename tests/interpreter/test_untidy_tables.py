@@ -184,3 +184,18 @@ def test_two_tables_of_a_page_are_told_apart_or_asked_for() -> None:
     answer = asyncio.run(Pearl(model).execute(plan.format("What is in Lod?"), document))
     assert answer.status == "undecided"
     assert "2 tables fit the question equally" in answer.why
+
+
+@pytest.mark.parametrize("n_columns", [900, 1_500])
+def test_a_table_of_many_columns_is_asked_or_refused_with_a_message(n_columns: int) -> None:
+    names = [f"c{i}" for i in range(n_columns)]
+    document = Document(f"{','.join(names)}\n" + f"{','.join('7' * n_columns)}\n" * 3, "wide.csv")
+    asked = {"aggregate": [{"function": "sum", "column": "c5"}]}
+    if n_columns < 1_000:
+        assert look_up(document, asked)[0].text == "21"
+        model = Scripted(lambda request: "SELECT sum(c5) AS x FROM rows")
+        plan = '1. found = LOOKUP(CTX, "What is asked") : Ask'
+        assert asyncio.run(Pearl(model).execute(plan, document)).text == "- 21"
+    else:
+        with pytest.raises(ExecutionError, match="the table has 1,500 columns"):
+            look_up(document, asked)

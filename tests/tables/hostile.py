@@ -1,4 +1,4 @@
-"""Expressions and SQL that reach for what they must not, by the classes of known CVEs, a line each."""
+"""SQL that reaches for what it must not, by the classes of known CVEs, a line each."""
 
 from __future__ import annotations
 

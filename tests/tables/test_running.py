@@ -140,8 +140,12 @@ def test_an_order_puts_what_has_no_number_last(
     assert numbers == sorted(numbers, reverse=descending)
     assert all(fee in ("", "on request") for fee in fees[len(numbers) :])
     cut = run(query.model_copy(update={"limit": limit}), table(found))
-    assert cut.lines == lines[:limit]
     assert cut.n_lines == len(lines)
+    unplaced = [line for line, fee in zip(lines, fees, strict=True) if fee == "on request"]
+    if limit < len(lines):
+        assert list(cut.undecided) == [row for line in unplaced for row in line.rows]
+        lines = tuple(line for line in lines if line not in unplaced)
+    assert cut.lines == lines[:limit]
 
 
 def test_a_column_that_is_asked_about_is_shown_beside_those_that_are_filtered_on() -> None:
@@ -164,7 +168,34 @@ def test_cells_that_are_no_numbers_are_told_and_not_summed() -> None:
     mixed = table([{"Fee": "10"}, {"Fee": "20"}, {"Fee": "ask"}, {"Fee": ""}])
     result = run(read_query({"aggregate": [{"function": "mean", "column": "Fee"}]}), mixed)
     assert result.lines[0].cells == ("15",)
-    assert "1 cell of Fee cannot be read and not in the mean" in result.notes
+    assert "1 cell of Fee cannot be read" in result.notes
+    assert result.undecided == (2,)
+
+
+@pytest.mark.parametrize(
+    ("cells", "figure", "undecided"),
+    [
+        ([*map(str, range(20)), "50%"], "190", (20,)),
+        (["$10", "$20", "EUR 30"], "30", (2,)),
+        (["10", "20", "30", "$5", "€5"], "60", (3, 4)),
+        (["10", "20", "$50", "30"], "60", (2,)),
+        (["$10", "20", "30", "$60"], "120", ()),
+        (["5 mg", "6 mg", "7"], "18", ()),
+        (["5", "6", "7 mg"], "11", (2,)),
+        (["10", "20", "<20", "~30", "1st", "2nd", "#DIV/0!", "50+", "60 or more", "7", "8", "9", "11", "12", "13"], "90", (2, 3, 4, 5, 6, 7, 8)),
+        (["5 apples", "1 apple", "7 Apples", "3 pears", "2 pears"], "13", (3, 4)),
+        (["5 square km", "6 square km", "8 or more", "9 or more", "7"], "18", (2, 3)),
+        (["27 ( 27 % )", "-3 ( 3 % )", "12.5 %"], "36.5", ()),
+        (["1st", "2nd", "3rd", "4th", "5", "6", "7", "8", "9"], "35", (0, 1, 2, 3)),
+        (["10", "20", "n/a", "—", ""], "30", ()),
+    ],
+)  # fmt: skip
+def test_a_figure_is_undecided_where_a_value_is_left_out(
+    cells: list[str], figure: str, undecided: tuple[int, ...]
+) -> None:
+    query = read_query({"aggregate": {"function": "sum", "column": "x"}})
+    result = run(query, table([{"x": cell} for cell in cells]))
+    assert (result.lines[0].cells, result.undecided) == ((figure,), undecided)
 
 
 def test_units_are_not_mixed() -> None:
@@ -174,6 +205,11 @@ def test_units_are_not_mixed() -> None:
     assert any("3 g" in note for note in result.notes)
     with pytest.raises(ValueError, match="in mg, and '2 g' is in g"):
         run(read_query({"where": {"column": "Dose", "op": ">", "value": "2 g"}}), mixed)
+    bare = table([{"Dose": "10"}, {"Dose": "20"}])
+    with pytest.raises(ValueError, match="without a unit, and '2 g' is in g"):
+        run(read_query({"where": {"column": "Dose", "op": ">", "value": "2 g"}}), bare)
+    with pytest.raises(ValueError, match="'<15' is not surely one"):
+        run(read_query({"where": {"column": "Dose", "op": ">", "value": "<15"}}), bare)
 
 
 def test_dates_are_compared_as_periods() -> None:
@@ -229,6 +265,11 @@ def test_an_undecided_cell_is_neither_counted_nor_dropped() -> None:
     )
     assert [line.rows for line in result.lines] == [(2,)]
     assert result.undecided == (1,)
+    for function, n in (("count", "2"), ("count different", "2")):
+        query = read_query({"aggregate": {"function": function, "column": "kind"}})
+        result = run(query, QueryTable(rows))
+        assert (result.lines[0].cells, result.undecided) == ((n,), (1,))
+        assert "1 cell of kind cannot be read" in result.notes
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,8 @@ _DAMAGE = (BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError,
 
 _UNCOMPUTED = "(formula without a value)"
 
+_FORMULA = re.compile(rb"<(?:[\w.-]++:)?f[\s/>]")
+"""The element of a formula, with any prefix."""
 _CURRENCY = re.compile(r"\[\$([$€£¥])[^\]]*\]|(?<!\[)([$€£¥])")
 _UNNAMED = re.compile(r"Sheet[0-9]*")
 _YEARS = range(1900, 2101)
@@ -72,7 +74,7 @@ def read(data: bytes, path: str) -> str:
         with ZipFile(BytesIO(data)) as archive:
             _check_size(archive, path)
             parts = (name for name in archive.namelist() if name.startswith("xl/worksheets/"))
-            has_formulas = any(b"<f" in archive.read(part) for part in parts)
+            has_formulas = any(_FORMULA.search(archive.read(part)) for part in parts)
         values = openpyxl.load_workbook(BytesIO(data), data_only=True)
         formulas = openpyxl.load_workbook(BytesIO(data)) if has_formulas else None
         return "\n\n".join(_sheets(values, formulas)).strip()

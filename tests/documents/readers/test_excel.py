@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 from datetime import date, datetime
 from io import BytesIO
 from pathlib import Path
@@ -77,6 +78,16 @@ def test_a_table_without_a_header_has_no_row_for_one() -> None:
 def test_a_formula_that_nobody_computed_is_no_blank() -> None:
     book = book_of(["a", "b"], [1, "=A2+1"])
     assert "| 1 | (formula without a value) |" in text_of(book)
+    prefixed = BytesIO()
+    with ZipFile(BytesIO(save(book))) as plain, ZipFile(prefixed, "w") as archive:
+        for name in plain.namelist():
+            data = plain.read(name)
+            if name.startswith("xl/worksheets/"):
+                data = re.sub(rb"<(/?)(?=[a-zA-Z])", rb"<\1x:", data).replace(
+                    b"xmlns=", b"xmlns:x="
+                )
+            archive.writestr(name, data)
+    assert "| 1 | (formula without a value) |" in read(prefixed.getvalue(), "a.xlsx")
 
 
 def test_sheets_follow_each_other_and_hidden_ones_say_so() -> None:

@@ -41,6 +41,11 @@ _NO = re.compile(
 _JOINT = re.compile(r"[\s,]*(?:(?P<word>and|or|and/or|nor)\b)?\s*(?:(?:also\s+)?(?:in|at|a|an|the|of|for|speaks?)\s+)*", re.I)  # fmt: skip
 _HAS = re.compile(r"\b(?:have|has|having|with)\s+(?:a|an|any)\s+\Z", re.I)
 _BY_PLACE = re.compile(r"\b(?:in|at|on|from|of|near)\s+(?:the\s+)?\Z", re.I)
+_AS_CONDITION = re.compile(
+    r"\b(?:(?:is|are|was|were|be|been)(?:\s+(?:still|now|already|\w+ly))?(?:\s+(?:at|in|on|out\s+of|to|under))?"
+    r"|at|in|on|out\s+of|under)\s+\Z", re.I
+)  # fmt: skip
+"""What a column stands behind that rows have to meet: `which books are on loan`."""
 _IS_ASKED = re.compile(r"\s*(?:does|do|did|is|are|was|were|has|have|had|can|could|will)\b", re.I)
 _WHICH = re.compile(
     r"\s*(?:(?:in|at|of|for|on|from)\s+)?(?:which|what)\s+(?:(?P<n>\d{1,3})\s+)?", re.I
@@ -92,6 +97,7 @@ class _Reader:
         subject = {*terms(task.table), *terms(" ".join(GENERIC))}
         self.nouns = {i for i, w in enumerate(self.words.texts) if subject & {w.lower(), *terms(w)}}
         self.where: list[Any] = []
+        self.open = ""  # a column that is a condition, it is open which
         self.used: set[str] = set()  # columns that something is compared in
         self.taken: set[int] = set()  # words of what is chosen
         exact = [one for one in task.mentions if one.how == "value"]
@@ -246,6 +252,13 @@ class _Reader:
                     self.where.append({"column": one.column, "op": op})
                     self._use_negation(one, negation)
                 elif not self._is_noun(one):
+                    others = [
+                        o for o in self.columns if o.column == one.column and o.start != one.start
+                    ]
+                    if _AS_CONDITION.search(before) and not (
+                        names or others or one.column in self.used
+                    ):
+                        self.open = one.column
                     shown.append(one.column)
                 continue
             is_about = is_asked and one.start >= names[-1].end and not _BY_PLACE.search(before)
@@ -320,6 +333,8 @@ class _Reader:
         conditioned = self.used
         numbers = [name for name in dict.fromkeys(shown) if self.kinds[name] in ("number", "date")]
         group = self._each()
+        if self.open and self.open not in {*group, *self.used}:
+            raise UnsureError(f"it is open what {self.open} has to be")
         asked = [name for name in dict.fromkeys(shown) if name not in {*group}]
         which = self.which
         head = next(

@@ -1,0 +1,427 @@
+"""A SQL statement as tokens: where it does not fit the columns' types, and which rows it leaves undecided.
+
+The engines parse statements; they compare a word with a number without a complaint, and leave NULL out without a
+note. This module reads as much of a statement as these two need, and takes what it does not understand for
+a statement that depends on every cell of the columns that it names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import NamedTuple
+
+from pearl.tables.columns import TypedColumn
+
+__all__ = ["Dependence", "Token", "dependence", "sqlite_dialect", "tokens", "with_typed_values"]
+
+_TOKEN = re.compile(
+    r"""(?P<comment>--[^\n]*+|/\*.*?(?:\*/|\Z)) | (?P<string>'(?:[^']|'')*+')
+    | (?P<quoted>"(?:[^"]|"")*+"|`[^`]*+`|\[[^\[\]]*+\]) | (?P<number>\d[\w.]*+|\.\d\w*+) | (?P<word>[^\W\d]\w*+)
+    | <>|!=|<=|>=|==|\|\||::|\S""",
+    re.S | re.X,
+)
+_COMPARED = frozenset(["=", "==", "<>", "!=", "<", ">", "<=", ">="])
+_ARITHMETIC = frozenset("+-*/%")
+_OF_NUMBERS = frozenset(["avg", "max", "min", "sum", "total"])
+_GIVES_NUMBERS = frozenset(["abs", "avg", "count", "length", "round", "sum", "total"])
+_NUMERIC_TYPE = re.compile(r"(?:big|huge|small|tiny)?int|real|num|dec|float|double", re.I)
+_CLAUSES = frozenset(["from", "where", "group", "having", "window", "order", "limit", "offset"])
+_NESTED = frozenset(["except", "fetch", "intersect", "join", "qualify", "union", "values", "with"])
+_ENDS_OF_ORDER = frozenset(["limit", "offset", "rows", "range", "groups", "union", ";"])
+_THREE_VALUED = frozenset(
+    """and or not in between like ilike true false lower upper trim fold abs round length substr substring replace
+    instr year month strftime""".split()  # noqa: SIM905 - one a line is twenty lines
+)
+"""Words of conditions that give NULL where NULL may matter to them."""
+
+
+class Token(NamedTuple):
+    """A token of a statement.
+
+    Attributes:
+        text: As it is written.
+        start: Its place in the statement.
+        depth: Of the parentheses around it.
+        kind: `string`, `quoted`, `number`, `word`, or "" for symbols.
+        name: A quoted or plain name in lower case; else "".
+    """
+
+    text: str
+    start: int
+    depth: int
+    kind: str
+    name: str
+
+    @property
+    def word(self) -> str:
+        """A word or a symbol, in lower case; "" for quoted names and values."""
+        return self.name if self.kind == "word" else "" if self.kind else self.text
+
+    @property
+    def value(self) -> str:
+        """What a string says."""
+        return self.text[1:-1].replace("''", "'")
+
+
+_NOTHING = Token("", 0, 0, "", "")
+
+
+def tokens(sql: str) -> list[Token]:
+    r"""The tokens of a statement without its comments.
+
+    Example:
+        >>> [token.text for token in tokens("SELECT \"a b\" FROM rows -- all")]
+        ['SELECT', '"a b"', 'FROM', 'rows']
+    """
+    found = []
+    depth = 0
+    for match in _TOKEN.finditer(sql):
+        kind, text = match.lastgroup or "", match[0]
+        depth -= text == ")"
+        if kind != "comment":
+            name = text[1:-1].replace('""', '"') if kind == "quoted" else text
+            name = name.casefold() if kind in ("quoted", "word") else ""
+            found.append(Token(text, match.start(), depth, kind, name))
+        depth += text == "("
+    return found
+
+
+Columns = Mapping[str, TypedColumn]
+"""Columns by their names in lower case."""
+
+
+def with_typed_values(sql: str, columns: Columns) -> str:
+    """The statement with numbers where it compares quoted numbers with columns of numbers.
+
+    Raises:
+        ValueError: It compares, adds or converts what is of another type, or quotes a column as a text.
+    """
+    found = tokens(sql)
+    numbers: dict[int, str] = {}
+    for i, token in enumerate(found):
+        _check_types(found, i, columns)
+        if token.text in _COMPARED:
+            pairs = [(i - 1, i + 1), (i + 1, i - 1)]
+        elif token.word in ("in", "between"):
+            named = i - 2 if _at(found, i - 1).word == "not" else i - 1
+            pairs = [(named, j) for j in _values_after(found, i)]
+        else:
+            continue
+        for one, other in pairs:
+            column, literal = columns.get(_operand(found, one).name), _literal(found, other)
+            if column is not None:
+                _check_value(column, literal)
+            is_number = column.kind == "number" if column else _gives_number(found, one)
+            if is_number and literal.kind == "string" and _is_number(literal.value):
+                numbers[literal.start] = literal.value
+    return _replaced(sql, found, {start: (text, "") for start, text in numbers.items()})
+
+
+def _at(found: Sequence[Token], i: int) -> Token:
+    return found[i] if 0 <= i < len(found) else _NOTHING
+
+
+def _operand(found: Sequence[Token], i: int) -> Token:
+    """The column that a token is, or of which it is the table."""
+    return _at(found, i + 2 if _at(found, i + 1).text == "." else i)
+
+
+def _literal(found: Sequence[Token], i: int) -> Token:
+    token = _at(found, i + 1 if _at(found, i).text in ("-", "+") else i)
+    return token if token.kind in ("string", "number") else _NOTHING
+
+
+def _values_after(found: Sequence[Token], i: int) -> Iterator[int]:
+    """The places of the values of `IN` and of `BETWEEN`."""
+    if found[i].word == "between":
+        yield i + 1
+        end = next((j for j in range(i, min(i + 5, len(found))) if found[j].word == "and"), None)
+        if end is not None:
+            yield end + 1
+        return
+    for j in range(i + 2, len(found)):
+        if found[j].depth <= found[i].depth:
+            return
+        yield j
+
+
+def _gives_number(found: Sequence[Token], i: int) -> bool:
+    """Whether what ends with a token is a number: `sum(Fee)`, `Fee + 1`."""
+    if _at(found, i).text != ")":
+        return _at(found, i).kind == "number"
+    opened = next(j for j in range(i - 1, -1, -1) if found[j].depth == found[i].depth)
+    return _at(found, opened - 1).word in _GIVES_NUMBERS
+
+
+def _is_number(text: str) -> bool:
+    return (
+        re.fullmatch(r"\s*[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?\s*", text) is not None
+    )
+
+
+def _check_value(column: TypedColumn, literal: Token) -> None:
+    if column.kind == "number":
+        fits = literal.kind != "string" or _is_number(literal.value)
+        kind = "numbers"
+    elif column.kind == "date":
+        fits = literal.kind == "" or (literal.kind == "string" and _is_day(literal.value))
+        kind = "days, which are written '2020-01-31'"
+    else:
+        fits = literal.kind != "number"
+        kind = "texts, which are written in single quotes"
+    if not fits:
+        raise ValueError(f"{column.name} is of {kind}, and {literal.text[:60]} is none")
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def _check_types(found: Sequence[Token], i: int, columns: Columns) -> None:
+    token, before = found[i], _at(found, i - 1)
+    if token.kind == "string" and token.value.casefold() in columns:
+        is_value = before.text in _COMPARED or before.word in ("as", "like", "ilike", "in", "and")
+        if not is_value and not (before.text in ("(", ",") and _is_in_list(found, i)):
+            raise ValueError(f'{token.text} is a text: write the column as "{token.value}"')
+    if token.word in _OF_NUMBERS and _at(found, i + 1).text == "(":
+        first = i + 3 if _at(found, i + 2).word in ("distinct", "all") else i + 2
+        column = columns.get(_operand(found, first).name)
+        end = first + (3 if _at(found, first + 1).text == "." else 1)
+        is_whole = _at(found, end).text == ")"
+    elif token.word in ("cast", "try_cast"):
+        column = columns.get(_operand(found, i + 2).name)
+        end = i + 5 if _at(found, i + 3).text == "." else i + 3
+        is_whole = _NUMERIC_TYPE.match(_at(found, end + 1).word) is not None
+    else:
+        column = columns.get(token.name)
+        first = i - 2 if before.text == "." else i
+        is_whole = bool({_at(found, first - 1).text, _at(found, i + 1).text} & _ARITHMETIC)
+    if column is not None and is_whole and column.kind in ("text", "hours"):
+        some = ", ".join(repr(value[:40]) for value in column.values[:3])
+        raise ValueError(f"{column.name} is of {column.kind} and no numbers; it has {some}")
+
+
+def _is_in_list(found: Sequence[Token], i: int) -> bool:
+    opened = next((j for j in range(i, -1, -1) if found[j].depth < found[i].depth), 0)
+    return _at(found, opened - 1).word == "in"
+
+
+def _replaced(sql: str, found: Sequence[Token], changes: Mapping[int, tuple[str, str]]) -> str:
+    """The statement with other texts for some tokens, and texts behind them."""
+    parts, at = [], 0
+    for token in found:
+        if token.start in changes:
+            parts += [sql[at : token.start], *changes[token.start]]
+            at = token.start + len(token.text)
+    return "".join([*parts, sql[at:]])
+
+
+def sqlite_dialect(sql: str) -> str:
+    """The statement so that SQLite takes quoted names for names, divides as DuckDB does, and has NULL last.
+
+    Example:
+        >>> sqlite_dialect('SELECT "Fee" / 2 FROM rows ORDER BY "Fee" LIMIT 1')
+        'SELECT `Fee` *1.0/ 2 FROM rows ORDER BY `Fee` NULLS LAST LIMIT 1'
+    """
+    found = tokens(sql)
+    changes: dict[int, tuple[str, str]] = {}
+    for token in found:
+        if (
+            token.text[0] == '"' and len(token.text) > 1
+        ):  # in SQLite also a text, where no column has the name
+            name = token.text[1:-1].replace('""', '"').replace("`", "``")
+            changes[token.start] = (f"`{name}`", "")
+        elif token.text == "/":
+            changes[token.start] = ("*1.0/", "")
+    for last in _ends_of_terms(found):
+        text, _ = changes.get(last.start, (last.text, ""))
+        changes[last.start] = (text, " NULLS LAST")
+    return _replaced(sql, found, changes)
+
+
+def _ends_of_terms(found: Sequence[Token]) -> Iterator[Token]:
+    """The last token of each term of `ORDER BY` that does not say where NULL stands."""
+    for i, token in enumerate(found):
+        if token.word != "by" or _at(found, i - 1).word != "order":
+            continue
+        term: list[Token] = []
+        for j, each in enumerate([*found[i + 1 :], _NOTHING], start=i + 1):
+            # `rows` begins a frame, or is the table.
+            is_word = each.word in _ENDS_OF_ORDER and _at(found, j + 1).text != "."
+            is_end = each.depth < token.depth or not each.text
+            is_end |= is_word and each.depth == token.depth
+            if is_end or (each.text == "," and each.depth == token.depth):
+                if term and all(part.word != "nulls" for part in term):
+                    yield term[-1]
+                term = []
+            else:
+                term.append(each)
+            if is_end:
+                break
+
+
+@dataclass(frozen=True, slots=True)
+class Dependence:
+    """The cells on which the result of a statement may depend.
+
+    Attributes:
+        compared: Columns of the condition.
+        used: Columns that lines are computed from, chosen or ordered by, in rows that meet the condition.
+        condition: What tells for each row whether it meets the condition: a statement for `row_id` and whether that is
+            undecided, of rows that may meet it; "" if all rows may.
+        is_counting: Whether cells are counted.
+    """
+
+    compared: frozenset[str]
+    used: frozenset[str]
+    condition: str
+    is_counting: bool
+
+
+def dependence(
+    sql: str, columns: Columns, table: str, row: str, unread: Collection[str]
+) -> Dependence:
+    """Find the cells on which the result of a statement may depend.
+
+    Args:
+        sql: The statement.
+        columns: Of the table.
+        table: Its name.
+        row: The name of the column with the numbers of rows.
+        unread: Columns that have cells that are not read, in lower case.
+    """
+    found = tokens(sql)
+    while found and found[-1].text == ";":
+        found.pop()
+    is_counting = any(
+        token.word == "count" and _at(found, i + 2).text != "*" for i, token in enumerate(found)
+    )
+    everything = Dependence(frozenset(), _named(found, columns), "", is_counting)
+    words = [token.word for token in found]
+    if words[:1] != ["select"] or words.count("select") > 1 or _NESTED & set(words):
+        return everything
+    clauses = _clauses(found)
+    source = clauses.get("from", [])
+    if not source or source[0].name != table.casefold() or not _is_table(source):
+        return everything
+    shown, used = _shown(clauses["select"], columns, row)
+    if shown is None or {"group", "having"} & clauses.keys():
+        used = _named(clauses["select"], columns)
+        shown = frozenset()
+    for name in ("group", "having", "window"):
+        used |= _named(clauses.get(name, []), columns)
+    if order := clauses.get("order"):
+        used |= _named(order, columns) if {"limit", "offset"} & clauses.keys() else frozenset()
+        if any(
+            token.kind in ("number", "word", "quoted")
+            and token.name not in columns
+            and token.word not in ("by", "asc", "desc", "nulls", "first", "last")
+            for token in order
+        ):
+            used |= shown  # by a place, or by another name of a column
+    where = clauses.get("where", [])
+    compared = _named(where, columns)
+    alias = source[-1].name
+    if not where:
+        return Dependence(frozenset(), used, "", is_counting)
+    if not all(
+        _is_three_valued(where, i, columns, {table.casefold(), alias, row}, unread)
+        for i in range(len(where))
+    ):
+        return Dependence(frozenset(), used | compared, "", is_counting)
+    text = sql[where[0].start : where[-1].start + len(where[-1].text)]
+    rows = sql[source[0].start : source[-1].start + len(source[-1].text)]
+    condition = (
+        f"SELECT {row} AS {row}, ({text}) IS NULL AS x FROM {rows} WHERE ({text}) IS NOT FALSE"
+    )
+    return Dependence(compared, used, condition, is_counting)
+
+
+def _named(found: Sequence[Token], columns: Columns) -> frozenset[str]:
+    """The columns that tokens name, all of them for `*`."""
+    names = {token.name for token in found if token.name in columns}
+    for i, token in enumerate(found):
+        if token.text == "*" and _is_star(found, i):
+            return frozenset(columns)
+        if token.text[0] == "[":  # a name for SQLite, a list for DuckDB
+            names |= {name for name in columns if name in token.name}
+    return frozenset(names)
+
+
+def _is_star(found: Sequence[Token], i: int) -> bool:
+    before = _at(found, i - 1)
+    return before.text in ("", ".", ",") or before.word in ("select", "distinct", "all")
+
+
+def _clauses(found: Sequence[Token]) -> dict[str, list[Token]]:
+    """The tokens of each clause of a statement without a nested one."""
+    clauses: dict[str, list[Token]] = {}
+    name = "select"
+    for token in found[1:]:
+        if token.depth == 0 and token.word in _CLAUSES:
+            name = token.word
+            clauses[name] = []
+        else:
+            clauses.setdefault(name, []).append(token)
+    return clauses
+
+
+def _is_table(source: Sequence[Token]) -> bool:
+    """Whether a source is a table, with another name or none."""
+    names = [token for token in source if token.word != "as"]
+    return len(names) <= 2 and all(token.name for token in names)
+
+
+def _shown(
+    found: Sequence[Token], columns: Columns, row: str
+) -> tuple[frozenset[str] | None, frozenset[str]]:
+    """Columns whose cells lines only show, None if they do not say of which row; and the others."""
+    items: list[list[Token]] = [[]]
+    for token in found:
+        if token.text == "," and token.depth == 0:
+            items.append([])
+        else:
+            items[-1].append(token)
+    shown: set[str] = set()
+    used: frozenset[str] = frozenset()
+    has_row = False
+    for item in items:
+        plain = item[2:] if _at(item, 1).text == "." else item
+        is_star = len(plain) == 1 and plain[0].text == "*"
+        is_name = len(plain) == 1 and plain[0].name in {*columns, row}
+        has_row |= is_star or (is_name and plain[0].name == row)
+        if is_star or is_name:
+            shown |= columns.keys() if is_star else {plain[0].name} - {row}
+        else:
+            used |= _named(item, columns)
+    return (frozenset(shown) if has_row else None), used
+
+
+def _is_three_valued(
+    where: Sequence[Token],
+    i: int,
+    columns: Columns,
+    tables: Collection[str],
+    unread: Collection[str],
+) -> bool:
+    """Whether a token of a condition keeps to SQL's logic of three values."""
+    token = where[i]
+    if token.word in ("is", "null"):
+        tested = next(
+            (where[j] for j in range(i - 1, -1, -1) if where[j].word not in ("is", "not")), token
+        )
+        return tested.name in columns and tested.name not in unread
+    if token.kind in ("quoted", "word"):
+        is_word = token.kind == "word" and token.name in _THREE_VALUED
+        return is_word or token.name in columns or token.name in tables
+    return (
+        bool(token.kind)
+        or token.text in _COMPARED
+        or token.text in {*_ARITHMETIC, "(", ")", ",", ".", "||"}
+    )
