@@ -273,8 +273,7 @@ class Pearl:
             PlanError: With every diagnostic.
         """
         max_steps = self.planner.settings.max_steps
-        checked = compile_plan(text.strip("\n"), self.actions, max_steps=max_steps)
-        return checked.asking(question) if question and not checked.plan.question else checked
+        return compile_plan(text.strip("\n"), self.actions, max_steps=max_steps, question=question)
 
     async def execute(
         self,

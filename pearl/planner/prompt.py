@@ -37,7 +37,7 @@ How to write the plan:
 for every action you need that is not in the list. Prefer the actions of the list.
 - Then a blank line, then the steps, numbered from 1: 1. output = ACTION(arguments) : what the step is for
 - An argument is CTX, the output of an earlier step, a string in straight double quotes, a number, \
-or a list of those in square brackets. A call never stands inside a call.
+or a list of those in square brackets. A string names no output and no step. A call never stands inside a call.
 - Give every action exactly the arguments of its signature, every step an output name of its own.
 - The answer is made of every output that no other step uses, so use up what does not belong to it.
 - Reply with the plan alone."""

@@ -161,7 +161,7 @@ async def write_plan(
         checked: CheckedPlan | None = None
         found: tuple[Diagnostic, ...] = ()
         try:
-            checked = compile_plan(text, library, max_steps=max_steps)
+            checked = compile_plan(text, library, max_steps=max_steps, question=question)
             found = unread(checked)
             if not found and round == 0 < max_repairs and (found := _of_best(checked)):
                 doubted = checked  # told once, for it may be what the question asks for
