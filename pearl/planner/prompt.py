@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from pearl.actions.native import is_operator
 from pearl.documents.kinds import DocumentKind
@@ -82,15 +83,17 @@ _MAX_SHORT_WORDS = 12
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A valid plan that failed or gave a wrong answer.
+    """A valid plan that was run in vain, without anything of the document.
 
     Attributes:
         plan: Its text.
-        error: Why it failed; None if its answer was wrong.
+        failure: What came of it.
+        step: The output whose step failed or is undecided; "" for none.
     """
 
     plan: str
-    error: str | None = None
+    failure: Literal["wrong", "failed", "undecided"] = "wrong"
+    step: str = ""
 
 
 def material(
@@ -235,6 +238,9 @@ def rejection_messages(rejected: Sequence[Rejected]) -> tuple[Message, ...]:
 
 
 def _in_vain(rejected: Rejected) -> str:
-    if rejected.error is None:
+    if rejected.failure == "wrong":
         return "It was run over the document, and the answer it gave was wrong."
-    return f"It could not be run over the document: {rejected.error}."
+    where = f"its step '{rejected.step}'" if rejected.step else "it"
+    if rejected.failure == "failed":
+        return f"Run over the document, {where} failed."
+    return f"Run over the document, {where} was undecided: what a step replied could not be used."
