@@ -15,6 +15,7 @@ from pearl.dsl.printer import one_line, print_action, print_plan, print_step
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import Diagnostic, render_diagnostics
 from pearl.llm import Message
+from pearl.planner.earlier_answers import PLACEHOLDER
 from pearl.planner.examples import Example
 
 __all__ = [
@@ -70,6 +71,8 @@ CTX is a table, and may be too long to be read whole:
 what stands in a row. Give it the question as it was asked; its own model sees the columns, you do not.
 - One question takes one LOOKUP: never select, sort or count again what it gives. Several questions take one each.
 - Where cells are long texts that have to be understood, begin with SPLIT(CTX, "record"), then FILTER or CLASSIFY."""
+
+_EARLIER = "ANSWER_1 and the like stand for answers to earlier questions: copy them into strings as they are."
 
 _SHORT_PLANNER = """\
 You write short plans that answer questions about a document. You do not see the document; it is called CTX."""
@@ -146,6 +149,7 @@ def plan_messages(
         "Write the plan for this question.",
         *([f"What CTX consists of: {card}"] if card else []),
         f"Question: {question}",
+        *([_EARLIER] if PLACEHOLDER.search(question) else []),
         *([advice] if advice else []),
     ]
     return Message("system", _PLANNER), Message("user", "\n\n".join(parts))
