@@ -250,10 +250,11 @@ class Pearl:
             ModelError: The model gave no usable reply.
         """
         understood = await self.understand(question, history=history, trace=trace)
-        return await self.planner.write(
-            understood.question, self.calls(trace),
+        plan = await self.planner.write(
+            understood.planned, self.calls(trace),
             card=card, kind=kind, rejected=rejected, trace=trace,
         )  # fmt: skip
+        return understood.filled(plan)
 
     async def understand(
         self, question: str, *, history: Sequence[Turn] = (), trace: Trace | None = None
@@ -273,8 +274,7 @@ class Pearl:
             PlanError: With every diagnostic.
         """
         max_steps = self.planner.settings.max_steps
-        checked = compile_plan(text.strip("\n"), self.actions, max_steps=max_steps)
-        return checked.asking(question) if question and not checked.plan.question else checked
+        return compile_plan(text.strip("\n"), self.actions, max_steps=max_steps, question=question)
 
     async def execute(
         self,
@@ -334,7 +334,7 @@ class Pearl:
             card = await off_loop(len(document.text), partial(self.card, document))
         try:
             plans = await self.planner.write_several(
-                alone, self.calls, self.draws, trace,
+                understood.planned, self.calls, self.draws, trace,
                 card=card, kind=document.kind,
             )  # fmt: skip
         except PlanningError as error:
@@ -343,6 +343,8 @@ class Pearl:
                 raise
             answer = await self.answer(alone, document, token_budget=token_budget, trace=trace)
         else:
+            different = tuple(map(understood.filled, plans.different))
+            plans = replace(plans, different=different)
             execute = partial(self.execute, document=document)
             answer = await answer_by(plans, execute, token_budget, trace)
         if not understood.says_more:

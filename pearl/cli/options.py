@@ -36,8 +36,11 @@ TRUSTED = (
     "reranker",
     "reranker_url",
     "shape",
+    "as_of",
+    "fiscal_year_end",
 )
-"""Settings that decide where a document is sent, what of it the planner is told, and which files and plug-ins are used."""
+"""Settings that decide where a document is sent, what of it the planner is told, which files and plug-ins are used,
+and which periods questions are about."""
 
 OWN = ("api_key_env",)
 """Settings that a file in a folder can never set, even if trusted: the choice of keys."""

@@ -93,7 +93,7 @@ def by_rule(
         if is_other
         else write_by_rule(question, library, kind)
     )
-    return compile_plan(text, library, max_steps=max_steps).asking(question)
+    return compile_plan(text, library, max_steps=max_steps, question=question)
 
 
 def by_example(
@@ -152,7 +152,8 @@ def by_example(
         for step in example.plan.steps
     )
     try:
-        return compile_plan(print_plan(Plan(steps)), library, max_steps=max_steps).asking(question)
+        plan = print_plan(Plan(steps, question=question))
+        return compile_plan(plan, library, max_steps=max_steps)
     except PlanError:
         return None
 

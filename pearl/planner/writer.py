@@ -38,6 +38,7 @@ from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, ConstraintLe
 from pearl.llm.messages import constrained
 from pearl.planner.examples import Example
 from pearl.planner.finishing import finish_plan, n_reading_steps
+from pearl.planner.meant import not_meant
 from pearl.planner.profile import FULL, PlannerProfile
 from pearl.planner.prompt import (
     Rejected,
@@ -161,8 +162,8 @@ async def write_plan(
         checked: CheckedPlan | None = None
         found: tuple[Diagnostic, ...] = ()
         try:
-            checked = compile_plan(text, library, max_steps=max_steps)
-            found = unread(checked)
+            checked = compile_plan(text, library, max_steps=max_steps, question=question)
+            found = unread(checked) + not_meant(completion.text, checked, question)
             if not found and round == 0 < max_repairs and (found := _of_best(checked)):
                 doubted = checked  # told once, for it may be what the question asks for
         except PlanError as error:
