@@ -58,7 +58,7 @@ def test_rows_that_were_found_are_evidence_with_document_span_and_rank() -> None
         assert row.to_json()["ranks"] == {"found": rank}
     (event,) = searches(trace)
     assert (event.step, event.queries, event.method, event.k, event.n_hits) == (
-        "found", ("bees",), "bm25+", 5, 2,
+        "found", ("bees",), "bm25", 5, 2,
     )  # fmt: skip
     assert {p.document for p in event.passages} == {"a.txt", "b.txt"}
     assert Trace.from_jsonl("", trace.to_jsonl()).to_jsonl() == trace.to_jsonl()
@@ -219,7 +219,7 @@ def test_the_model_rates_rows_for_a_query_and_the_best_come_first() -> None:
     ranks = [row.fields["rank"] or "" for row in rows]
     assert ranks == sorted(ranks), "with equal ratings they keep their order"
     assert rows.notes == ("among the 2 that match best; more match",)
-    assert [event.method for event in searches(trace)] == ["bm25+", "model"]
+    assert [event.method for event in searches(trace)] == ["bm25", "model"]
     assert {dict(row.ranks)["best"] for row in answer.rows} == {1, 2}
 
 

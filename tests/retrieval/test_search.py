@@ -150,12 +150,12 @@ def test_years_of_the_query_boost_and_cut_nothing(index: Index) -> None:
     for hit in boosted.hits:
         factor = 3.0 if hit.passage.fields.get("year") == "2009" else 1.0
         assert hit.score == pytest.approx(factor * before[hit.passage.document])
-        assert hit.legs["bm25+"][1] == pytest.approx(before[hit.passage.document])
+        assert hit.legs["bm25"][1] == pytest.approx(before[hit.passage.document])
 
 
 def test_a_year_in_the_text_counts_too(index: Index) -> None:
     boosted = found(index, "gold FY2005 iron", settings=SearchSettings(year_boost=2.0))
-    assert all(hit.score == 2 * hit.legs["bm25+"][1] for hit in boosted.hits[:2])
+    assert all(hit.score == 2 * hit.legs["bm25"][1] for hit in boosted.hits[:2])
     assert {*ids(boosted)[:2]} == {"gold", "iron"}
 
 
@@ -168,7 +168,7 @@ def test_the_best_are_reordered(index: Index) -> None:
     assert ids(asked) == ["salt", "lead"]
     assert [hit.score for hit in asked.hits] == [2.0, 1.0]
     assert asked.hits[0].legs["rerank"] == (1, 2.0)
-    assert asked.hits[0].legs["bm25+"][0] == 3
+    assert asked.hits[0].legs["bm25"][0] == 3
     ((query, texts),) = reranker.asked
     assert query == "iron mined"
     assert texts[0] == METALS[0][1]
@@ -208,7 +208,7 @@ def test_hybrid_goes_on_with_words_where_no_vector_can_be_had(index: Index) -> N
     plain = found(index, "iron mined")
     assert asked.hits == plain.hits
     assert asked.notes == (
-        "ranked by words alone (bm25+), without vectors: no server at http://localhost:1",
+        "ranked by words alone (bm25), without vectors: no server at http://localhost:1",
     )
 
 
@@ -223,7 +223,7 @@ def test_vectors_of_another_model_than_those_of_the_index_rank_nothing(index: In
     asked = found(index, "iron mined", settings=SearchSettings("hybrid"), embedder=Other())
     assert asked.hits == found(index, "iron mined").hits
     assert asked.notes == (
-        "ranked by words alone (bm25+), without vectors: down made vectors of 4 dimensions before, "
+        "ranked by words alone (bm25), without vectors: down made vectors of 4 dimensions before, "
         "and now of 3",
     )
     with pytest.raises(ModelError, match="of 4 dimensions before, and now of 3"):
