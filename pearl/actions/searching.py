@@ -96,6 +96,19 @@ class SearchedDocument:
         whole = [(self.document.name, Span(0, len(text)))]
         return part_spans(text, self.document.parts) or whole
 
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """The text of each document by its name."""
+        return {name: self.document.text[span.start : span.end] for name, span in self._parts}
+
+    @cached_property
+    def metadata(self) -> Mapping[str, Mapping[str, str]]:
+        """Those of each document of a corpus by its name."""
+        if not isinstance(self.document, IndexedDocument):
+            return {}
+        documents = self.document.index.documents
+        return {documents.name(i): documents.metadata(i) for i in range(len(documents))}
+
     @property
     def index(self) -> Index:
         """Its passages; built when they are first needed, once for all threads."""

@@ -261,6 +261,55 @@ def test_where_the_reranker_is_down_rows_keep_their_order_and_that_is_said() -> 
     assert any("not reranked" in note and "cannot be reached" in note for note in answer.notes)
 
 
+# --- figures of companies ---------------------------------------------------------------------
+
+
+REPORTS = Index.build(
+    [
+        CorpusDocument("lmt.txt", "Lockheed Martin, 2012.\n\n| item | 2012 |\n|---|---|\n| net sales | 8,347 |"),
+        CorpusDocument("p2.txt", "| item | 2012 |\n|---|---|\n| net sales | 512 |", {"company": "Norfolk Lines"}),
+        CorpusDocument("p3.txt", "Notes.\n\n| item | 2012 |\n|---|---|\n| net sales | 77 |"),
+    ]
+).document("reports")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("what", "reply", "why"),
+    [
+        ("net sales of Contoso", "8,347", "no passage of the corpus names 'Contoso'"),
+        ("net sales of contoso", "8,347", "no passage of the corpus names 'contoso'"),
+        ("Contoso's net sales", "512", "no passage of the corpus names 'Contoso'"),
+        (
+            "Contoso Freight Inc. net sales",
+            "8,347",
+            "no passage of the corpus names 'Contoso Freight Inc.'",
+        ),
+        (
+            "net sales of Norfolk Lines",
+            "8,347\n> | net sales | 8,347 |",
+            "which does not name 'Norfolk Lines'",
+        ),
+        ("net sales of Lockheed Martin", "$ 77", "'p3.txt', which does not name 'Lockheed Martin'"),
+        ("net sales of the Lockheed Martin Corporation", "8,347", ""),
+        ("Norfolk Lines net sales", "512", ""),
+        ("net sales (or revenue) of LMT", "8,347", ""),
+        ("Net sales", "77", ""),
+        ("net sales of the year", "77", ""),
+        ("net sales as of December 31", "77", ""),
+    ],
+)
+@pytest.mark.parametrize("how", ["passages", "CTX"])
+def test_a_figure_is_of_the_company_that_its_document_names(
+    how: str, what: str, reply: str, why: str
+) -> None:
+    plan = f'''1. passages = RETRIEVE(CTX, "net sales 2012", 9) : Search
+2. sales = FIND_FIGURE({how}, "{what}", "2012") : Look up
+3. ans = CALCULATE("sum", sales, 1) : Add'''
+    answer, _ = run(plan, REPORTS, Scripted(lambda request: reply), domain="finance")
+    assert answer.status == ("undecided" if why else "answered")
+    assert why in answer.why
+
+
 # --- embeddings -------------------------------------------------------------------------------
 
 
