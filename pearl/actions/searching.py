@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -95,6 +96,10 @@ class SearchedDocument:
         text = self.document.text
         whole = [(self.document.name, Span(0, len(text)))]
         return part_spans(text, self.document.parts) or whole
+
+    def part_at(self, place: int) -> Span:
+        """The stretch of the document that has a place of the whole text."""
+        return self._parts[bisect_right(self._parts, place, key=lambda part: part[1].start) - 1][1]
 
     @cached_property
     def texts(self) -> Mapping[str, str]:

@@ -103,7 +103,7 @@ def test_rows_by_a_model_and_text_as_document_go_on_from_what_was_found() -> Non
 2. sold = FILTER(found, "it says that something was sold") : Which
 3. ans = SUMMARIZE(sold) : Tell it"""
     answer, _ = run(plan, corpus(a=A, b=B), Scripted(reply))
-    assert answer.text == "Nils sold the bees in June."
+    assert answer.text == "# b.txt\n\nNils sold the bees in June."
 
 
 def test_k_is_checked_before_any_call() -> None:
@@ -259,6 +259,42 @@ def test_where_the_reranker_is_down_rows_keep_their_order_and_that_is_said() -> 
     assert best is not None
     assert best.values == found.values[:2]
     assert any("not reranked" in note and "cannot be reached" in note for note in answer.notes)
+
+
+# --- tables beside prose ----------------------------------------------------------------------
+
+ROWS_OF_MILL = "\n".join(f"| rent of year {n} | {n} |" for n in range(1_000, 1_400))
+
+
+def mill(n: int) -> CorpusDocument:
+    table = f"| mill {n} | 2012 |\n|---|---|\n| wages | {n}77 |"
+    if n == 3:
+        table = f"| mill {n} | rent |\n|---|---|\n{ROWS_OF_MILL}"
+    prose = "The millers of the valley went on strike because of the pay in their mill"
+    other = "| other | x |\n|---|---|\n| no | 1 |"
+    return CorpusDocument(f"mill{n}.txt", f"{prose} {n}.\n\n{table}\n\n{other}\n\n{GOATS}")
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        '1. wages = FIND_FIGURE(CTX, "wages, or rent of year 1200, and strike of the millers", "2012") : Look up',
+        """1. passages = RETRIEVE(CTX, "millers strike pay", 4) : Search
+2. wages = FIND_FIGURE(passages, "wages, or rent of year 1200", "2012") : Look up""",
+    ],
+)
+def test_prose_of_a_document_is_shown_with_its_table_that_matches(plan: str) -> None:
+    document = Index.build(map(mill, range(4))).document("mills")
+    model = Scripted(lambda request: "Nothing found.")
+    run(plan, document, model, domain="finance", window=8_000, apart=False)
+    prompt = model.requests[-1].prompt
+    for n in range(3):
+        assert f"strike because of the pay in their mill {n}" in prompt
+        assert f"# mill{n}.txt" in prompt
+        assert f"| wages | {n}77 |" in prompt
+    assert "| no | 1 |" not in prompt  # no word of it is asked for
+    assert "| rent of year 1200 | 1200 |" in prompt
+    assert "| rent of year 1001 | 1001 |" not in prompt  # of a long table the rows around the best
 
 
 # --- figures of companies ---------------------------------------------------------------------
