@@ -102,6 +102,15 @@ def test_sub_queries_are_merged_by_rank(index: Index) -> None:
     assert both.hits[0].score == pytest.approx(1 / 61)
 
 
+def test_a_passage_that_is_deep_in_both_rankings_is_found() -> None:
+    """119 passages are before it in each ranking: those at ranks from 31 count less than it does in both."""
+    texts = [f"{word} {'filler ' * n}" for word in ("oar", "lamp") for n in range(1, 120)]
+    documents = [CorpusDocument(str(n), text) for n, text in enumerate(texts)]
+    both = CorpusDocument("both", f"oar lamp {'filler ' * 400}")
+    index = Index.build([*documents, both], Cutting("document"))
+    assert "both" in ids(found(index, ["oar", "lamp"], 70))
+
+
 def test_earlier_questions_say_what_is_meant(index: Index) -> None:
     assert ids(found(index, "and is it dear?")) == ["gold"]
     asked = found(index, "and is it dear?", 2, history=["Where is lead mined?"])
