@@ -68,8 +68,9 @@ def _complete_library(ctx: click.Context, param: click.Parameter, incomplete: st
 
 def _complete_ranker(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     from pearl.retrieval.methods import method_names
+    from pearl.retrieval.presets import PRESETS
 
-    return [name for name in method_names() if name.startswith(incomplete)]
+    return [name for name in (*method_names(), *PRESETS) if name.startswith(incomplete)]
 
 
 def _complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -148,7 +149,7 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
     "ranker": click.option(
         "--ranker", envvar="PEARL_RANKER", metavar="NAME", default=DEFAULT_METHOD, show_default=True,
         shell_complete=_complete_ranker,
-        help="How passages are ranked: bm25+, bm25, tfidf, dense, hybrid.",
+        help="How passages are ranked: bm25, bm25+, tfidf, dense, hybrid, or a preset: corpus-qa.",
     ),
     "embeddings": click.option(
         "--embeddings", envvar="PEARL_EMBEDDINGS", metavar="NAME",

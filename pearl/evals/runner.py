@@ -17,7 +17,7 @@ from typing import Literal
 from pearl.data.samples import Sample
 from pearl.data.turns import Turn
 from pearl.dsl.graph import build_graph
-from pearl.evals.corpora import AskedCorpus, found
+from pearl.evals.corpora import AskedCorpus, found, found_before_failure
 from pearl.evals.log import EvalRecord, Key, PlanShape
 from pearl.evals.methods import Effort, Prediction, load_method
 from pearl.evals.programs import carried_out
@@ -187,6 +187,8 @@ class EvalUnit(RecordUnit):
             if resources.is_over(error):
                 raise
             update["error"] = reason(error)
+            if self.evaluation.corpus is not None:
+                update |= found_before_failure(trace, self.sample, self.evaluation.corpus)
         update |= {
             "n_calls": trace.n_calls,
             "usage": trace.usage,

@@ -19,14 +19,16 @@ from pearl.actions.ranking import NONE
 from pearl.actions.searching import Fetched
 from pearl.actions.values import EmptyListError, Scalar, Value, behind
 from pearl.documents.document import Document
-from pearl.documents.rows import Rows
+from pearl.documents.rows import DOCUMENT, Rows
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Reference, Step
 from pearl.dsl.signatures import NOTHING, Action, ValueType
 from pearl.errors import BudgetError, ExecutionError, PausedError, PearlError
+from pearl.interpreter import figure_source
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.context import Context
+from pearl.interpreter.figure_source import Source
 from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import RequestBuilder
@@ -37,7 +39,7 @@ from pearl.llm import ActionTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
 from pearl.llm.gathering import first_failure
 from pearl.llm.item_cache import ItemCache
-from pearl.replies.typed import State
+from pearl.replies.typed import Reply, State
 from pearl.retrieval.search import Searcher
 from pearl.trace import (
     Purpose,
@@ -160,6 +162,8 @@ class _Interpreter:
         else:
             context, pieces = await self._calls.pieces(task, task.document)
             read = await self._asker.over_pieces(step, task, pieces)
+        if action.name == figure_source.ACTION:
+            read = self._of_its_company(step, task, read, before, context)
         return StepResult(
             step.output, action.name, read.reply.value, False,
             "none" if context is None else context.strategy,
@@ -168,6 +172,27 @@ class _Interpreter:
             read.text, read.reply.quotes, read.reply.state, read.reply.why, read.truncated,
             None if context is None else self._told(step, context.fetched),
         )  # fmt: skip
+
+    def _of_its_company(
+        self,
+        step: Step,
+        task: ActionTask,
+        read: TextRead,
+        before: Mapping[str, StepResult],
+        context: Context | None,
+    ) -> TextRead:
+        """What was read; undecided if it is the figure of another company than the one that is named."""
+        inputs = (before[each.name].rows for each in step.references() if not each.is_context)
+        shown = [
+            Source(row.fields.get(DOCUMENT) or "", row.text)
+            for rows in inputs
+            for row in rows or ()
+        ]
+        if not shown and context is not None and context.fetched is not None:
+            shown = [Source(hit.document, hit.text) for hit in context.fetched.hits]
+        why = figure_source.why_of_another(task, read.reply, shown, self._calls.searched)
+        reply = Reply("undecided", f"undecided: {why}", read.reply.quotes, why)
+        return replace(read, reply=reply) if why else read
 
     async def _by_row(
         self,

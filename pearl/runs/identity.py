@@ -127,7 +127,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "n_examples": len(pearl.material.examples),
         "bank_sha256": text_sha256(bank),
         "nearest": pearl.material.nearest,
-        "ranker": pearl.searcher.settings.method,
+        "ranker": pearl.ranker,
         "embeddings": pearl.embeddings,
         "reranker": pearl.reranker,
         "context": pearl.limits.strategy,

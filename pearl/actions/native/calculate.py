@@ -43,6 +43,8 @@ _ADDITIVE = frozenset({"add", "subtract"})
 def run(name: str, *values: Value) -> Value:
     """Compute by name; units are kept, and numbers in millions and thousands brought together.
 
+    `greater` with the names of both numbers behind them gives the name of the greater one.
+
     Raises:
         NotGivenError: A text says that there is no number for an operand.
         ValueError: There is no such calculator, an operand is missing or no number, units do not fit, or
@@ -56,6 +58,9 @@ def run(name: str, *values: Value) -> Value:
             ...
         pearl.actions.arithmetic.faults.DivisionByZeroError: step #0 divides by 0: divide(1, 0)
     """
+    values, names = (
+        (values[:2], values[2:]) if name == "greater" and len(values) == 4 else (values, ())
+    )
     if name not in CALCULATORS:
         raise ValueError(f"'{name}' is no calculator; there are {', '.join(CALCULATORS)}")
     calculator = load_calculator(name)
@@ -74,7 +79,11 @@ def run(name: str, *values: Value) -> Value:
             raise UnfitUnitsError(f"{name}: the operands are in different units: {result.unit}")
         result = replace(result, unit=PERCENT)
     if isinstance(result.value, bool):
-        return Scalar(result.text, _behind(name, operands, read, result, values))
+        said = result.text
+        if names:
+            one, two = (each.value for each in amounts.values())
+            said = "neither: they are equal" if one == two else as_text(names[one < two])
+        return Scalar(said, _behind(name, operands, read, result, values))
     result = _in_scale(name, read, result)
     behind_it = _behind(name, operands, read, result, values)
     return Scalar(result.text, behind_it, exact=_exact(result))
