@@ -167,6 +167,7 @@ class Asker:
                     reply=error.reply,
                     duration_s=time.monotonic() - began,
                     usage=error.usage or Usage(),
+                    is_sent=error.is_sent,
                 )
             )
             raise

@@ -80,7 +80,15 @@ async def route(
         note = f"its parts are not known: {told.flaw}"
         _tell(
             trace,
-            QuestionRouted(level=5, parts=(), by="planner", usage=told.usage, notes=(note,)),
+            QuestionRouted(
+                level=5,
+                parts=(),
+                by="planner",
+                notes=(note,),
+                usage=told.usage,
+                n_calls=told.n_calls,
+                n_cached=told.n_cached,
+            ),
         )
         return Route()
     level = level_of(found.parts)
@@ -94,6 +102,8 @@ async def route(
             parts=lines,
             by="planner" if plan is None else "rule",
             usage=told.usage,
+            n_calls=told.n_calls,
+            n_cached=told.n_cached,
             notes=() if level == found.level else (differs,),
         ),
     )

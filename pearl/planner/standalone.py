@@ -100,12 +100,14 @@ class Standalone:
         notes: That it could not be made clear, and why.
         usage: Tokens of the calls.
         n_calls: Replies that were read.
+        n_cached: Those of them that were cached.
     """
 
     question: str
     notes: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
     n_calls: int = 0
+    n_cached: int = 0
 
 
 async def make_standalone(
@@ -139,7 +141,7 @@ async def make_standalone(
     task = StandaloneTask(question, turns)
     messages = standalone_messages(question, shown_turns(turns, model))
     limit = reply_limit(task, model.window, max_output_tokens)
-    usage, n_calls, problem = Usage(), 0, ""
+    usage, n_calls, n_cached, problem = Usage(), 0, 0, ""
     for _ in range(2):
         try:
             completion = await model.complete(Request(messages, task, limit))
@@ -150,12 +152,13 @@ async def make_standalone(
             n_calls += 1
             continue
         usage, n_calls = usage + completion.usage, n_calls + 1
+        n_cached += completion.is_remembered
         found, problem = read_reply(completion.text, question, turns)
         if not problem:
-            return Standalone(found, (), usage, n_calls)
+            return Standalone(found, (), usage, n_calls, n_cached)
         messages = unusable_messages(messages, completion.text, problem)
     note = f"the question is asked as it stands; what it refers to was not made clear: {problem}"
-    return Standalone(question, (note,), usage, n_calls)
+    return Standalone(question, (note,), usage, n_calls, n_cached)
 
 
 def shown_turns(history: Sequence[Turn], model: Model) -> tuple[Turn, ...]:

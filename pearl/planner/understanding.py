@@ -81,7 +81,12 @@ async def understand(
     if trace is not None and (understood.says_more or made.n_calls):
         trace.append(
             QuestionUnderstood(
-                asked=question, question=told, notes=notes, usage=made.usage, n_calls=made.n_calls
+                asked=question,
+                question=told,
+                notes=notes,
+                usage=made.usage,
+                n_calls=made.n_calls,
+                n_cached=made.n_cached,
             )
         )
     return understood

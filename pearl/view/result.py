@@ -22,6 +22,7 @@ from pearl.trace import (
     PlanChosen,
     PlanRewritten,
     Retrieved,
+    RunFinished,
     RunStarted,
     StepFailed,
     StepFinished,
@@ -100,6 +101,7 @@ class Result:
 
     Attributes:
         problems: What is missing or cannot be read, a sentence each.
+        has_evidence: Whether it says what the answer rests on; older traces do not.
         rows_left: Rows behind the answer that are not among `places`.
         started: How its run began; None where no trace says it.
         seconds: That it took; None if that is not known.
@@ -117,6 +119,7 @@ class Result:
     plan: str
     places: tuple[Place, ...]
     n_quoted: int
+    has_evidence: bool
     rows_left: int
     unverified: tuple[tuple[str, str, str], ...]
     notes: tuple[str, ...]
@@ -264,6 +267,8 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
     number = None if started is None else started.plan_number
     events = [event for event in record.events if event.plan_number in (None, number)]
     quoted, of_rows = _places(row)
+    ends = [event.n_rows for event in events if isinstance(event, RunFinished)]
+    n_rows = ends[-1] if ends else 0
     usage, understood = row.inner("usage"), row.inner("understood")
     error = row.inner("error")
     steps = tuple(_steps(row, events))
@@ -280,7 +285,8 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         plan=plan or (started.plan if started else ""),
         places=(*quoted, *of_rows[:max_rows]),
         n_quoted=len(quoted),
-        rows_left=max(0, len(of_rows) - max_rows),
+        has_evidence="evidence" in record.row,
+        rows_left=max(max(0, len(of_rows) - max_rows), n_rows - len(of_rows)),
         unverified=tuple(_unverified(row)),
         notes=(*understood.texts("notes"), *row.texts("notes")),
         agreement=_agreement(row),
