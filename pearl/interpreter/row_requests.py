@@ -117,6 +117,7 @@ class RowRequests:
         task = ItemsTask(
             step.output, action, tuple(arguments), (), how.KIND, labels, n_picks,
             inputs=frozenset(inputs),
+            is_echoed=how.KIND != "pick" and not self._limits.is_constrained,
         )  # fmt: skip
         is_each = each_of(action, library) is not None
         query = ""

@@ -103,6 +103,7 @@ _OUTSIDE = "the numbers were not those of the items"
 _ENDED = "the last numbers were missing, so the others may be of the wrong items"
 _SHIFTED = "the words of an item stood beside the number of another"
 _NO_WORDS = "the first words of the item were missing beside its number"
+_NOT_CHOSEN = "it did not name so many different items"
 _NOT_ALLOWED = "some values were missing, or not of the form"
 
 
@@ -381,7 +382,7 @@ def _read_picks(text: str, n: int, n_picks: int) -> ItemReplies:
     if not flaw and any(not 1 <= id <= n for id in picked):
         flaw = "an item is chosen that there is not"
     if flaw:
-        return ItemReplies((None,) * n, (flaw,))
+        return _unread(n, flaw, _NOT_CHOSEN)
     places = {id: str(place) for place, id in enumerate(picked, start=1)}
     return ItemReplies(tuple(places.get(i, "") for i in range(1, n + 1)))
 

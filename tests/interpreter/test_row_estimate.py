@@ -21,6 +21,7 @@ from pearl.retrieval.index import Index
 from pearl.retrieval.search import Searcher
 from pearl.runs.executors import Task
 from pearl.runs.forecast import Forecast, forecast
+from tests.models import item_lines
 
 LABELS = ("fruit", "root", "something else")
 
@@ -109,7 +110,7 @@ def oracle(seed: int, fault: float) -> Scripted:
             "yes_no": ("yes", "no"), "label": LABELS, "rating": ("0", "7"),
             "line": ("red", "green and " * 8, "Nothing found."),
         }[task.kind]  # fmt: skip
-        lines = [f"{i}: {draw.choice(values)}" for i in range(1, len(task.items) + 1)]
+        lines = item_lines(request, lambda item: draw.choice(values)).splitlines()
         return "\n".join(line for line in lines if draw.random() >= fault) or "I cannot."
 
     return Scripted(say)
@@ -273,7 +274,7 @@ def test_rows_selected_by_what_a_model_says_may_be_any(op: str) -> None:
         if not isinstance(task, ItemsTask):
             return "0"
         value = "yes" if task.kind == "yes_no" else "fruit"
-        return "\n".join(f"{i}: {value}" for i in range(1, len(task.items) + 1))
+        return item_lines(request, lambda item: value)
 
     model = Scripted(say)
     this = Pearl(model)

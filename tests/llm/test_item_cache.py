@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping
 from itertools import cycle
 
@@ -12,7 +11,7 @@ import pytest
 from pearl import Document, Pearl
 from pearl.llm import Completion, Constrains, Request
 from pearl.llm.client import Client, ClientSettings
-from tests.models import MemoryReplies, Reading
+from tests.models import MemoryReplies, Reading, item_lines
 
 DOCUMENT = Document("apple\nbeet\nfig\ndate")
 MAPPING = """\
@@ -29,8 +28,7 @@ class Held(Reading):
 
 def reading(say: Callable[[str], str], kind: type[Reading] = Reading) -> Reading:
     def reply(request: Request) -> str:
-        items = re.findall(r"<item (\d+)>\n(.*?)\n</item \1>", request.prompt, re.DOTALL)
-        return "\n".join(f"{number}: {say(text)}" for number, text in items)
+        return item_lines(request, say)
 
     return kind(reply)
 

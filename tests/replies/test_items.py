@@ -174,7 +174,10 @@ ANIMALS = ("The dog barks.", "A cat, 3 kg", "12:30 the hen is fed: twice")
     ("text", "values"),
     [
         ("1 | The dog barks: yes\n2 | A cat, 3: no\n3 | 12:30 the hen: yes", ("yes", "no", "yes")),
-        ('- **3** | "12:30 the": yes\n- **1** | the dog...: yes\n- **2** | A cat: no', ("yes", "no", "yes")),
+        (
+            '- **3** | "12:30 the": yes\n- **1** | the dog...: yes\n- **2** | A cat: no',
+            ("yes", "no", "yes"),
+        ),
         ("1: The dog: yes\n2: A cat: no\n3: the hen is: yes", ("yes", "no", "yes")),
         ("1 | The dog: yes\n3 | 12:30 the hen: yes", ("yes", None, "yes")),
         ("1 | The dog: yes\n2 | A cow: no\n3 | 12:30 the hen: yes", ("yes", None, "yes")),
