@@ -102,6 +102,7 @@ class RowReader:
         ask: Sends a batch.
         read: Reads one text on its own.
         cache: Replies about single items; None for none.
+        document: The digest of the document.
         fallback: What the replies are held to.
         reranker: Scores rows in place of the model, where the step has a query; None for none.
     """
@@ -115,6 +116,7 @@ class RowReader:
         ask: AskItems,
         read: ReadText,
         cache: ItemCache | None,
+        document: str,
         fallback: ConstraintFallback,
         reranker: Reranker | None = None,
     ) -> None:
@@ -125,6 +127,7 @@ class RowReader:
         self._ask = ask
         self._read = read
         self._cache = cache
+        self._document = document
         self._fallback = fallback
         self._reranker = reranker
         self._n_calls = 0
@@ -205,7 +208,7 @@ class RowReader:
         texts = self._row_step.rows.texts
         found: dict[str, str | None] = {}
         if self._cache is not None:
-            found.update(await self._cache.find(self._row_step.task, texts))
+            found.update(await self._cache.find(self._row_step.task, texts, self._document))
         left = [text for text in texts if text not in found]
         batches, long = self._requests.batches(self._row_step, left)
         self._reserve(batches, len(long))
@@ -301,7 +304,7 @@ class RowReader:
         values = tuple("" if value == NOTHING else value for value in replies.values)
         if completion is not None and self._cache is not None and is_kept and kind != "pick":
             read = {text: v for text, v in zip(task.items, values, strict=True) if v is not None}
-            await self._cache.keep(task, read, completion.model)
+            await self._cache.keep(task, read, self._document, completion.model)
         return replace(replies, values=values)
 
     async def _recheck(self, found: Mapping[str, str]) -> str:

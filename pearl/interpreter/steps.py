@@ -100,6 +100,7 @@ class _Interpreter:
         self._calls = RequestBuilder(graph, document, limits, searcher)
         self._row_calls = RowRequests(self._calls)
         self._items = items
+        self._document = document
         self._trace = trace
         self._fallback = fallback or reply_fallback(model.constrains)
         self._asker = Asker(model, self._calls, self._fallback, trace)
@@ -184,7 +185,7 @@ class _Interpreter:
         reader = RowReader(
             step, row_step, self._row_calls, self._calls.limits,
             partial(self._asker.ask, step, "items"), partial(self._read_alone, step), self._items,
-            self._fallback, self._calls.searcher.reranker,
+            self._document.digest, self._fallback, self._calls.searcher.reranker,
         )  # fmt: skip
         read = await reader.run()
         n_undecided = len(read.rows.undecided)
