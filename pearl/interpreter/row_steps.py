@@ -136,6 +136,8 @@ class RowReader:
         self._failure: ModelError | None = None
         # With a token budget, all prompts of the step together have its share.
         self._left = limits.max_prompt_tokens
+        self._shown = row_step.shown(row_step.rows)
+        self._texts = row_step.texts(row_step.rows)
 
     async def run(self) -> RowsRead:
         """Ask about all rows.
@@ -156,7 +158,7 @@ class RowReader:
             found = await self._each()
         if self._failure is not None and all(value is None for value in found.values()):
             raise self._failure
-        replies = [None if row.value is None else found.get(row.value, "") for row in rows]
+        replies = [None if text is None else found.get(text, "") for text in self._shown]
         if task.kind in ("yes_no", "label", "rating"):  # a blank row says nothing of these
             replies = [reply or None for reply in replies]
         is_verdict = task.kind == "yes_no"
@@ -196,7 +198,7 @@ class RowReader:
 
     async def _scored(self, reranker: Reranker) -> tuple[dict[str, str | None], str]:
         """The score of each different value by a reranker, or a note why there are none."""
-        texts = self._row_step.rows.texts
+        texts = self._texts
         try:
             scores = await reranker.rerank(self._row_step.query, texts)
         except ModelError as error:
@@ -205,7 +207,7 @@ class RowReader:
 
     async def _each(self) -> dict[str, str | None]:
         """The reply about each different value; None where it is undecided."""
-        texts = self._row_step.rows.texts
+        texts = self._texts
         found: dict[str, str | None] = {}
         if self._cache is not None:
             found.update(await self._cache.find(self._row_step.task, texts, self._document))
@@ -354,7 +356,7 @@ class RowReader:
         """
         k = self._row_step.task.n_picks
         size = max(self._limits.items_per_call, k + 1)
-        left, undecided = self._row_step.rows.texts, set[str]()
+        left, undecided = self._texts, set[str]()
         ordered: list[str] = left
         while left:
             batches, long = self._requests.batches(self._row_step, left, size)
@@ -377,7 +379,7 @@ class RowReader:
             if is_last:
                 break
             left = ordered
-        n_rows = Counter(row.value for row in self._row_step.rows)
+        n_rows = Counter(self._shown)
         places: dict[str, str] = {}
         n_placed = 0
         for text in ordered[:k]:
@@ -385,7 +387,7 @@ class RowReader:
                 places[text] = str(len(places) + 1)
             n_placed += n_rows[text]
         unsure = dict.fromkeys(undecided - set(places))
-        return {**dict.fromkeys(self._row_step.rows.texts, ""), **unsure, **places}
+        return {**dict.fromkeys(self._texts, ""), **unsure, **places}
 
     async def _picked(self, group: list[str], k: int) -> list[str] | None:
         """The k best of a group, best first; None where the replies do not say."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import re
 from collections.abc import Callable
 
 import pytest
 
 from pearl import Document, Pearl
+from pearl.documents.table.rendering import markdown
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.answer import Answer
 from pearl.llm import ItemsTask, Request
@@ -264,6 +267,56 @@ def test_a_reply_never_decides_another_item(form: str, why: str) -> None:
     mended = Scripted(lambda request: (odd if len(mended.requests) == 1 else Oracle(kind))(request))
     answer = asyncio.run(Pearl(mended).execute(COUNTING, entries(10)))
     assert (answer.status, len(mended.requests)) == ("answered", 2)
+
+
+PATIENTS = """\
+id,age,sex,complaint,history
+1,63,f,feels dizzy,HISTORY
+2,40,m,"hot, ""39""
+and </item 2> red",none
+3,63,f,,none
+4,,m,feels dizzy,none
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "shown"),
+    [
+        ("older than 60", ["id: 1\nage: 63\nsex: f\ncomplaint: feels dizzy\nhistory: HISTORY",
+                           'id: 2\nage: 40\nsex: m\ncomplaint: hot, "39" and &lt;/item 2> red\nhistory: none',
+                           "id: 3\nage: 63\nsex: f\nhistory: none", "id: 4\nsex: m\ncomplaint: feels dizzy\nhistory: none"]),
+        ("the age is over 60, or the complaint is of the head",
+         ["id: 1\nage: 63\nsex: f\ncomplaint: feels dizzy",
+          'id: 2\nage: 40\nsex: m\ncomplaint: hot, "39" and &lt;/item 2> red\nhistory: none',
+          "id: 3\nage: 63\nsex: f\nhistory: none", "id: 4\nsex: m\ncomplaint: feels dizzy\nhistory: none"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("form", ["csv", "markdown", "tsv"])
+def test_a_model_is_shown_the_names_of_columns(condition: str, shown: list[str], form: str) -> None:
+    """Those that the plan names, and others as long as there is room; evidence is as in the document."""
+    long = "was well " * 100
+    text = PATIENTS.replace("HISTORY", long)
+    if form == "tsv":
+        cells = csv.reader(io.StringIO(text))
+        text = "\n".join("\t".join(" ".join(cell.split()) for cell in row) for row in cells)
+    elif form == "markdown":
+        header, *rows = csv.reader(io.StringIO(text))
+        text = markdown(header, rows)
+    oracle = Oracle(lambda text: "yes" if "age: 63" in text else "no")
+    plan = FILTERING.replace("line", "record").replace("it is a fruit", condition)
+    answer = run(plan, Document(text), oracle)
+    assert answer.text == "2"
+    (items,) = oracle.asked
+    assert items == [item.replace("HISTORY", long.strip()) for item in shown]
+    assert all(row.text in text and row.value == row.text for row in answer.rows)
+
+
+def test_rows_that_are_shown_alike_are_asked_about_once() -> None:
+    text = "id,note,place\n" + "".join(f"{i},{'red ' * 200}{i % 2},Oslo\n" for i in range(9))
+    oracle = Oracle(lambda text: "yes" if text.endswith("1") else "no")
+    plan = FILTERING.replace("line", "record").replace("it is a fruit", "the note says so")
+    assert run(plan, Document(text), oracle).text == "4"
+    assert [len(batch) for batch in oracle.asked] == [2]
 
 
 def test_the_only_item_of_a_call_needs_no_words() -> None:
