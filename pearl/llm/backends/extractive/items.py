@@ -86,9 +86,9 @@ async def judge(task: ItemsTask) -> str:
         case "line":
             ranker = SentenceRanker()
             values = [await _line(task, item, ranker) for item in task.items]
-    words = [f" | {first_words(item, 3)}" if task.is_echoed else "" for item in task.items]
+    echoes = [f" | {first_words(item, 3)}" if task.is_echoed else "" for item in task.items]
     return "\n".join(
-        f"{i}{echo}: {value}" for i, (echo, value) in enumerate(zip(words, values, strict=True), 1)
+        f"{i}{echo}: {value}" for i, (echo, value) in enumerate(zip(echoes, values, strict=True), 1)
     )
 
 
