@@ -251,7 +251,10 @@ class RowReader:
     async def _batch(self, task: ItemsTask) -> dict[str, str | None]:
         """The replies about the items of one batch."""
         found: dict[str, str | None] = dict.fromkeys(task.items)
-        missing, idle, round, why = task.items, 0, 0, ""
+        if self._cache is not None:
+            found.update(self._cache.of_batch(task))
+        missing = tuple(text for text, value in found.items() if value is None)
+        idle, round, why = 0, 0, ""
         while missing and idle <= self._limits.max_reasks and round < MAX_ROUNDS:
             asked = replace(task, items=missing, round=round, why=why)
             if round and not self._is_left(asked):

@@ -3,7 +3,7 @@
 Items are asked about in batches, and a batch changes with any of its items. Each reply is kept
 under its item's own key: the instruction, the model, the item's text, and the document, because a
 hostile item of a batch may decide the others. The reply to an item that was asked about alone holds
-for every document.
+for every document, those of a batch for the same batch of any document.
 """
 
 from __future__ import annotations
@@ -56,6 +56,12 @@ class ItemCache:
                     break
         return found
 
+    def of_batch(self, task: ItemsTask) -> dict[str, str]:
+        """The replies of this process to a batch of the same items, by text."""
+        scope, instruction = self._batch(task), self._instruction(task)
+        keys = {text: digest((instruction, scope, text)) for text in task.items}
+        return {text: self._known[key] for text, key in keys.items() if key in self._known}
+
     async def keep(
         self, task: ItemsTask, replies: Mapping[str, str], document: str, model: str
     ) -> None:
@@ -74,11 +80,16 @@ class ItemCache:
         scope = "" if len(task.items) == 1 else document
         keyed = {digest((instruction, scope, text)): reply for text, reply in replies.items()}
         self._known.update(keyed)
+        batch = self._batch(task)
+        self._known.update({digest((instruction, batch, text)): replies[text] for text in replies})
         if self._replies is not None:
             # All or none of a batch: the rest of one would make other batches, which nobody knows.
             await self._replies.keep_all(
                 {key: Completion(reply or NOTHING, model) for key, reply in keyed.items()}
             )
+
+    def _batch(self, task: ItemsTask) -> str:
+        return digest(task.items).hex()
 
     def _instruction(self, task: ItemsTask) -> str:
         parts = (

@@ -16,9 +16,8 @@ from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.answer import Answer
 from pearl.llm import ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.llm.client import as_client
 from pearl.replies.items import first_words
-from tests.models import MemoryReplies, Reading, item_lines
+from tests.models import Reading, item_lines
 
 LABELS = {"apple": "fruit", "beet": "root", "carrot": "root", "date": "fruit", "egg": "other"}
 
@@ -350,7 +349,7 @@ def test_of_an_edited_document_only_the_calls_with_the_edited_line_are_made_agai
     edited = Document(document.text.replace("Item: beet 1\n", "Item: egg 1000\n"))
 
     async def both() -> None:
-        pearl = Pearl(as_client(Reading(oracle), {}, replies=MemoryReplies()))
+        pearl = Pearl(Reading(oracle))
         await pearl.execute(COUNTING, document)
         await pearl.execute(COUNTING, edited)
 
