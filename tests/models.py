@@ -20,7 +20,7 @@ from pearl.llm import (
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.middleware.progress_listener import ProgressListener
 from pearl.llm.progress import CallProgress, CallWait
-from pearl.replies.items import first_words
+from pearl.replies.items import first_words, n_first_words
 from tests.dsl.sampling import sentence
 
 
@@ -149,7 +149,7 @@ def item_lines(request: Request, say: Callable[[str], str | None]) -> str:
     assert isinstance(task, ItemsTask)
     lines = []
     for i, item in enumerate(task.items, start=1):
-        words = f" | {first_words(item, 3)}" if task.is_echoed else ""
+        words = f" | {first_words(item, n_first_words(task.items))}" if task.is_echoed else ""
         if (value := say(item)) is not None:
             lines.append(f"{i}{words}: {value}")
     return "\n".join(lines)

@@ -2,9 +2,9 @@ r"""A model's reply about numbered items → the value of each. The only parser 
 
 The reply asked for is one line `N: value` for every item, or `N | first words of the item: value`
 where no grammar holds it. Values are taken by their number, never by their position. A number with
-two values, or with a value that is not allowed, leaves its own item undecided. Where the numbers
-cannot be those of the items, as they begin at 0, go beyond the last item, or end before it, or
-where the words are those of another item, the whole reply is undecided.
+two values, with a value that is not allowed, or with words of another item leaves its own item
+undecided. Where the numbers cannot be those of the items, as they begin at 0, go beyond the last
+item, or end before it, the whole reply is undecided.
 
     yes_no    yes, no, or not stated
     label     one of the labels; only case, blanks and the marks around it may differ
@@ -20,6 +20,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Literal
 
 from pearl.dsl.cursor import terminal
@@ -95,7 +96,7 @@ _KEY_LENGTH = 200
 _MAX_WORDS = 8
 """First words of an item that are asked for at most."""
 _MAX_WORD = 16
-"""Characters of a first word that are asked for at most: some scripts have no blanks."""
+"""Characters of a first word on average at most: some scripts have no blanks."""
 _LEAST_ECHOED = 6
 """Words of an item from which a value that is the whole item is no value."""
 
@@ -164,7 +165,10 @@ def read_items(
     allowed = _YES_NO if kind == "yes_no" else tuple(labels)
     keys = [_key(item[: 2 * _KEY_LENGTH])[:_KEY_LENGTH] for item in items]
     given: dict[int, list[str | None]] = {}
-    wordless: set[int] = set()
+    wordless: set[int] = set()  # without the first words of their item
+    shared: set[int] = set()  # with words that other items begin with, too
+    n_words = n_first_words(items) if items else 0
+    is_shifted = False
     last = 0
     in_order = True
     cut: int | None = None
@@ -173,11 +177,15 @@ def read_items(
         if not 1 <= i <= n:
             return _unread(n, f"item {i}: there is none", _OUTSIDE)
         if keys and value is not None and (is_echoed or claim.is_barred):
-            value = _behind_words(value, keys[i - 1])
-            if value is None and _is_of_another(claim.value or "", keys, i - 1):
-                return _unread(n, f"item {i}: the words of another", _SHIFTED)
+            words, value = _behind_words(value, keys[i - 1])
+            n_fitting = sum(_begins(key, words) for key in keys)
             if value is None:
                 wordless.add(i)
+                is_shifted |= bool(words) and n_fitting > 0
+            elif n_fitting > 1:
+                more = _key(first_words(items[i - 1], n_words))
+                is_alike = sum(_begins(key, more) for key in keys) > 1
+                (shared if is_alike else wordless).add(i)
         in_order, last = in_order and i > last, i
         cut = i if claim.is_last else None
         given.setdefault(i, []).append(value)
@@ -199,12 +207,12 @@ def read_items(
             value, flaw = None, "may be cut off"
         if value is not None and items and _is_whole(value, items[i - 1]):
             value, flaw = None, "is the item itself"
-        if i in wordless:
-            value, flaw = None, "without its first words"
+        if i in wordless or (is_shifted and i in shared):
+            value, flaw = None, "not surely beside its own first words"
         values.append(value)
         if flaw:
             flaws.append(f"item {i}: {flaw}")
-    why = _NO_WORDS if wordless else _NOT_ALLOWED if flaws else ""
+    why = _SHIFTED if is_shifted else _NO_WORDS if wordless else _NOT_ALLOWED if flaws else ""
     return ItemReplies(tuple(values), tuple(flaws), why)
 
 
@@ -223,20 +231,18 @@ def first_words(item: str, n: int) -> str:
         >>> first_words("Buy now,\nor never", 3)
         'Buy now, or'
     """
-    return " ".join(word[:_MAX_WORD] for word in item[: 40 * n].split()[:n])
+    return " ".join(item[: 40 * n].split()[:n])[: _MAX_WORD * n]
 
 
 def n_first_words(items: Sequence[str]) -> int:
-    """How many first words tell most of the items apart; two if none do.
+    """How many first words tell the items apart, or as many of them as possible.
 
     Example:
         >>> n_first_words(["date: May 1", "date: May 2", "date: June 1"]), n_first_words(["a b", "c"])
         (3, 2)
     """
-    for n in range(2, _MAX_WORDS + 1):
-        if 2 * len({first_words(item, n) for item in items}) > len(items):
-            return n
-    return 2
+    numbers = range(2, _MAX_WORDS + 1)
+    return max(numbers, key=lambda n: (len({_key(first_words(item, n)) for item in items}), -n))
 
 
 def _key(text: str) -> str:
@@ -244,26 +250,22 @@ def _key(text: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKC", text).casefold() if c.isalnum())
 
 
-def _behind_words(text: str, key: str) -> str | None:
-    """The value behind the first words of an item; None where they are not its words."""
-    separators = [*_SEPARATOR.finditer(text)][:_MAX_SEPARATORS]
+def _behind_words(text: str, key: str) -> tuple[str, str | None]:
+    """The first words in a line, and the value behind them; None where they are not those of the item."""
+    separators = [*islice(_SEPARATOR.finditer(text), _MAX_SEPARATORS)]
+    words = ""
     for separator in reversed(separators):
-        if _begins(key, _key(text[: separator.start()])):
-            return text[separator.end() :].strip()
-    return None
+        words = _key(text[: separator.start()])
+        if _begins(key, words):
+            return words, text[separator.end() :].strip()
+    return words, None
 
 
 def _begins(key: str, words: str) -> bool:
     """Whether an item begins with words; a number before its text may be left out."""
-    return bool(words or not key) and (
-        key.startswith(words) or key.lstrip("0123456789").startswith(words)
-    )
-
-
-def _is_of_another(text: str, keys: Sequence[str], own: int) -> bool:
-    separator = _SEPARATOR.search(text)
-    words = _key(text[: separator.start()]) if separator else ""
-    return bool(words) and any(i != own and _begins(key, words) for i, key in enumerate(keys))
+    if not words:
+        return not key
+    return key.startswith(words) or key.lstrip("0123456789").startswith(words)
 
 
 def _is_whole(value: str, item: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import Any, get_args
 
 import pytest
@@ -181,8 +182,8 @@ ANIMALS = ("The dog barks.", "A cat, 3 kg", "12:30 the hen is fed: twice")
         ("1: The dog: yes\n2: A cat: no\n3: the hen is: yes", ("yes", "no", "yes")),
         ("1 | The dog: yes\n3 | 12:30 the hen: yes", ("yes", None, "yes")),
         ("1 | The dog: yes\n2 | A cow: no\n3 | 12:30 the hen: yes", ("yes", None, "yes")),
-        ("1 | The dog: yes\n2 | 12:30 the hen: no\n3 | 12:30 the hen: yes", (None, None, None)),
-        ("1 | A cat: yes\n2 | The dog: no\n3 | 12:30 the hen: yes", (None, None, None)),
+        ("1 | The dog: yes\n2 | 12:30 the hen: no\n3 | 12:30 the hen: yes", ("yes", None, "yes")),
+        ("1 | A cat: yes\n2 | The dog: no\n3 | 12:30 the hen: yes", (None, None, "yes")),
         ("1: yes\n2: no\n3: yes", (None, None, None)),
     ],
 )
@@ -190,6 +191,17 @@ def test_a_value_counts_behind_the_first_words_of_its_item(
     text: str, values: tuple[str | None, ...]
 ) -> None:
     assert read_items(text, 3, "yes_no", items=ANIMALS, is_echoed=True).values == values
+
+
+def test_words_that_several_items_begin_with_count_unless_others_are_shifted() -> None:
+    items = ("The dog barks", "The dog sleeps", "A cat")
+    text = "1 | The dog barks: yes\n2 | The dog: no\n3 | A: no"
+    read = partial(read_items, n=3, kind="yes_no", is_echoed=True)
+    assert read(text, items=items).values == ("yes", None, "no")
+    alike = (f"{'The dog ' * 8}barks", f"{'The dog ' * 8}sleeps", "A cat")
+    said = "1 | The dog: yes\n2 | {}: no\n3 | A cat: no"
+    assert read(said.format("The dog"), items=alike).values == ("yes", "no", "no")
+    assert read(said.format("A cat"), items=alike).values == (None, None, "no")
 
 
 @pytest.mark.parametrize(
