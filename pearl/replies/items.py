@@ -20,7 +20,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, Literal
 
 from pearl.dsl.cursor import terminal
@@ -183,9 +183,8 @@ def read_items(
                 wordless.add(i)
                 is_shifted |= bool(words) and n_fitting > 0
             elif n_fitting > 1:
-                more = _key(first_words(items[i - 1], n_words))
-                is_alike = sum(_begins(key, more) for key in keys) > 1
-                (shared if is_alike else wordless).add(i)
+                is_whole = len(words) >= len(_key(first_words(items[i - 1], n_words)))
+                (shared if is_whole else wordless).add(i)
         in_order, last = in_order and i > last, i
         cut = i if claim.is_last else None
         given.setdefault(i, []).append(value)
@@ -235,14 +234,18 @@ def first_words(item: str, n: int) -> str:
 
 
 def n_first_words(items: Sequence[str]) -> int:
-    """How many first words tell the items apart, or as many of them as possible.
+    """How many first words tell the items from the ones after them, or as many of them as possible.
 
     Example:
         >>> n_first_words(["date: May 1", "date: May 2", "date: June 1"]), n_first_words(["a b", "c"])
         (3, 2)
     """
-    numbers = range(2, _MAX_WORDS + 1)
-    return max(numbers, key=lambda n: (len({_key(first_words(item, n)) for item in items}), -n))
+
+    def n_different(n: int) -> int:
+        words = [_key(first_words(item, n)) for item in items]
+        return sum(word != after for word, after in pairwise(words))
+
+    return max(range(2, _MAX_WORDS + 1), key=lambda n: (n_different(n), -n))
 
 
 def _key(text: str) -> str:
