@@ -102,6 +102,7 @@ class _Interpreter:
         self._calls = RequestBuilder(graph, document, limits, searcher)
         self._row_calls = RowRequests(self._calls)
         self._items = items
+        self._document = document
         self._trace = trace
         self._fallback = fallback or reply_fallback(model.constrains)
         self._asker = Asker(model, self._calls, self._fallback, trace)
@@ -209,7 +210,7 @@ class _Interpreter:
         reader = RowReader(
             step, row_step, self._row_calls, self._calls.limits,
             partial(self._asker.ask, step, "items"), partial(self._read_alone, step), self._items,
-            self._fallback.max_text, self._calls.searcher.reranker,
+            self._document.digest, self._fallback, self._calls.searcher.reranker,
         )  # fmt: skip
         read = await reader.run()
         n_undecided = len(read.rows.undecided)
@@ -219,6 +220,7 @@ class _Interpreter:
             self._calls.coverage(row_step.rows), read.n_calls, read.usage,
             time.monotonic() - began, reply="\n\n".join(read.replies), state=state,
             why=_rows_undecided(read.rows), fetched=self._told(step, read.ranked),
+            verdicts=read.verdicts,
         )  # fmt: skip
 
     async def _read_alone(self, step: Step, task: ActionTask) -> TextRead:

@@ -147,6 +147,8 @@ class ItemsTask:
         n_picks: Items to choose for `pick`.
         round: 0 for the first request, n for the n-th after a reply that left items undecided.
         inputs: Names of those arguments that are outputs of earlier steps.
+        is_echoed: Whether the first words of an item stand beside its number in the reply.
+        why: What was wrong with the reply before; "" in the first round.
     """
 
     output: str
@@ -158,6 +160,8 @@ class ItemsTask:
     n_picks: int = 0
     round: int = 0
     inputs: frozenset[str] = frozenset()
+    is_echoed: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

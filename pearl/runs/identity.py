@@ -230,7 +230,9 @@ def prompts_sha256() -> str:
         *(again_messages(action_messages(task), "one", form) for form in FORMS),
         combine_messages(task, ("one", "two")),
         *(
-            items_messages(ItemsTask("a", find, (("X", "x"),), ("one",), kind, ("b",), 1))
+            items_messages(
+                ItemsTask("a", find, (("X", "x"),), ("one",), kind, ("b",), 1, is_echoed=True)
+            )
             for kind in get_args(ItemKind)
         ),
         *(

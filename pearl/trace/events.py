@@ -396,6 +396,8 @@ class StepFinished(EventBase):
     state: State = "found"
     truncated: str = ""
     """What was cut off; "" if nothing was."""
+    verdicts: dict[str, int] = {}
+    """Rows by verdict on the step's condition: yes, no, not stated."""
     is_native: bool
     context: Literal["full", "map-reduce", "retrieve", "rows", "none"]
     coverage: float | None

@@ -17,6 +17,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.index import Index, IndexedDocument
 from pearl.trace import Retrieved, Trace
+from tests.models import item_lines
 from tests.server import Canned, Seen, Server, serving
 
 GOATS = "\n\n".join(f"Paragraph {i} of the goats on hill {i}, and of their way home." for i in range(200))  # fmt: skip
@@ -92,9 +93,7 @@ def test_rows_by_a_model_and_text_as_document_go_on_from_what_was_found() -> Non
     def reply(request: Request) -> str:
         task = request.task
         if isinstance(task, ItemsTask):
-            return "\n".join(
-                f"{i}: {'yes' if 'sold' in item else 'no'}" for i, item in enumerate(task.items, 1)
-            )
+            return item_lines(request, lambda item: "yes" if "sold" in item else "no")
         assert isinstance(task, ActionTask)
         return task.document or ""
 
@@ -208,7 +207,7 @@ def test_the_model_rates_rows_for_a_query_and_the_best_come_first() -> None:
     def reply(request: Request) -> str:
         assert isinstance(request.task, ItemsTask)
         assert dict(request.task.arguments) == {"QUERY": "Where is the salt?"}
-        return "\n".join(f"{i}: {ratings[item]}" for i, item in enumerate(request.task.items, 1))
+        return item_lines(request, lambda item: str(ratings[item]))
 
     model = Scripted(reply)
     answer, trace = run(RERANKED, from_text(ROWS, "a.txt"), model)
@@ -226,9 +225,7 @@ def test_the_model_rates_rows_for_a_query_and_the_best_come_first() -> None:
 def test_a_row_that_stays_without_rating_may_be_among_the_best() -> None:
     def reply(request: Request) -> str:
         assert isinstance(request.task, ItemsTask)
-        rated = {"Salt.": "1: 3", "Iron and salt.": "1: 9"}
-        items = enumerate(request.task.items, 1)
-        return "\n".join(f"{i}{rated[item][1:]}" for i, item in items if item in rated) or "none"
+        return item_lines(request, {"Salt.": "3", "Iron and salt.": "9"}.get) or "none"
 
     answer, _ = run(RERANKED, from_text(ROWS, "a.txt"), Scripted(reply))
     rows = answer.steps[1].rows

@@ -16,6 +16,7 @@ from pearl.documents.rows import Rows
 from pearl.llm import ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
+from pearl.replies.items import first_words
 from tests.root import ROOT
 
 ITEMS = (
@@ -41,7 +42,7 @@ SHAPES = tomllib.loads((ROOT / "tests" / "replies" / "rows.toml").read_text(enco
 
 def number(written: int, item: str) -> str:
     """The number of an item, in the form that the prompt asks for."""
-    return str(written)
+    return f"{written} | {first_words(item, 3)}"
 
 
 def shaped(shape: str, values: tuple[str, ...]) -> str:
