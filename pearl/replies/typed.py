@@ -12,14 +12,16 @@ ambiguous reply is `undecided`, never a guessed number or entry.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from http import HTTPStatus
 from typing import Any, Literal
 
 from pearl.documents.evidence import quoted_line
-from pearl.documents.numbers import numbers
+from pearl.documents.numbers import UnclearNumberError, plain, quantity
 from pearl.dsl.cursor import terminal
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from pearl.dsl.decoding.schema import closed_object, require
@@ -293,14 +295,36 @@ def _key(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-_AMOUNT = re.compile(
-    r"(?:(?:about|around|approximately|approx\.|circa|ca\.|roughly|[~≈])\s*)?"
-    r"(?P<amount>[-+−]?(?:[$€£¥]\s?)?[\d.,]*\d[\d.,]*)\s?(?P<unit>[^\W\d_.%‰°][^\s\d]*|[%‰°$€£¥][^\s\d]*)?"
-    r"(?:\s[^\s\d]+){0,3}",
+_MONEY = r"(?:US\$|[$€£¥]|\b(?:USD|EUR|GBP|JPY|CHF)\b)"
+_FIGURE = re.compile(
+    rf"(?<![\w.,])(?:(?:minus|negative)\s)?[-+−]?(?:{_MONEY}\s?)?[-−]?(?:\d[\d.,]*|\.\d+)(?<![.,])",
     re.I,
 )
-
-
+_IN_BRACKETS = re.compile(r"[$€£¥]?\s?\([$€£¥]?\s?[\d.,]+\s?%?\)\s?[^\d()]*")
+"""A number below 0, as accounts write it."""
+_AFTER = re.compile(
+    r"(?P<unit>\s?(?:[^\W\d_]|[%‰°$€£¥])[^\s\d]*)?(?:\s[^\s\d]+){0,3}?"
+    r"(?P<rest>(?:\s(?:are|is|were|was))?(?:\s(?:mentioned|named|listed|described|found|stated|given))?"
+    r"(?:\s(?:in|from|by)\s(?:the|this)\s(?:whole\s)?\w+)?)",
+    re.I,
+)
+"""What may follow a figure: its unit, a few words, and where it stands."""
+_ABOUT = r"(?:(?:about|around|approximately|approx\.|circa|ca\.|roughly)\s)?"
+_LEAD = re.compile(
+    r"(?:.*(?:[:=]|\b(?:is|was|are|were|be|equals?|totals?|totall?ed|(?:amount|come|came)(?:s|ed)?\s+to|"
+    r"stands\s+at|stood\s+at|count(?:ed)?|found|reported|recorded))\s+(?:a\s+total\s+of\s+)?"
+    rf"|a\s+total\s+of\s+)?{_ABOUT}",
+    re.I,
+)
+"""What may stand before a figure: nothing, or the beginning of a sentence that ends with it."""
+_YEAR_NAMED = re.compile(
+    r"\s*\(?\b(?:(?:in|for|of|during|at|by|as\sof|on|ended|ending|FY|fiscal|year)\s*)++"
+    r"(?:(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s(?:\d{1,2},?\s)?)?"
+    r"(?:19|20)\d\d\b(?!\s?(?:million|billion|thousand|[%$€£¥]))\)?,?|\b(?:19|20)\d\d(?=\s*:)",
+    re.I,
+)
+"""A year that says of when a figure is."""
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _OR_ELSE = re.compile(
     r"[?]|\b(?:or|and|to|than|more|less|fewer|most|least|maximum|minimum|below|above|under|over|maybe|"
     r"perhaps|possibly|guess|think|estimated?|each|plus|minus|und|oder|bis|mehr|weniger|et|ou|à|"
@@ -308,35 +332,124 @@ _OR_ELSE = re.compile(
     re.I,
 )
 """Suffixes that change or blur the amount before them."""
+_UNSURE = re.compile(
+    r"[?~≈]|[.!;]\s|\b(?:or|maybe|perhaps|possibly|probably|likely|presumably|guess|think|believe|estimat\w+|assum\w+|"
+    r"at\s(?:least|most)|more|less|fewer|than|up|over|under|above|below|nearly|almost|per|each|half|if|unless|"
+    r"might|may|could|would|should|seems?|appears?|impl\w+|between|exclud\w+|except\w*|only|but|however|"
+    r"although|some|several|few|many|other|another|remaining|loss\w*|decreas\w+|declin\w+|fell|drop\w*|"
+    r"reduc\w+|deficit|shortfall|down)\b",
+    re.I,
+)
+"""Words in a sentence that may change, blur or turn around the number in it."""
+_STATUSES = re.compile(
+    "|".join(rf"{int(status)}\s+{re.escape(status.phrase)}" for status in HTTPStatus), re.I
+)
+
+
+def _alone(said: str) -> str:
+    """The single line that a reply of one value has, without marks around it.
+
+    Raises:
+        _UnclearError: It has several lines.
+    """
+    if said.startswith("{"):
+        said = _json_value(said)
+    rows = [row.strip() for row in said.split("\n") if row.strip()]
+    if len(rows) == 2 and rows[0].rstrip("*_ ").endswith(":"):
+        rows = rows[1:]
+    if len(rows) != 1 or len(rows[0]) > MAX_AMOUNT:
+        raise _UnclearError(
+            f"one short line is needed, with nothing before or below it; {_short(said)}"
+        )
+    line = plain(rows[0]).replace("\\$", "$")
+    boxed = re.fullmatch(r"\$*\\(?:boxed|text)\{([^{}]*)\}\$*\.?", line)
+    return re.sub(r"\A[*•]\s", "", boxed[1] if boxed else line).strip(" \t*_`\"'“”")
+
+
+def _json_value(said: str) -> str:
+    """The value of a JSON object that has one; else the text as it is."""
+    try:
+        values = list(json.loads(said, parse_int=str, parse_float=str, object_pairs_hook=_values))
+    except (ValueError, RecursionError):
+        return said
+    if len(values) == 1 and isinstance(values[0], bool):
+        return "yes" if values[0] else "no"
+    return values[0] if len(values) == 1 and isinstance(values[0], str) else said
+
+
+def _values(pairs: list[tuple[str, Any]]) -> list[Any]:
+    return [value for _, value in pairs]
 
 
 def _amount(said: str, source: str, is_second: bool) -> Value:
-    """Parse a number with its unit.
+    """Parse a number with its unit, alone or at the end of a sentence.
 
     Raises:
         _UnclearError: It is not exactly one number.
     """
-    line = said.strip(" \t*_`.")
-    match = None if "\n" in line or len(line) > MAX_AMOUNT else _AMOUNT.fullmatch(line)
-    if match is None or _NO.search(line) or _OR_ELSE.search(line, match.end("amount")):
-        raise _UnclearError(_short(said))
+    line = _alone(said).rstrip(". ")
+    if _IN_BRACKETS.fullmatch(line):
+        return _checked(line)
+    text = _YEAR_NAMED.sub(" ", line).strip()
+    figures = list(_FIGURE.finditer(text))
+    if len(figures) != 1:
+        raise _UnclearError(
+            f"{'more than one' if figures else 'no'} number in digits in {_short(said)}"
+        )
+    (figure,) = figures
+    before, after = text[: figure.start()], _AFTER.fullmatch(text, figure.end())
+    if re.search(r"(?:\A|\s)[-−–—]\s*\Z", before):
+        raise _UnclearError(f"{_short(said)} begins with a bullet, which may be a minus")
+    if not _LEAD.fullmatch(before) or after is None or _STATUSES.search(line):
+        raise _UnclearError(f"{_short(said)} is not one number with its unit")
+    doubt = _NO.search(text) or _UNSURE.search(before) or _OR_ELSE.search(text, figure.end())
+    if doubt:
+        raise _UnclearError(f"{_short(doubt[0])} in {_short(said)} leaves the number open")
+    about = re.search(rf"{_ABOUT}\Z", before, re.I)
+    value = text[about.start() if about else 0 : after.start("rest")].strip()
+    if _YEAR.fullmatch(value) and not is_second:
+        raise _UnclearError(f"{_short(value)} may be a year; if it is the number, repeat it")
+    return _checked(value)
+
+
+def _checked(value: str) -> str:
     try:
-        numbers([line])
-    except ValueError as error:
+        quantity(value)
+    except UnclearNumberError as error:
         raise _UnclearError(str(error)) from None
-    return line
+    return value
+
+
+_VERDICT = re.compile(
+    r"(?:(?:so|therefore|thus|hence)\b,?\s*)?(?:(?:the\s)?(?:final\s)?(?:answer|result|verdict|value)\s*(?:is|:|=)\s*)?"
+    r"[\"'“*_(\[]*(?P<verdict>yes|no|true|false)\b[\"'”*_)\]]*(?P<rest>(?:\Z|[\s]*[.,;:!–—-]|\s*\n).*)",
+    re.I | re.S,
+)
+_PARTLY = re.compile(
+    r"[?]|\b(?:part(?:ly|ially|ial)?|mostly|mainly|largely|somewhat|sometimes|maybe|perhaps|possibly|probably|likely|"
+    r"presumably|if|depend\w*|might|may|could|would|seems?|appears?|unclear|uncertain|impl\w+|infer\w*|suggest\w*|"
+    r"assum\w+|arguabl\w+|technically|sort of|kind of|in a sense|not (?:sure|entirely|exactly|quite|really|fully)|"
+    r"rather|or|on the other hand|while|whereas|despite|wait|actually|correction)\b",
+    re.I,
+)
+"""Words after yes or no that take some of it back."""
 
 
 def _truth(said: str, source: str, is_second: bool) -> Value:
-    """Yes or no.
+    """Yes or no, alone or with a reason that takes nothing back.
 
     Raises:
         _UnclearError: It is neither.
     """
-    word = said.strip(_EDGES).casefold()
-    if word not in ("yes", "no", "true", "false"):
-        raise _UnclearError(_short(said))
-    return word in ("yes", "true")
+    text = plain(_json_value(said) if said.startswith("{") else said).strip()
+    match = _VERDICT.fullmatch(text)
+    if match is None:
+        raise _UnclearError(f"{_short(said)} does not begin with yes or no")
+    is_true, rest = match["verdict"].casefold() in ("yes", "true"), match["rest"]
+    opposite = _NO if is_true else re.compile(r"\b(?:yes|true)\b", re.I)
+    if doubt := _BUT.search(rest) or _PARTLY.search(rest) or opposite.search(rest):
+        raise _UnclearError(f"{_short(doubt[0])} after {match['verdict']} may take it back")
+    return is_true
 
 
 _READERS = {ValueType.LIST: _entries, ValueType.NUMBER: _amount, ValueType.BOOL: _truth}

@@ -179,68 +179,86 @@ def test_denials_that_were_asked_for_are_entries_when_what_is_counted_was_said()
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "value"),
     [
-        "12",
-        "12 mg",
-        "-12.4 percent",
-        "$1,250",
-        "12%",
-        "about 12",
-        "~ 12 mg a day",
-        "12 mg\n\n> q 3",
+        *((text, text) for text in (
+            "12", "12 mg", "-12.4 percent", "$1,250", "12%", "about 12", "5.2 million", "5 Millionen", "$15m", ".5",
+            "(1,315)", "minus 5", "138.0 (in millions)", "12 animals",
+        )),
+        ("12 mg\n\n> q 3", "12 mg"),
+        ("**$138.0 million**", "$138.0 million"),
+        ("```\n１\u200b２ mg\n```", "12 mg"),
+        ("* 138", "138"),
+        ('{"value": 138}', "138"),
+        (r"\boxed{42}", "42"),
+        ("Here is the number:\n\n12.", "12"),
+        ("Answer: **12**", "12"),
+        ("The dose is 12 mg.", "12 mg"),
+        ("There are 12 animals mentioned in the text.", "12 animals"),
+        ("A total of 12 animals", "12 animals"),
+        ("RSU expense for 2010: **$138 million**", "$138 million"),
+        ("The RSU expense for 2010 was $138.0 million.", "$138.0 million"),
+        ("For the year ended December 31, 2010, the expense was $138.0 million.", "$138.0 million"),
+        ("$138.0 million in 2010", "$138.0 million"),
     ],
-)
-def test_a_number_is_kept_with_its_unit(text: str) -> None:
+)  # fmt: skip
+def test_a_number_is_kept_with_its_unit_and_scale(text: str, value: str) -> None:
     reply = read_reply(text, NUMBER)
-    assert (reply.state, reply.value) == ("found", text.partition("\n")[0])
+    assert (reply.state, reply.value) == ("found", value)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "The dose is 12 mg.",
-        "10-20 mg",
-        "1 or 2",
-        "not 12",
-        "twelve",
-        "5.2 million",
-        "12\n13",
-        "> 12",
-        "3 or four",
-        "3 or more",
-        "3 at most",
-        "2½",
-        "10²",
-        "2 dozen",
-        "2 and a half",
-        "20 minus five",
-        "5 Millionen",
-        "3 Mio.",
-        "5 tausend",
-        "3万",
-        "12.500 EUR",
-        "- 5",
-        "5 ?",
-        "$15m",
-        "5 maybe",
+        "- 5", "- 138.0", "– 5", "1. 5", "10-20 mg", "1 or 2", "not 12", "twelve", "12\n13", "> 12", "3 or four",
+        "3 or more", "3 at most", "2½", "10²", "2 dozen", "2 and a half", "20 minus five", "3万", "12.500 EUR", "1.200",
+        "12 000", "48,2", "5 ?", "5 maybe", "<20", "~30", "~ 12 mg a day", "1st", "5th", "12-15", "5+", "5k", "A$5",
+        "429 Too Many Requests", "503 Service Unavailable", "In 2021", "Chapter 5", "COVID-19", "(3)", "$5%",
+        "It fell by $12 million.", "The change was a decrease of $12 million.", "The number is probably 5.",
+        "The expense was $138 million higher than in 2009.", "He paid 5 in May, not in June", "I cannot tell. 5",
+        '{"low": 5, "high": 6}',
     ],
-)
+)  # fmt: skip
 def test_what_may_be_another_number_is_undecided(text: str) -> None:
-    assert read_reply(text, NUMBER).state == "undecided"
+    reply = read_reply(text, NUMBER)
+    assert reply.state == "undecided"
+    assert read_reply(text, NUMBER, is_second=True).state == "undecided"
+
+
+def test_a_year_alone_is_a_number_when_it_is_repeated() -> None:
+    assert read_reply("2021", NUMBER).state == "undecided"
+    assert read_reply("2021", NUMBER, is_second=True).value == "2021"
+    assert read_reply("2021 boats", NUMBER).value == "2021 boats"
+    assert read_reply("$2021", NUMBER).value == "$2021"
 
 
 def test_a_long_reply_is_no_number_at_once() -> None:
     assert read_reply("1," * 500_000 + "?", NUMBER).state == "undecided", "quadratic: years"
 
 
-@pytest.mark.parametrize(("text", "value"), [("Yes.", True), ("no", False), ("**Yes**\n> q", True)])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Yes.", True), ("no", False), ("**Yes**\n> q", True), ('"yes"', True), ('{"answer": "yes"}', True),
+        ('{"answer": false}', False), ("Answer: Yes", True), ("The answer is **no**.", False), ("TRUE", True),
+        ("Yes, because he said so", True), ("No, he did not come.", False), ("Yes\n\nHe says it on page 3.", True),
+        ("Yes: the letter names him.", True),
+    ],
+)  # fmt: skip
 def test_yes_and_no(text: str, value: bool) -> None:
     assert read_reply(text, BOOL).value is value
 
 
-def test_yes_and_a_reason_is_undecided() -> None:
-    assert read_reply("Yes, because he said so", BOOL).state == "undecided"
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Perhaps.", "Yes and no", "Yes or no", "Yes, but only once", "Yes, partly.", "Yes, unless he lied.",
+        "Yes, he did not come.", "No, yes", "No. Wait, he did.", "Yes?", "Yes (implied)", "Not yes", "Yesterday", "1",
+        "yes\nno", '{"a": "yes", "b": "no"}', "I think yes", "Nobody came", "No doubt", "Yes man",
+    ],
+)  # fmt: skip
+def test_what_takes_yes_or_no_back_is_undecided(text: str) -> None:
+    assert read_reply(text, BOOL).state == "undecided"
 
 
 @pytest.mark.parametrize(

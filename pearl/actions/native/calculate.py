@@ -3,13 +3,12 @@
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from decimal import Decimal
 
 from pearl.actions.arithmetic.evaluation import PERCENT, RATIO, Amount, Result, evaluate
 from pearl.actions.arithmetic.faults import MissingOperandError, NotGivenError, UnfitUnitsError
 from pearl.actions.calculators import CALCULATORS, Operand, load_calculator, program_of
 from pearl.actions.values import Scalar, Value, as_text, behind
-from pearl.documents.numbers import is_bound, quantity
+from pearl.documents.numbers import UnclearNumberError, quantity
 from pearl.documents.rows import Rows, shortened
 from pearl.documents.table.quantities import CURRENCIES, Quantity, read_quantity, scale_of
 from pearl.dsl.signatures import Action, Parameter
@@ -102,18 +101,15 @@ def _read(operand: Operand, value: Value) -> Quantity:
             if re.search("[0-9]", _YEAR.sub("", text)):
                 raise MissingOperandError(f"{operand.name} may not be given: {text[:60]!r}")
             raise NotGivenError(f"{operand.name} is not given")
-        if is_bound(text):
-            raise MissingOperandError(f"{operand.name} is a bound, no number: {text[:60]!r}")
     is_computed = isinstance(value, int | float) or (
         isinstance(value, Scalar) and not value.is_marked
     )
     found = read_quantity(text, is_point_decimal=is_computed)
     if found is None:
         try:
-            number, unit = quantity(text)
-        except ValueError as error:
+            found = quantity(text)
+        except UnclearNumberError as error:
             raise MissingOperandError(f"{operand.name}: {error}") from error
-        found = Quantity(Decimal(repr(number)), unit)
     is_year = not found.unit and (year := _YEAR.search(text)) and found.value == int(year[0])
     if is_year and any(character.isalpha() for character in text):  # "figures for 2015"
         raise MissingOperandError(
