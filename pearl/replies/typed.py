@@ -21,6 +21,7 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 from pearl.documents.evidence import quoted_line
+from pearl.documents.measures import unit_of
 from pearl.documents.numbers import UnclearNumberError, plain, quantity
 from pearl.dsl.cursor import terminal
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
@@ -36,7 +37,7 @@ State = Literal["found", "nothing", "undecided"]
 """Whether a reply has a value, says that there is none, or is ambiguous."""
 
 MAX_AMOUNT = 200
-"""Maximum characters of a number with its unit; bounds the time of the pattern."""
+"""Maximum characters of a number with its unit, or of a doubtful entry; bounds the time of patterns."""
 MAX_PLAIN_WORDS = 12
 """A longer line without a bullet is a sentence, not an entry."""
 
@@ -96,7 +97,8 @@ def read_reply(text: str, wanted: ValueType, *, source: str = "", is_second: boo
         if not said:
             raise _UnclearError("there is nothing in it but quotes")
         shown = "\n".join((source, *quotes))
-        return Reply("found", _READERS[wanted](said, shown, is_second), quotes)
+        value = _READERS[wanted](said, shown, is_second)
+        return Reply("nothing" if value == [] else "found", value, quotes)
     except _UnclearError as unclear:
         why = f"the reply cannot be read as {_NAMES[wanted]}: {unclear}"
         return Reply("undecided", f"undecided: {why}", quotes, why)
@@ -191,13 +193,87 @@ def _entries(said: str, source: str, is_second: bool) -> Value:
         _UnclearError: A line may not be an entry, or may be several.
     """
     rows = [row for row in said.split("\n") if row.strip()]
-    if any(_BULLET.fullmatch(row) for row in rows):
-        entries = _bulleted(rows)
-        _refuse_denials(entries, is_second)
-        _refuse_others(entries)
-        if len(entries) == 1 and not is_second:
-            _refuse_several(entries[0])
-        return entries
+    entries = _json_entries(said)
+    is_marked = entries is not None or any(_BULLET.fullmatch(row) for row in rows)
+    if entries is None:
+        entries = _bulleted(said.split("\n")) if is_marked else _unmarked(rows, source)
+    _refuse_denials(entries, is_second)
+    _refuse_others(entries)
+    _refuse_non_instances(entries, source)
+    _refuse_repeats(entries)
+    if is_marked and not is_second:
+        _refuse_several(entries)
+    return [plain(entry) for entry in entries]
+
+
+def _json_entries(said: str) -> list[str] | None:
+    """The strings of a JSON array, or of an object with one array; None if the reply has no JSON.
+
+    Raises:
+        _UnclearError: It has JSON of another form, or something beside it that may be an entry.
+    """
+    start = re.search(r"^[ \t]*(?=[\[{])", said, re.M)
+    decoder = json.JSONDecoder(object_pairs_hook=_values, parse_int=str, parse_float=str)
+    try:
+        value, end = decoder.raw_decode(said, start.end()) if start else (None, 0)
+    except (ValueError, RecursionError):
+        return None
+    if start is None or said[end : end + 1].strip():
+        return None
+    if isinstance(value, tuple):  # an object
+        value = value[0] if len(value) == 1 else None
+    if not (isinstance(value, list) and all(isinstance(v, str) and v.strip() for v in value)):
+        raise _UnclearError("it is JSON, but not one array of strings")
+    _check_remarks([said[: start.start()], said[end:]], len(value))
+    return value
+
+
+def _bulleted(rows: Sequence[str]) -> list[str]:
+    """The entries of one block of bullets, with remarks before it and, below a blank line, after it."""
+    entries: list[str] = []
+    before: list[str] = []
+    after: list[str] = []
+    indent, kinds, is_apart = -1, set(), False
+    for row in rows:
+        bullet = _BULLET.fullmatch(row)
+        width = len(
+            (bullet["indent"] if bullet else row[: len(row) - len(row.lstrip())]).expandtabs()
+        )
+        if not row.strip():
+            is_apart = True
+            continue
+        if bullet is None and entries and width > indent:
+            entries[-1] = f"{entries[-1]} {row.strip()}"  # continuation line
+        elif bullet is None and not entries:
+            before.append(row)
+        elif bullet is None and (is_apart or after):
+            after.append(row)
+        elif bullet is None or after:
+            raise _UnclearError(
+                f"{_short(after[0] if after else row)} stands among the entries; only entries, without headings"
+            )
+        elif indent >= 0 and width > indent:
+            raise _UnclearError(
+                f"{_short(row)} is an entry within an entry; all entries on one level"
+            )
+        else:
+            if not entries and before and not (is_apart or _HEADING.fullmatch(before[-1])):
+                raise _UnclearError(f"{_short(before[-1])} may be a remark or an entry")
+            indent = width  # numbers may be aligned at their right
+            kinds.add(bullet["ordinal"] is None)
+            if len(kinds) > 1:
+                raise _UnclearError(
+                    f"{_short(row)} may be an entry within an entry; all entries on one level"
+                )
+            entries.append((bullet["entry"] or "").strip())
+        is_apart = False
+    entries = [entry for entry in entries if entry]
+    _check_remarks([" ".join(before), *after], len(entries))
+    return entries
+
+
+def _unmarked(rows: Sequence[str], source: str) -> list[str]:
+    """The entries of lines without bullets."""
     if len({len(row) - len(row.lstrip()) for row in rows}) > 1:
         raise _UnclearError("some lines are indented, and may be entries within entries")
     if len(rows) > 1 and rows[0].rstrip(" *_").endswith(":"):
@@ -207,37 +283,49 @@ def _entries(said: str, source: str, is_second: bool) -> Value:
     _refuse_others(entries)
     for entry in entries:
         if _is_remark(entry) or _MARKUP.match(entry):
-            raise _UnclearError(f"{_short(entry)} may be a remark")
-    if len(entries) == 1 and _key(entries[0]) not in _key(source):
-        raise _UnclearError(f"{_short(entries[0])} may be a remark")
+            raise _UnclearError(f"{_short(entry)} may be a remark; one entry a line, after '- '")
     if len(entries) == 1:
-        _refuse_several(entries[0])
+        if _key(entries[0]) not in _key(source):
+            raise _UnclearError(
+                f"{_short(entries[0])} may be a remark; one entry a line, after '- '"
+            )
+        _refuse_several(entries)
     return entries
 
 
-def _bulleted(rows: Sequence[str]) -> list[str]:
-    entries: list[str] = []
-    indent = -1
-    kinds = set()
-    for row in rows:
-        bullet = _BULLET.fullmatch(row)
-        width = len(
-            (bullet["indent"] if bullet else row[: len(row) - len(row.lstrip())]).expandtabs()
-        )
-        if bullet is None and entries and width > indent:
-            entries[-1] = f"{entries[-1]} {row.strip()}"  # continuation line
-        elif bullet is None:
-            if entries or not row.rstrip(" *_").endswith(":"):
-                raise _UnclearError(f"{_short(row)} may be a remark or an entry")
-        elif indent >= 0 and width > indent:
-            raise _UnclearError(f"{_short(row)} is an entry within an entry")
-        else:
-            indent = width  # numbers may be aligned at their right
-            kinds.add(bullet["ordinal"] is None)
-            if len(kinds) > 1:
-                raise _UnclearError(f"{_short(row)} may be an entry within an entry")
-            entries.append((bullet["entry"] or "").strip())
-    return [entry for entry in entries if entry]
+_HEADING = re.compile(r"\s*(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|.*:[\s*_]*)")
+_QUALIFIES = re.compile(
+    r"\b(?:others?|another|more|also|additional\w*|further|plus|too|as well|even|etc|and so on|some|few|several|many|"
+    r"possibl[ey]|perhaps|maybe|may|might|could|probabl[ey]|likely|partial\w*|incomplete|includ\w+|exclud\w+|"
+    r"except\w*|impl\w+|infer\w*|duplicat\w*|twice|continu\w*|example\w*)\b|\.\.\.|…",
+    re.I,
+)
+"""Words of a remark about a list that change what counts as an entry."""
+_NUMBER_WORDS = (  # noqa: SIM905
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen twenty"
+).split()
+_COUNT = re.compile(rf"\d[\d,.]*|\b(?:{'|'.join(_NUMBER_WORDS)})\b", re.I)
+
+
+def _check_remarks(remarks: Sequence[str], n_entries: int) -> None:
+    """Check that what stands before and after a list is about the list, and agrees with it.
+
+    Raises:
+        _UnclearError: It may be an entry, qualifies the list, or names another number of entries.
+    """
+    for remark in filter(None, (plain(text).strip() for text in remarks)):
+        if not (_SENTENCE.search(remark) or _REMARK.match(remark) or _HEADING.fullmatch(remark)):
+            raise _UnclearError(f"{_short(remark)} may be a remark or an entry")
+        if doubt := _QUALIFIES.search(remark) or _BUT.search(remark) or _NO.search(remark):
+            raise _UnclearError(
+                f"{_short(doubt[0])} in the remark {_short(remark)} may change the list"
+            )
+        for count in _COUNT.findall(remark):
+            number = count.strip(".,").replace(",", "").casefold()
+            number = str(_NUMBER_WORDS.index(number)) if number in _NUMBER_WORDS else number
+            if number != str(n_entries) and not _YEAR.fullmatch(number):
+                raise _UnclearError(f"{_short(remark)} names {number}, the list has {n_entries}")
 
 
 def _refuse_denials(entries: Sequence[str], is_second: bool) -> None:
@@ -268,17 +356,101 @@ def _refuse_others(entries: Sequence[str]) -> None:
         ):
             raise _UnclearError(f"{_short(entry)} may be no entry")
         if _WRITTEN_AS_ONE.search(entry):
-            raise _UnclearError(f"{_short(entry)} may be several entries")
+            raise _UnclearError(f"{_short(entry)} may be several entries; one a line")
+    total = re.fullmatch(r"(?:in all\W+)?(\w+) (?:[a-z]+ ){0,2}[a-z]+s\W*", entries[-1], re.I)
+    n_before = len(entries) - 1
+    number = total[1].casefold() if total else ""
+    number = str(_NUMBER_WORDS.index(number)) if number in _NUMBER_WORDS else number
+    is_count = number == str(n_before) or (not n_before and number.isdigit())
+    if total and is_count and not unit_of(entries[-1], *total.span(1)):
+        raise _UnclearError(f"{_short(entries[-1])} may be a number of entries, and no entry")
 
 
-def _refuse_several(entry: str) -> None:
-    """Reject a single line that may list several entries.
+_PLACEHOLDER = re.compile(
+    r"[\[<{(][^\[\]<>{}()]*[\]>})]|.*(?:</s>|<\|[^|>]*\|>|<(?:eos|end_of_turn|pad|unk)>|\[/?INST\]|\[end\b[^\]]*\]).*"
+    r"|\[[ xX]?\].*|\W*(?:end|eof|stop|done|fin|finis|finished|complete|end of (?:the |this )?\w+|no more(?: \w+)?)\W*"
+    r"|\W*(?:error|exception|traceback|warning|fatal|timeout)\b\s*[\]:).].*|\W*(?:tbd|tba|todo|placeholder|null|undefined)\W*",
+    re.I | re.S,
+)
+"""Places of a template that are not filled in, marks of an end and errors."""
+_ABOUT_LIST = re.compile(
+    r"\W*(?:sources?|notes?|n\.?b\.?|references?|disclaimer|quotes?|evidence|citations?|comments?|remarks?|explanation|"
+    r"reason(?:ing)?|summary|conclusion|confidence|hint|caveat|correction|update|answer|question|instructions?|result)\s*:.*"
+    r"|(?:(?:first|second|third|then|next|finally|now|okay|ok|so|sure|wait|hmm+)\b\W*)?(?:i|we|let me|let['’]s|my)\b.*"
+    r"\b(?:text|document|passage|story|list|article|question|instructions?|request|answers?|entr(?:y|ies)|reply)\b.*"
+    r"|(?:(?:item|entry|element|example|option)\s*#?\d*)"
+    r"|(?:based on|according to|as an ai|sorry|please (?:provide|note|let))\b.*",
+    re.I | re.S,
+)
+"""Remarks and sources, which are entries only if the text itself says so."""
+_HEDGES = (
+    r"(?:implied|inferred|possibl[ey]|maybe|perhaps|probabl[ey]|presumabl[ey]|likely|uncertain|unclear|unsure|"
+    r"assumed|apparently|potential(?:ly)?|might be|may be|could be|not sure|unconfirmed|alleged(?:ly)?)"
+)
+_HEDGED = re.compile(
+    rf"\W*{_HEDGES}\b.*|.*[(\[]\W*{_HEDGES}\b[^()]*[)\]]\W*|(?:\S+\s){{0,2}}\S*\?", re.I | re.S
+)
+_NEGATED = re.compile(
+    r".+(?:[:–—=]|\s-)\s*(?:no|none|not\b.*|false|absent|n/?a|[✗✘❌])\W*|.+[(\[](?:no|none|not\b[^()]*|absent|false)[)\]]\W*",
+    re.I | re.S,
+)
+
+
+def _refuse_non_instances(entries: Sequence[str], source: str) -> None:
+    """Reject entries that are no instance of what is asked for.
 
     Raises:
-        _UnclearError: It may be more than one.
+        _UnclearError: There may be one.
     """
-    if _SEVERAL.search(entry) and not _SENTENCE.search(entry):
-        raise _UnclearError(f"{_short(entry)} may be several entries")
+    shown = ""
+    for entry in map(plain, entries):
+        if len(entry) > MAX_AMOUNT:
+            continue
+        if _PLACEHOLDER.fullmatch(entry):
+            raise _UnclearError(f"{_short(entry)} is a placeholder or an end mark, and no entry")
+        for pattern, what in (
+            (_ABOUT_LIST, "may be a remark, and no entry"),
+            (_HEDGED, "may be a guess; only entries that the text states"),
+            (_NEGATED, "may say that it is no entry"),
+        ):
+            if pattern.fullmatch(entry):
+                shown = shown or _key(source)
+                if _key(entry) not in shown:
+                    raise _UnclearError(f"{_short(entry)} {what}")
+
+
+_BOLD = re.compile(r"\*\*([^*]+)\*\*\s*[-–—:(].*|\*\*([^*]+[:–—-])\*\*.*", re.S)
+"""An entry with its explanation."""
+
+
+def _refuse_repeats(entries: Sequence[str]) -> None:
+    """Reject entries that occur twice; amounts may.
+
+    Raises:
+        _UnclearError: One does.
+    """
+    names = set()
+    for entry in entries:
+        bold = _BOLD.fullmatch(entry)
+        name = _key(plain((bold[1] or bold[2]) if bold else entry)).strip(_EDGES + ",;")
+        if name in names and not re.match(r"\W*(?:[A-Z]{3}\W*)?\d", name, re.I):
+            raise _UnclearError(f"{_short(entry)} is named twice")
+        names.add(name)
+
+
+def _refuse_several(entries: Sequence[str]) -> None:
+    """Reject lines that may have several entries.
+
+    Raises:
+        _UnclearError: One may.
+    """
+    dashed = [
+        entry for entry in entries if re.search(r"\s[-–—|/]\s", entry) and not _BOLD.match(entry)
+    ]
+    if dashed and (len(entries) == 1 or len(dashed) < len(entries)):
+        raise _UnclearError(f"{_short(dashed[0])} may be several entries; one a line")
+    if len(entries) == 1 and _SEVERAL.search(entries[0]) and not _SENTENCE.search(entries[0]):
+        raise _UnclearError(f"{_short(entries[0])} may be several entries; one a line")
 
 
 def _is_remark(line: str) -> bool:
@@ -369,7 +541,7 @@ def _alone(said: str) -> str:
 def _json_value(said: str) -> str:
     """The value of a JSON object that has one; else the text as it is."""
     try:
-        values = list(json.loads(said, parse_int=str, parse_float=str, object_pairs_hook=_values))
+        values = json.loads(said, parse_int=str, parse_float=str, object_pairs_hook=_values)
     except (ValueError, RecursionError):
         return said
     if len(values) == 1 and isinstance(values[0], bool):
@@ -377,8 +549,8 @@ def _json_value(said: str) -> str:
     return values[0] if len(values) == 1 and isinstance(values[0], str) else said
 
 
-def _values(pairs: list[tuple[str, Any]]) -> list[Any]:
-    return [value for _, value in pairs]
+def _values(pairs: list[tuple[str, Any]]) -> tuple[Any, ...]:
+    return tuple(value for _, value in pairs)
 
 
 def _amount(said: str, source: str, is_second: bool) -> Value:

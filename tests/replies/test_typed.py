@@ -35,6 +35,16 @@ LIST, NUMBER, BOOL, TEXT = ValueType.LIST, ValueType.NUMBER, ValueType.BOOL, Val
         ("- 30 mg\n- 40 mg\n> 30 mg in the morning\n> 40 mg at night", ["30 mg", "40 mg"]),
         ("- No smoking\n- Wash your hands", ["No smoking", "Wash your hands"]),
         ("-\n- a dog", ["a dog"]),
+        ('["Rex", "Fido"]', ["Rex", "Fido"]),
+        ('```json\n{\n"dogs": [\n"Rex",\n3\n]\n}\n```', ["Rex", "3"]),
+        ('Here is the list:\n\n["Rex", "Fido"]', ["Rex", "Fido"]),
+        ("I looked for dogs.\n\n- Rex\n- Fido", ["Rex", "Fido"]),
+        ("Here are the 2 dogs:\n\n1. Rex\n2. Fido\n\nTotal: two", ["Rex", "Fido"]),
+        ("## Dogs in 2010\n- Rex\n\n- Fido\n\nThese are the dogs of the text.", ["Rex", "Fido"]),
+        ("- **Rex** – a dog\n- **Tom**: a cat", ["Rex – a dog", "Tom: a cat"]),
+        ("- Rex - a dog\n- Tom - a cat", ["Rex - a dog", "Tom - a cat"]),
+        ("- $10\n- $10\n- USD 5", ["$10", "$10", "USD 5"]),
+        ("- 5 mg", ["5 mg"]),
     ],
 )  # fmt: skip
 def test_entries_are_read_and_quotes_are_none(text: str, entries: list[str]) -> None:
@@ -88,8 +98,44 @@ def test_nothing_found_is_no_entry(text: str, wanted: ValueType) -> None:
         "Nothing found, but three dogs bark.",
         "Nothing found. However, two dogs: Rex and Fido.",
         "| Dog | Age |\n|---|---|\n| Rex | 3 |",
-        '[\n"Rex",\n"Fido"\n]',
-        '```json\n{\n"dogs": [\n"Rex"\n]\n}\n```',
+        '[{"name": "Rex"}, {"name": "Fido"}]',
+        '{"dogs": ["Rex"], "cats": ["Tom"]}',
+        '{"dogs": {"first": "Rex", "age": "3"}}',
+        '["Rex", null]',
+        '["Rex"]\n["Fido"]',
+        '["Rex", "..."]',
+        "- [end of list]",
+        "- Rex\n- </s>",
+        "- Rex\n- END",
+        "- [animal 1]\n- [animal 2]",
+        "- <animal>",
+        "- [ ] Rex\n- [x] Fido",
+        "- [ERROR] upstream timeout",
+        "- Rex\n- Error: rate limit exceeded",
+        "- Rex\n- Source: the document",
+        "- Note: only dogs that bark\n- Rex",
+        "- First, I read the text.\n- Rex",
+        "- (implied) Rex",
+        "- possibly a dog",
+        "- Rex (inferred)\n- Fido",
+        "- Rex\n- Fido?",
+        "- Rex\n- Fido\n- rex",
+        "- **Rex**: at night\n- **Rex**: by day",
+        "- Rex\n- Fido\n\n- Rex\n- Fido",
+        "- Rex: no",
+        "- Rex: yes\n- Tom: not mentioned",
+        "- Rex - Fido",
+        "- Rex - Fido\n- Tom",
+        "- Rex, Fido and Tom",
+        "- 2 dogs",
+        "- Rex\n- Fido\n- two dogs",
+        "- Rex\n- Fido\n\nThere may be others.",
+        "- Rex\n- Fido\n\nTotal: 3",
+        "Here are the three dogs:\n- Rex\n- Fido",
+        "Here are some of the dogs:\n- Rex",
+        "- Rex\n\nFido",
+        "No dogs are named:\n- Rex",
+        "Dogs:\n- Rex\n\nCats:\n- Tom",
         "<ul>\n<li>Rex</li>\n</ul>",
         "# Dogs\nRex\nFido",
         "Dogs found\nRex\nFido",
@@ -144,6 +190,13 @@ def test_a_line_alone_is_an_entry_where_it_stands_in_what_was_shown() -> None:
         "Rex the dog"
     ]
     assert read_reply("Rex the dog", LIST, source="They called him Rex.").state == "undecided"
+
+
+def test_a_doubtful_entry_is_one_where_the_text_says_the_same() -> None:
+    for entry in ("Possible fractures", "Note: wash your hands", "Fever: none"):
+        assert read_reply(f"- {entry}\n- a dog", LIST).state == "undecided"
+        source = f"Findings. {entry}. The end."
+        assert read_reply(f"- {entry}\n- a dog", LIST, source=source).value == [entry, "a dog"]
 
 
 def test_a_line_of_more_than_twelve_words_is_a_sentence() -> None:
@@ -295,7 +348,7 @@ def test_any_reply_is_read(text: str, wanted: ValueType) -> None:
 
 # Letters that spell no word which says something of the list, as "the list" and "the rest" do.
 ENTRIES = st.lists(
-    st.text("bdghkvwxzBDGHKVWXZ", min_size=1).map(lambda w: f"the {w}"), min_size=1, max_size=20
+    st.text("bdghkvwxz", min_size=1).map(lambda w: f"the {w}"), min_size=1, max_size=20, unique=True
 )
 
 
