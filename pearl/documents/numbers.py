@@ -56,7 +56,7 @@ _FIGURE = re.compile(
     re.X,
 )
 _IN_BRACKETS = re.compile(
-    rf"([{CURRENCIES}]?)\s*\(\s*([{CURRENCIES}]?\s*(?:{_DIGITS})\s*%?)\s*\)(\s*[^()]*)"
+    rf"([{CURRENCIES}]?)\s*\(\s*([{CURRENCIES}]?\s*(?:{_DIGITS})\s*(?:%|(?:thousand|[mbtr]+illion)s?)?)\s*\)(\s*[^()]*)"
 )
 """A number below 0, as accounts write it."""
 _WORD = re.compile(r"\s?(?P<word>[^\W\d_]+)\.?")
@@ -99,7 +99,10 @@ _OTHER_DIGITS = re.compile(r"(?<![^\W\d_])[²³]")
 _MAY_BE_GROUPED = re.compile(r"[1-9][0-9]{0,2}\.[0-9]{3}")
 """1.250 is 1250 in most of Europe."""
 _FOOTNOTE = re.compile(r"[0-9]{1,2}")
-_BLANK_GROUPS = re.compile(r"(?<![\d.,])\d{1,3}(?:[\u00a0\u2007\u2009\u202f]\d{3})++(?!\d)")
+_BLANK_GROUPS = re.compile(
+    r"(?<![\d.,])\d{1,3}(?:(?:[\u00a0\u2007\u2009\u202f'’]\d{3})++|(?: 000){2,})(?!\d)"
+)
+"""Thousands that blanks or apostrophes divide; blanks of a keyboard may divide numbers."""
 MAX_DIGITS = 40
 """Maximum digits: longer numbers are not quantities, and Python limits the length it parses."""
 _MAX_POWER = 300
@@ -151,8 +154,8 @@ def plain(line: str) -> str:
         >>> plain("**１2 mg**")
         '12 mg'
     """
+    line = _BLANK_GROUPS.sub(lambda match: re.sub(r"\D", "", match[0]), line)
     if not line.isascii():
-        line = _BLANK_GROUPS.sub(lambda match: re.sub(r"\D", "", match[0]), line)
         line = "".join(map(_plain_character, line))
     return _EMPHASIS.sub(r"\2", line)
 

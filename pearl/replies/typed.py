@@ -93,6 +93,7 @@ def read_reply(text: str, wanted: ValueType, *, source: str = "", is_second: boo
         return Reply("found", said or "\n\n".join(quotes) or text.strip(), quotes)
     if says_nothing(said) or (said and said.strip(_EDGES).casefold() in _NONE):
         return Reply("nothing", [], quotes)
+    said = _COURTESY.sub("", said)
     try:
         if not said:
             raise _UnclearError("there is nothing in it but quotes")
@@ -152,7 +153,7 @@ _NO_ENTRY = re.compile(
 """Lines that may not be entries: totals, "and so on", headings, remarks."""
 _SEVERAL = re.compile(r"[,;/&、，；،]|\b(?:and|or|und|oder|et|ou|y|e|o)\b|<br|\s[•|]\s", re.I)
 """Separators of several entries on one line."""
-_WRITTEN_AS_ONE = re.compile(r"<br|\s[•●▪]\s|\s\(?\d{1,2}\)\s")
+_WRITTEN_AS_ONE = re.compile(r"<br|\s[•●▪]\s|\s\(?\d{1,2}\)\s|\s2\.\s")
 
 _NO = re.compile(
     r"\b(?:no|not|none|nothing|neither|nor|never|without|cannot|unknown|unclear|unspecified|\w+n['’]t|"
@@ -197,13 +198,22 @@ def _entries(said: str, source: str, is_second: bool) -> Value:
     is_marked = entries is not None or any(_BULLET.fullmatch(row) for row in rows)
     if entries is None:
         entries = _bulleted(said.split("\n")) if is_marked else _unmarked(rows, source)
+    if not entries:
+        return []
     _refuse_denials(entries, is_second)
     _refuse_others(entries)
-    _refuse_non_instances(entries, source)
+    if not all(map(_NO.search, entries)):  # no fever, no cough
+        _refuse_non_instances(entries, source)
     _refuse_repeats(entries)
-    if is_marked and not is_second:
+    if is_marked:
         _refuse_several(entries)
-    return [plain(entry) for entry in entries]
+    return [_unquoted(plain(entry)) for entry in entries]
+
+
+def _unquoted(entry: str) -> str:
+    """An entry without the quotation marks or the emphasis around all of it."""
+    match = re.fullmatch(r"([\"“'*_])([^\"“”'*_]+)[\"”'*_]", entry)
+    return match[2] if match else entry
 
 
 def _json_entries(said: str) -> list[str] | None:
@@ -356,7 +366,7 @@ def _refuse_others(entries: Sequence[str]) -> None:
         ):
             raise _UnclearError(f"{_short(entry)} may be no entry")
         if _WRITTEN_AS_ONE.search(entry):
-            raise _UnclearError(f"{_short(entry)} may be several entries; one a line")
+            raise _UnclearError(f"{_short(entry)} may be several entries{_ONE_A_LINE}")
     total = re.fullmatch(r"(?:in all\W+)?(\w+) (?:[a-z]+ ){0,2}[a-z]+s\W*", entries[-1], re.I)
     n_before = len(entries) - 1
     number = total[1].casefold() if total else ""
@@ -390,8 +400,11 @@ _HEDGES = (
 _HEDGED = re.compile(
     rf"\W*{_HEDGES}\b.*|.*[(\[]\W*{_HEDGES}\b[^()]*[)\]]\W*|(?:\S+\s){{0,2}}\S*\?", re.I | re.S
 )
+_NOT_SO = r"not(?: \w+)? (?:mentioned|present|stated|named|listed|included|found|seen|there|sure|in)\b[^()]*|not"
 _NEGATED = re.compile(
-    r".+(?:[:–—=]|\s-)\s*(?:no|none|not\b.*|false|absent|n/?a|[✗✘❌])\W*|.+[(\[](?:no|none|not\b[^()]*|absent|false)[)\]]\W*",
+    r".+(?:[:–—=]|\s-)\s*(?:no|none|not\b.*|false|absent|n/?a|[✗✘❌])\W*"
+    r"|(?:no|not|keine?)\s(?:\S+\s?){1,3}"
+    rf"|.+[(\[](?:no|none|{_NOT_SO}|absent|false)[)\]]\W*|\W*[✗✘❌].*|.*\ufffd.*",
     re.I | re.S,
 )
 
@@ -406,7 +419,7 @@ def _refuse_non_instances(entries: Sequence[str], source: str) -> None:
     for entry in map(plain, entries):
         if len(entry) > MAX_AMOUNT:
             continue
-        if _PLACEHOLDER.fullmatch(entry):
+        if _PLACEHOLDER.fullmatch(entry) or _STATUSES.fullmatch(entry):
             raise _UnclearError(f"{_short(entry)} is a placeholder or an end mark, and no entry")
         for pattern, what in (
             (_ABOUT_LIST, "may be a remark, and no entry"),
@@ -438,6 +451,9 @@ def _refuse_repeats(entries: Sequence[str]) -> None:
         names.add(name)
 
 
+_ONE_A_LINE = "; write one a line, or put it in quotation marks if it is one"
+
+
 def _refuse_several(entries: Sequence[str]) -> None:
     """Reject lines that may have several entries.
 
@@ -448,9 +464,15 @@ def _refuse_several(entries: Sequence[str]) -> None:
         entry for entry in entries if re.search(r"\s[-–—|/]\s", entry) and not _BOLD.match(entry)
     ]
     if dashed and (len(entries) == 1 or len(dashed) < len(entries)):
-        raise _UnclearError(f"{_short(dashed[0])} may be several entries; one a line")
-    if len(entries) == 1 and _SEVERAL.search(entries[0]) and not _SENTENCE.search(entries[0]):
-        raise _UnclearError(f"{_short(entries[0])} may be several entries; one a line")
+        raise _UnclearError(f"{_short(dashed[0])} may be several entries{_ONE_A_LINE}")
+    is_quoted = len(entries) == 1 and _unquoted(entries[0]) != entries[0]
+    if (
+        len(entries) == 1
+        and not is_quoted
+        and _SEVERAL.search(entries[0])
+        and not _SENTENCE.search(entries[0])
+    ):
+        raise _UnclearError(f"{_short(entries[0])} may be several entries{_ONE_A_LINE}")
 
 
 def _is_remark(line: str) -> bool:
@@ -469,15 +491,18 @@ def _key(text: str) -> str:
 
 _MONEY = r"(?:US\$|[$€£¥]|\b(?:USD|EUR|GBP|JPY|CHF)\b)"
 _FIGURE = re.compile(
-    rf"(?<![\w.,])(?:(?:minus|negative)\s)?[-+−]?(?:{_MONEY}\s?)?[-−]?(?:\d[\d.,]*|\.\d+)(?<![.,])",
+    rf"(?<![\w.,])(?:(?:minus|negative)\s)?[-+−]?(?:{_MONEY}\s?)?[-−]?(?:\d[\d.,]*|\.\d+)(?<![.,])"
+    r"(?:e\+?\d{1,3}\b)?",
     re.I,
 )
-_IN_BRACKETS = re.compile(r"[$€£¥]?\s?\([$€£¥]?\s?[\d.,]+\s?%?\)\s?[^\d()]*")
+_IN_BRACKETS = re.compile(
+    r"[$€£¥]?\s?\([$€£¥]?\s?[\d.,]+\s?(?:%|(?:thousand|[mbtr]+illion)s?)?\)\s?[^\d()]*", re.I
+)
 """A number below 0, as accounts write it."""
 _AFTER = re.compile(
     r"(?P<unit>\s?(?:[^\W\d_]|[%‰°$€£¥])[^\s\d]*)?(?:\s[^\s\d]+){0,3}?"
     r"(?P<rest>(?:\s(?:are|is|were|was))?(?:\s(?:mentioned|named|listed|described|found|stated|given))?"
-    r"(?:\s(?:in|from|by)\s(?:the|this)\s(?:whole\s)?\w+)?)",
+    r"(?:\s(?:in|from|by)\s(?:the|this)\s(?:whole\s)?\w+)?(?:\s\((?:see|from|per|as|according)\b[^()\d]*\))?)",
     re.I,
 )
 """What may follow a figure: its unit, a few words, and where it stands."""
@@ -492,7 +517,7 @@ _LEAD = re.compile(
 _YEAR_NAMED = re.compile(
     r"\s*\(?\b(?:(?:in|for|of|during|at|by|as\sof|on|ended|ending|FY|fiscal|year)\s*)++"
     r"(?:(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s(?:\d{1,2},?\s)?)?"
-    r"(?:19|20)\d\d\b(?!\s?(?:million|billion|thousand|[%$€£¥]))\)?,?|\b(?:19|20)\d\d(?=\s*:)",
+    r"(?:19|20)\d\d\b(?!\s?(?:million|billion|thousand|[%$€£¥]))\)?,?|\b(?:19|20)\d\d(?=\s*:)|\s\((?:19|20)\d\d\)",
     re.I,
 )
 """A year that says of when a figure is."""
@@ -526,16 +551,26 @@ def _alone(said: str) -> str:
     """
     if said.startswith("{"):
         said = _json_value(said)
+    if tagged := re.fullmatch(r"<(answer|result|value)>([^<>]*)</\1>", said):
+        said = tagged[2]
     rows = [row.strip() for row in said.split("\n") if row.strip()]
     if len(rows) == 2 and rows[0].rstrip("*_ ").endswith(":"):
         rows = rows[1:]
+    if len(rows) == 2 and re.fullmatch(r"\(in [a-z]+\)", rows[1]):
+        rows = [" ".join(rows)]
     if len(rows) != 1 or len(rows[0]) > MAX_AMOUNT:
-        raise _UnclearError(
-            f"one short line is needed, with nothing before or below it; {_short(said)}"
-        )
-    line = plain(rows[0]).replace("\\$", "$")
-    boxed = re.fullmatch(r"\$*\\(?:boxed|text)\{([^{}]*)\}\$*\.?", line)
-    return re.sub(r"\A[*•]\s", "", boxed[1] if boxed else line).strip(" \t*_`\"'“”")
+        raise _UnclearError(f"one short line is needed, with nothing else in {_short(said)}")
+    line = _BOXED.sub(r"\1\2", plain(rows[0]).replace("\\$", "$"))
+    return _SURE.sub("", line).strip(" \t*_`\"'“”")
+
+
+_BOXED = re.compile(r"\$*\\boxed\{([^{}]*)\}\$*|(?:\\\(|\$\$)(.*?)(?:\\\)|\$\$)")
+_SURE = re.compile(r"\A\W*(?:sure|certainly|of course)[!,.:]\s+", re.I)
+_COURTESY = re.compile(
+    r"\n\s*\n\s*(?:let me know|is there anything else|(?:i )?hope (?:this|that) helps|feel free)\b[^\n]*\Z",
+    re.I,
+)
+"""The last line of a reply that offers more help."""
 
 
 def _json_value(said: str) -> str:
@@ -559,6 +594,8 @@ def _amount(said: str, source: str, is_second: bool) -> Value:
     Raises:
         _UnclearError: It is not exactly one number.
     """
+    if _BULLET.fullmatch(said.split("\n", 1)[0]):
+        raise _UnclearError(f"{_short(said)} begins with a bullet, which may be a minus")
     line = _alone(said).rstrip(". ")
     if _IN_BRACKETS.fullmatch(line):
         return _checked(line)
@@ -570,11 +607,13 @@ def _amount(said: str, source: str, is_second: bool) -> Value:
         )
     (figure,) = figures
     before, after = text[: figure.start()], _AFTER.fullmatch(text, figure.end())
-    if re.search(r"(?:\A|\s)[-−–—]\s*\Z", before):
-        raise _UnclearError(f"{_short(said)} begins with a bullet, which may be a minus")
     if not _LEAD.fullmatch(before) or after is None or _STATUSES.search(line):
         raise _UnclearError(f"{_short(said)} is not one number with its unit")
-    doubt = _NO.search(text) or _UNSURE.search(before) or _OR_ELSE.search(text, figure.end())
+    doubt = (
+        _NO.search(text)
+        or _UNSURE.search(before)
+        or _OR_ELSE.search(text, figure.end(), after.start("rest"))
+    )
     if doubt:
         raise _UnclearError(f"{_short(doubt[0])} in {_short(said)} leaves the number open")
     about = re.search(rf"{_ABOUT}\Z", before, re.I)
@@ -605,6 +644,7 @@ _PARTLY = re.compile(
     re.I,
 )
 """Words after yes or no that take some of it back."""
+_SECOND_VERDICT = re.compile(r"\n\W*(?:yes|no|true|false)\b|\b(?:yes|true)\b", re.I)
 
 
 def _truth(said: str, source: str, is_second: bool) -> Value:
@@ -613,14 +653,19 @@ def _truth(said: str, source: str, is_second: bool) -> Value:
     Raises:
         _UnclearError: It is neither.
     """
-    text = plain(_json_value(said) if said.startswith("{") else said).strip()
-    match = _VERDICT.fullmatch(text)
+    text = plain(_json_value(said) if said.startswith("{") else said)
+    match = _VERDICT.fullmatch(re.sub(r"\A[-*•]\s+", "", _BOXED.sub(r"\1\2", text)))
     if match is None:
         raise _UnclearError(f"{_short(said)} does not begin with yes or no")
     is_true, rest = match["verdict"].casefold() in ("yes", "true"), match["rest"]
-    opposite = _NO if is_true else re.compile(r"\b(?:yes|true)\b", re.I)
-    if doubt := _BUT.search(rest) or _PARTLY.search(rest) or opposite.search(rest):
-        raise _UnclearError(f"{_short(doubt[0])} after {match['verdict']} may take it back")
+    denial = _NO.search(rest)
+    doubt = _BUT.search(rest) or _PARTLY.search(rest) or _SECOND_VERDICT.search(rest)
+    if denial and (is_true or _ABSENT.search(rest)):
+        doubt = denial
+    if doubt:
+        raise _UnclearError(f"{_short(doubt[0])} after {match['verdict']!r} may take it back")
+    if not is_true and not denial and re.search(r"\w", rest):
+        raise _UnclearError(f"{_short(said)} says no, and then something that may be so")
     return is_true
 
 

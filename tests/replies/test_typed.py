@@ -33,7 +33,6 @@ LIST, NUMBER, BOOL, TEXT = ValueType.LIST, ValueType.NUMBER, ValueType.BOOL, Val
         ("a dog\n> The farm had a dog.", ["a dog"]),
         ("- The dog bit the postman.", ["The dog bit the postman."]),
         ("- 30 mg\n- 40 mg\n> 30 mg in the morning\n> 40 mg at night", ["30 mg", "40 mg"]),
-        ("- No smoking\n- Wash your hands", ["No smoking", "Wash your hands"]),
         ("-\n- a dog", ["a dog"]),
         ('["Rex", "Fido"]', ["Rex", "Fido"]),
         ('```json\n{\n"dogs": [\n"Rex",\n3\n]\n}\n```', ["Rex", "3"]),
@@ -173,11 +172,12 @@ def test_what_may_be_no_entry_is_undecided(text: str) -> None:
     assert reply.why in str(reply.value)
 
 
-def test_names_in_one_line_are_one_entry_only_when_what_is_counted_was_said() -> None:
+def test_names_in_one_line_are_one_entry_only_in_quotation_marks() -> None:
     source = "They were Rex, Fido and Tom."
     assert read_reply("Rex, Fido and Tom", LIST, source=source).state == "undecided"
     assert read_reply("- Rex, Fido", LIST, source=source).state == "undecided"
-    assert read_reply("- Rex, the dog", LIST, is_second=True).value == ["Rex, the dog"]
+    assert read_reply("- Rex, the dog", LIST, is_second=True).state == "undecided"
+    assert read_reply('- "Rex, the dog"', LIST).value == ["Rex, the dog"]
 
 
 @pytest.mark.parametrize("entry", ["Na", "Total Recall", "And Then There Were None", "5 m²"])
@@ -193,7 +193,7 @@ def test_a_line_alone_is_an_entry_where_it_stands_in_what_was_shown() -> None:
 
 
 def test_a_doubtful_entry_is_one_where_the_text_says_the_same() -> None:
-    for entry in ("Possible fractures", "Note: wash your hands", "Fever: none"):
+    for entry in ("No smoking", "Possible fractures", "Note: wash your hands", "Fever: none"):
         assert read_reply(f"- {entry}\n- a dog", LIST).state == "undecided"
         source = f"Findings. {entry}. The end."
         assert read_reply(f"- {entry}\n- a dog", LIST, source=source).value == [entry, "a dog"]
@@ -241,7 +241,6 @@ def test_denials_that_were_asked_for_are_entries_when_what_is_counted_was_said()
         ("12 mg\n\n> q 3", "12 mg"),
         ("**$138.0 million**", "$138.0 million"),
         ("```\n１\u200b２ mg\n```", "12 mg"),
-        ("* 138", "138"),
         ('{"value": 138}', "138"),
         (r"\boxed{42}", "42"),
         ("Here is the number:\n\n12.", "12"),
@@ -263,7 +262,7 @@ def test_a_number_is_kept_with_its_unit_and_scale(text: str, value: str) -> None
 @pytest.mark.parametrize(
     "text",
     [
-        "- 5", "- 138.0", "– 5", "1. 5", "10-20 mg", "1 or 2", "not 12", "twelve", "12\n13", "> 12", "3 or four",
+        "- 5", "* 138", "• 138", "- 138.0", "– 5", "1. 5", "10-20 mg", "1 or 2", "not 12", "twelve", "12\n13", "> 12", "3 or four",
         "3 or more", "3 at most", "2½", "10²", "2 dozen", "2 and a half", "20 minus five", "3万", "12.500 EUR", "1.200",
         "12 000", "48,2", "5 ?", "5 maybe", "<20", "~30", "~ 12 mg a day", "1st", "5th", "12-15", "5+", "5k", "A$5",
         "429 Too Many Requests", "503 Service Unavailable", "In 2021", "Chapter 5", "COVID-19", "(3)", "$5%",
