@@ -13,7 +13,7 @@ from typing import Any
 
 from pearl.actions.estimates import is_estimate, sample_note
 from pearl.documents.comparisons import key_of
-from pearl.documents.numbers import read_number
+from pearl.documents.numbers import UnclearNumberError, read_number
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.documents.table.quantities import Quantity
 from pearl.dsl.signatures import NOTHING, Parameter, ValueType
@@ -249,9 +249,9 @@ def argument(value: Value, parameter: Parameter) -> Any:
             return as_rows(value)
         case "number":
             if isinstance(value, Scalar) and value.rows.undecided:
-                raise ValueError(f"the number is undecided: {as_text(value)}")
+                raise UnclearNumberError(f"the number is undecided: {as_text(value)}")
             return number_of(value)
-        case "value":
+        case "value" | "figure":
             return value
         case _:
             return coerce(value, parameter.type)

@@ -70,7 +70,9 @@ class PlanGraph(ShownInNotebooks):
             if not (action.is_native or action.reads_rows):
                 continue
             for i, argument in enumerate(step.arguments):
-                taken = action.parameter(i).type
+                parameter = action.parameter(i)
+                is_figure = parameter.reads in ("figure", "number")
+                taken = ValueType.NUMBER if is_figure else parameter.type
                 if taken is ValueType.TEXT and action.returns is ValueType.TEXT:
                     taken = wanted
                 read = argument.items if isinstance(argument, ListLiteral) else (argument,)

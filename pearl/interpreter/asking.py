@@ -86,7 +86,7 @@ class Asker:
         first = TextRead(said.text, reply, said.usage, said.n_calls, said.truncated)
         if not reply.why or said.truncated:  # what does not end will not have a form
             return first
-        again = self._calls.again(request, said.text, wanted)
+        again = self._calls.again(request, said.text, reply.why, wanted)
         if again is None:
             return first
         said = await self._ask_for(step, "again", again, wanted)

@@ -678,7 +678,7 @@ _NAMES = {ValueType.LIST: "a list", ValueType.NUMBER: "a number", ValueType.BOOL
 
 _VALUES: Mapping[ValueType, str] = {
     ValueType.LIST: 'value: "- " TEXT (NEXT TEXT)*\nNEXT: "\\n- "',
-    ValueType.NUMBER: "value: AMOUNT\nAMOUNT: /[-+]?[0-9][0-9.,]{0,20}(?: [^0-9\\n>]{1,40})?/",
+    ValueType.NUMBER: "value: AMOUNT\nAMOUNT: /[-+]?[$€£¥]?[0-9][0-9.,]{0,20}%?(?: [^0-9\\n>]{1,40})?/",
     ValueType.BOOL: 'value: "yes" | "no"',
 }
 

@@ -5,7 +5,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from pearl.actions.arithmetic.evaluation import PERCENT, RATIO, Amount, Result, evaluate
-from pearl.actions.arithmetic.faults import MissingOperandError, NotGivenError, UnfitUnitsError
+from pearl.actions.arithmetic.faults import (
+    MissingOperandError,
+    NotGivenError,
+    UnclearOperandError,
+    UnfitUnitsError,
+)
 from pearl.actions.calculators import CALCULATORS, Operand, load_calculator, program_of
 from pearl.actions.values import Scalar, Value, as_text, behind
 from pearl.documents.numbers import UnclearNumberError, quantity
@@ -17,8 +22,8 @@ ACTION = Action(
     "CALCULATE",
     (
         Parameter("NAME", choices=CALCULATORS),
-        Parameter("A1", reads="value"),
-        Parameter("A2", reads="value"),
+        Parameter("A1", reads="figure"),
+        Parameter("A2", reads="figure"),
     ),
     "Return what NAME says, computed from its operands in their order: "
     + "; ".join(
@@ -85,11 +90,11 @@ def _read(operand: Operand, value: Value) -> Quantity:
     if isinstance(value, Rows):
         if len(value) != 1 or value.undecided:
             n = f"{len(value):,}, {len(value.undecided):,} undecided"
-            raise MissingOperandError(f"{operand.name}: one row is needed, not {n}")
+            raise UnclearOperandError(f"{operand.name}: one row is needed, not {n}")
         text = value[0].value or ""
         scale = scale_of(value.column) or scale_of(next(iter(value[0].fields), "")) or 0
     elif isinstance(value, Scalar) and value.rows.undecided:
-        raise MissingOperandError(f"{operand.name} is undecided: {as_text(value)}")
+        raise UnclearOperandError(f"{operand.name} is undecided: {as_text(value)}")
     elif isinstance(value, Scalar) and value.exact is not None:
         return value.exact
     else:
@@ -99,7 +104,7 @@ def _read(operand: Operand, value: Value) -> Quantity:
         text = as_text(said)
         if _DENIES.search(text):
             if re.search("[0-9]", _YEAR.sub("", text)):
-                raise MissingOperandError(f"{operand.name} may not be given: {text[:60]!r}")
+                raise UnclearOperandError(f"{operand.name} may not be given: {text[:60]!r}")
             raise NotGivenError(f"{operand.name} is not given")
     is_computed = isinstance(value, int | float) or (
         isinstance(value, Scalar) and not value.is_marked
@@ -109,10 +114,10 @@ def _read(operand: Operand, value: Value) -> Quantity:
         try:
             found = quantity(text)
         except UnclearNumberError as error:
-            raise MissingOperandError(f"{operand.name}: {error}") from error
+            raise UnclearOperandError(f"{operand.name}: {error}") from error
     is_year = not found.unit and (year := _YEAR.search(text)) and found.value == int(year[0])
     if is_year and any(character.isalpha() for character in text):  # "figures for 2015"
-        raise MissingOperandError(
+        raise UnclearOperandError(
             f"{operand.name}: {shortened(text, 60)!r} names a year, and no figure surely"
         )
     is_amount = found.unit == "" or found.unit in CURRENCIES

@@ -9,7 +9,7 @@ from pearl.dsl.signatures import Action, Parameter
 
 ACTION = Action(
     "RELATION",
-    (Parameter("A", reads="value"), Parameter("B", reads="value")),
+    (Parameter("A", reads="figure"), Parameter("B", reads="figure")),
     "Compare the numbers A and B and return more, less or same, as A is more or less than B",
     is_native=True,
 )
