@@ -203,7 +203,7 @@ def _numbers(values: Sequence[str]) -> dict[str, _Number | None]:
     if None in alone.values():
         in_column = zip(values, read_quantities(values), strict=True)
         alone = {value: alone[value] or read for value, read in in_column}
-    return {value: read and (read.number, read.unit) for value, read in alone.items()}
+    return {value: (read.number, read.unit) if read else None for value, read in alone.items()}
 
 
 def _within(one: Period | None, other: Period) -> Verdict:

@@ -84,6 +84,19 @@ class PlanGraph(ShownInNotebooks):
                         gives[one.name] = ValueType.LIST if is_list else taken
         return gives
 
+    @cached_property
+    def lists_of_numbers(self) -> frozenset[str]:
+        """The outputs whose entries a native action reads as numbers."""
+        return frozenset(
+            item.name
+            for step in self.steps
+            for i, argument in enumerate(step.arguments)
+            if self.checked.action(step).is_native
+            and self.checked.action(step).parameter(i).name == "NUMBERS"
+            for item in (argument.items if isinstance(argument, ListLiteral) else (argument,))
+            if isinstance(item, Reference)
+        )
+
 
 def build_graph(checked: CheckedPlan) -> PlanGraph:
     """Resolve every reference to the step that produces it."""

@@ -87,7 +87,10 @@ def action_messages(task: ActionTask) -> tuple[Message, ...]:
     if task.explanation:
         parts.append(f"Purpose of this step: {task.explanation}")
     if form := FORMS.get(task.gives):
-        parts.append(form)
+        is_of_numbers = task.is_of_numbers and task.gives is ValueType.LIST
+        parts.append(
+            f"{form} Every entry is one number in digits with its unit." if is_of_numbers else form
+        )
     return Message("system", _READER), Message("user", "\n\n".join(parts))
 
 

@@ -183,6 +183,7 @@ class RequestBuilder:
         task = ActionTask(
             step.output, action, tuple(arguments), document, step.explanation, self._question,
             frozenset(inputs), self.graph.gives[step.output],
+            step.output in self.graph.lists_of_numbers,
         )  # fmt: skip
         return task, shown
 

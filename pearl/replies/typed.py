@@ -23,6 +23,7 @@ from typing import Any, Literal
 from pearl.documents.evidence import quoted_line
 from pearl.documents.measures import unit_of
 from pearl.documents.numbers import UnclearNumberError, plain, quantity
+from pearl.documents.table.columns import numbers_of
 from pearl.dsl.cursor import terminal
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from pearl.dsl.decoding.schema import closed_object, require
@@ -64,7 +65,14 @@ class _UnclearError(Exception):
     """The reply is ambiguous; the message says why."""
 
 
-def read_reply(text: str, wanted: ValueType, *, source: str = "", is_second: bool = False) -> Reply:
+def read_reply(
+    text: str,
+    wanted: ValueType,
+    *,
+    source: str = "",
+    is_second: bool = False,
+    is_of_numbers: bool = False,
+) -> Reply:
     r"""Parse the reply to a step.
 
     Args:
@@ -73,6 +81,7 @@ def read_reply(text: str, wanted: ValueType, *, source: str = "", is_second: boo
         source: The text that the step was shown. A single line without a bullet is an entry if it
             occurs there, else it may be a remark.
         is_second: Whether this reply follows the request that says every bullet counts as an entry.
+        is_of_numbers: Whether every entry of a list has to be a number.
 
     Example:
         >>> read_reply("- a dog\n- a cat\n\n> The dog saw the cat.", ValueType.LIST).value
@@ -99,8 +108,10 @@ def read_reply(text: str, wanted: ValueType, *, source: str = "", is_second: boo
             raise _UnclearError("there is nothing in it but quotes")
         shown = "\n".join((source, *quotes))
         value = _READERS[wanted](said, shown, is_second)
+        if is_of_numbers and isinstance(value, list):
+            numbers_of(value)
         return Reply("nothing" if value == [] else "found", value, quotes)
-    except _UnclearError as unclear:
+    except (_UnclearError, UnclearNumberError) as unclear:
         why = f"the reply cannot be read as {_NAMES[wanted]}: {unclear}"
         return Reply("undecided", f"undecided: {why}", quotes, why)
 
@@ -598,7 +609,8 @@ def _amount(said: str, source: str, is_second: bool) -> Value:
         raise _UnclearError(f"{_short(said)} begins with a bullet, which may be a minus")
     line = _alone(said).rstrip(". ")
     if _IN_BRACKETS.fullmatch(line):
-        return _checked(line)
+        quantity(line)
+        return line
     text = _YEAR_NAMED.sub(" ", line).strip()
     figures = list(_FIGURE.finditer(text))
     if len(figures) != 1:
@@ -620,14 +632,7 @@ def _amount(said: str, source: str, is_second: bool) -> Value:
     value = text[about.start() if about else 0 : after.start("rest")].strip()
     if _YEAR.fullmatch(value) and not is_second:
         raise _UnclearError(f"{_short(value)} may be a year; if it is the number, repeat it")
-    return _checked(value)
-
-
-def _checked(value: str) -> str:
-    try:
-        quantity(value)
-    except UnclearNumberError as error:
-        raise _UnclearError(str(error)) from None
+    quantity(value)
     return value
 
 
