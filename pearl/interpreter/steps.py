@@ -289,7 +289,7 @@ class _Interpreter:
         except ValueError as error:
             inputs = [before[r.name] for r in step.references() if not r.is_context]
             missing = missing or _nothing_in(inputs)
-            if not missing and _is_unclear(error, inputs):
+            if not missing and list(step.references()) and _is_unclear(error, inputs):
                 return self._void(step, action, str(error), began)
             if not missing:
                 raise ExecutionError(str(error), step=step.output) from error

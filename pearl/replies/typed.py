@@ -162,7 +162,10 @@ _NO_ENTRY = re.compile(
     re.I | re.S,
 )
 """Lines that may not be entries: totals, "and so on", headings, remarks."""
-_SEVERAL = re.compile(r"[,;/&、，；،]|\b(?:and|or|und|oder|et|ou|y|e|o)\b|<br|\s[•|]\s", re.I)
+_SEVERAL = re.compile(
+    r"[,;/&、，；،\t→+]|=>|->|\\n|\b(?:and|or|und|oder|et|ou|y|e|o|vs|as well as)\b|<br|\s[•|]\s",
+    re.I,
+)
 """Separators of several entries on one line."""
 _WRITTEN_AS_ONE = re.compile(r"<br|\s[•●▪]\s|\s\(?\d{1,2}\)\s|\s2\.\s")
 
@@ -254,6 +257,7 @@ def _bulleted(rows: Sequence[str]) -> list[str]:
     entries: list[str] = []
     before: list[str] = []
     after: list[str] = []
+    ordinals: list[str] = []
     indent, kinds, is_apart = -1, set(), False
     for row in rows:
         bullet = _BULLET.fullmatch(row)
@@ -282,12 +286,18 @@ def _bulleted(rows: Sequence[str]) -> list[str]:
                 raise _UnclearError(f"{_short(before[-1])} may be a remark or an entry")
             indent = width  # numbers may be aligned at their right
             kinds.add(bullet["ordinal"] is None)
+            ordinals.append(re.sub(r"\D", "", bullet["ordinal"] or ""))
             if len(kinds) > 1:
                 raise _UnclearError(
                     f"{_short(row)} may be an entry within an entry; all entries on one level"
                 )
             entries.append((bullet["entry"] or "").strip())
         is_apart = False
+    numbers = [int(ordinal) for ordinal in ordinals if ordinal]
+    if len(set(numbers)) > 1 and numbers != [numbers[0] + i for i in range(len(entries))]:
+        raise _UnclearError("the numbers before the entries are not 1, 2, 3")
+    if numbers and not all(entries):
+        raise _UnclearError("a numbered entry is empty")
     entries = [entry for entry in entries if entry]
     _check_remarks([" ".join(before), *after], len(entries))
     return entries
@@ -338,7 +348,12 @@ def _check_remarks(remarks: Sequence[str], n_entries: int) -> None:
     for remark in filter(None, (plain(text).strip() for text in remarks)):
         if not (_SENTENCE.search(remark) or _REMARK.match(remark) or _HEADING.fullmatch(remark)):
             raise _UnclearError(f"{_short(remark)} may be a remark or an entry")
-        if doubt := _QUALIFIES.search(remark) or _BUT.search(remark) or _NO.search(remark):
+        if (
+            doubt := re.match(r"(?:and|or)\b", remark, re.I)
+            or _QUALIFIES.search(remark)
+            or _BUT.search(remark)
+            or _NO.search(remark)
+        ):
             raise _UnclearError(
                 f"{_short(doubt[0])} in the remark {_short(remark)} may change the list"
             )
@@ -396,11 +411,18 @@ _PLACEHOLDER = re.compile(
 """Places of a template that are not filled in, marks of an end and errors."""
 _ABOUT_LIST = re.compile(
     r"\W*(?:sources?|notes?|n\.?b\.?|references?|disclaimer|quotes?|evidence|citations?|comments?|remarks?|explanation|"
-    r"reason(?:ing)?|summary|conclusion|confidence|hint|caveat|correction|update|answer|question|instructions?|result)\s*:.*"
+    r"reason(?:ing)?|summary|conclusion|confidence|hint|caveat|correction|update|answer|question|instructions?|result|"
+    r"count|number of [\w ]+)\s*:.*"
     r"|(?:(?:first|second|third|then|next|finally|now|okay|ok|so|sure|wait|hmm+)\b\W*)?(?:i|we|let me|let['’]s|my)\b.*"
     r"\b(?:text|document|passage|story|list|article|question|instructions?|request|answers?|entr(?:y|ies)|reply)\b.*"
-    r"|(?:(?:item|entry|element|example|option)\s*#?\d*)"
-    r"|(?:based on|according to|as an ai|sorry|please (?:provide|note|let))\b.*",
+    r"|(?:(?:first|second|third|next|last)\s)?(?:item|entry|element|example|option|page)\s*#?(?:\d*|one|two|three|four|five)"
+    r"|(?:based on|according to|as an ai|sorry|please|hope (?:this|that)|there (?:is|are)|(?:the )?name of)\b.*"
+    r"|\W*(?:see|same|ditto|as) (?:above|below|before)\W*|\W*(?:same as|ditto|idem)\b.*"
+    r"|\W*(?:yes|no|true|false|various|misc(?:ellaneous)?|unknown|n/a|assistant|user|system|string|foo|bar)\W*"
+    r"|(?:some|several|various|unnamed|other)\s(?:\w+\s)?\w+|the\s\w+\s(?:above|below)"
+    r"|.*\b(?:rate limit|try again|internal server error|timed out|connection (?:reset|refused)|service unavailable)\b.*"
+    r"|.*[(\[](?:duplicate|already \w+|crossed out|removed|excluded|omitted|deleted|repeated|corrected)\b[^()]*[)\]]\W*"
+    r"|(?:excluding|except|not counting)\b.*|.+\b(?:was|were|is|are) (?:excluded|omitted|removed)\W*|~~.*",
     re.I | re.S,
 )
 """Remarks and sources, which are entries only if the text itself says so."""
@@ -413,9 +435,9 @@ _HEDGED = re.compile(
 )
 _NOT_SO = r"not(?: \w+)? (?:mentioned|present|stated|named|listed|included|found|seen|there|sure|in)\b[^()]*|not"
 _NEGATED = re.compile(
-    r".+(?:[:–—=]|\s-)\s*(?:no|none|not\b.*|false|absent|n/?a|[✗✘❌])\W*"
+    r".+(?:[:–—=]|\s-)\s*(?:no|none|not\b.*|false|absent|n/?a|0|[✗✘❌])\W*"
     r"|(?:no|not|keine?)\s(?:\S+\s?){1,3}"
-    rf"|.+[(\[](?:no|none|{_NOT_SO}|absent|false)[)\]]\W*|\W*[✗✘❌].*|.*\ufffd.*",
+    rf"|.+[(\[](?:no|none|{_NOT_SO}|absent|false)[)\]]\W*|\W*[✗✘❌].*|.*[✗✘❌]\W*|.*\ufffd.*",
     re.I | re.S,
 )
 
@@ -448,15 +470,19 @@ _BOLD = re.compile(r"\*\*([^*]+)\*\*\s*[-–—:(].*|\*\*([^*]+[:–—-])\*\*.*
 
 
 def _refuse_repeats(entries: Sequence[str]) -> None:
-    """Reject entries that occur twice; amounts may.
+    """Reject entries that occur twice, as amounts may, and a number among entries without one.
 
     Raises:
         _UnclearError: One does.
     """
+    figures = [entry for entry in entries if re.fullmatch(r"\W*\d[\d.,]*\W*", entry)]
+    if figures and not all(re.search(r"\d", entry) for entry in entries):
+        raise _UnclearError(f"{_short(figures[0])} may be a number of entries, and no entry")
     names = set()
     for entry in entries:
         bold = _BOLD.fullmatch(entry)
         name = _key(plain((bold[1] or bold[2]) if bold else entry)).strip(_EDGES + ",;")
+        name = re.sub(r"\A(?:an?|the)\s", "", name)
         if name in names and not re.match(r"\W*(?:[A-Z]{3}\W*)?\d", name, re.I):
             raise _UnclearError(f"{_short(entry)} is named twice")
         names.add(name)
