@@ -74,7 +74,7 @@ _OTHER_NUMBER = re.compile(
     r"|(?i:hundert|mill(?:ion|iarde?)\w*|milli[oó]n\w*|bill?ion\w*|mil(?:iardi|ioni|hão|hões|e)?|mille|"
     r"bilhão|bilhões|tys|тыс\w*|миллион\w*|миллиард\w*|duzend|douzaines?|docenas?)\b"
     r"|[만억천백])"
-    r"|[ _^]?[²³]|_\d|[eExX][-+]?\d|\s?+(?i:bps|basis points?)\b|\s?[%‰]?[?+]|(?i:st|nd|rd|th)\b"
+    r"|[ _^]?[²³]|_\d|[eExX][-+]?\d|\s?+(?i:bps|basis points?)\b|\s?[%‰]?[?+]|[xX×](?![^\W\d_])|‰|(?i:st|nd|rd|th)\b"
 )
 """Suffixes that change the value of the digits before them, or leave it open."""
 _IN_WORDS = re.compile(
@@ -91,7 +91,7 @@ _BOUND = re.compile(
     re.I,
 )
 _NEGATIVE = re.compile(r"\b(?:minus|negative)\s\Z", re.I)
-_MAY_BE_NEGATIVE = re.compile(r"(?:[-−–—‒⁻‐‑(]\s*+|\b(?:moins|menos|meno)\s)\Z", re.I)
+_MAY_BE_NEGATIVE = re.compile(r"(?:[-−–—‒⁻‐‑(+]\s*+|\b(?:moins|menos|meno)\s)\Z", re.I)
 _NO_AMOUNT = re.compile(r"(?:[~≈≃±]\s?|[^\W\d_](?=\Z))\Z")
 """Signs before a number that is approximate, and letters of another dollar: `A$5`."""
 _OTHER_DIGITS = re.compile(r"(?<![^\W\d_])[²³]")

@@ -404,7 +404,7 @@ def _refuse_others(entries: Sequence[str]) -> None:
 
 _PLACEHOLDER = re.compile(
     r"[\[<{(][^\[\]<>{}()]*[\]>})]|.*(?:</s>|<\|[^|>]*\|>|<(?:eos|end_of_turn|pad|unk)>|\[/?INST\]|\[end\b[^\]]*\]).*"
-    r"|\[[ xX]?\].*|\W*(?:end|eof|stop|done|fin|finis|finished|complete|end of (?:the |this )?\w+|no more(?: \w+)?)\W*"
+    r"|\[[ xX]?\].*|\W*(?:end|eof|stop|done|fin|finis|finished|complete|end of (?:the |this )?(?:list|text|document|reply|response|answer|output|entries|file)|no more(?: \w+)?)\W*"
     r"|\W*(?:error|exception|traceback|warning|fatal|timeout)\b\s*[\]:).].*|\W*(?:tbd|tba|todo|placeholder|null|undefined)\W*",
     re.I | re.S,
 )
@@ -528,7 +528,7 @@ def _key(text: str) -> str:
 
 _MONEY = r"(?:US\$|[$€£¥]|\b(?:USD|EUR|GBP|JPY|CHF)\b)"
 _FIGURE = re.compile(
-    rf"(?<![\w.,])(?:(?:minus|negative)\s)?[-+−]?(?:{_MONEY}\s?)?[-−]?(?:\d[\d.,]*|\.\d+)(?<![.,])"
+    rf"(?<![\w.,])(?:(?:minus|negative)\s)?[-+−]?(?:{_MONEY}\s?[-−]?)?(?:\d[\d.,]*|\.\d+)(?<![.,])"
     r"(?:e\+?\d{1,3}\b)?",
     re.I,
 )
@@ -559,8 +559,9 @@ _YEAR_NAMED = re.compile(
 )
 """A year that says of when a figure is."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_SIGN_WORDS = r"loss\w*|decreas\w+|declin\w+|fell|drop\w*|reduc\w+|deficit|shortfall|down|negative|credit|debit|cr|dr"
 _OR_ELSE = re.compile(
-    r"[?]|\b(?:or|and|to|than|more|less|fewer|most|least|maximum|minimum|below|above|under|over|maybe|"
+    rf"[?]|\s[-–—]\s*\Z|\A-?ish\b|\b(?:{_SIGN_WORDS}|wrong|ago|etc|exclud\w+|without|or|and|to|than|more|less|fewer|most|least|maximum|minimum|below|above|under|over|maybe|"
     r"perhaps|possibly|guess|think|estimated?|each|plus|minus|und|oder|bis|mehr|weniger|et|ou|à|"
     r"moins|más|menos|più|meno|или|и|до)\b",
     re.I,
@@ -570,8 +571,8 @@ _UNSURE = re.compile(
     r"[?~≈]|[.!;]\s|\b(?:or|maybe|perhaps|possibly|probably|likely|presumably|guess|think|believe|estimat\w+|assum\w+|"
     r"at\s(?:least|most)|more|less|fewer|than|up|over|under|above|below|nearly|almost|per|each|half|if|unless|"
     r"might|may|could|would|should|seems?|appears?|impl\w+|between|exclud\w+|except\w*|only|but|however|"
-    r"although|some|several|few|many|other|another|remaining|loss\w*|decreas\w+|declin\w+|fell|drop\w*|"
-    r"reduc\w+|deficit|shortfall|down)\b",
+    rf"although|some|several|few|many|other|another|remaining|{_SIGN_WORDS}|prior|previous|last\syear)\b"
+    r"|\b(?:page|line|note|footnote|option|confidence|error|status|code|step|table|section|chapter|item)\s*(?:\w+\s*)?[:=]",
     re.I,
 )
 """Words in a sentence that may change, blur or turn around the number in it."""
@@ -616,6 +617,8 @@ def _json_value(said: str) -> str:
         values = json.loads(said, parse_int=str, parse_float=str, object_pairs_hook=_values)
     except (ValueError, RecursionError):
         return said
+    if re.match(r"\{\s*\"(?:error|status|code|confidence|page)\"", said):
+        return said
     if len(values) == 1 and isinstance(values[0], bool):
         return "yes" if values[0] else "no"
     return values[0] if len(values) == 1 and isinstance(values[0], str) else said
@@ -633,7 +636,10 @@ def _amount(said: str, source: str, is_second: bool) -> Value:
     """
     if _BULLET.fullmatch(said.split("\n", 1)[0]):
         raise _UnclearError(f"{_short(said)} begins with a bullet, which may be a minus")
-    line = _alone(said).rstrip(". ")
+    line = _alone(said)
+    if line.endswith(("..", "…")) or re.match(r"0\d", line):
+        raise _UnclearError(f"{_short(said)} is cut off, or a code")
+    line = line.rstrip(". ")
     if _IN_BRACKETS.fullmatch(line):
         quantity(line)
         return line
@@ -650,7 +656,7 @@ def _amount(said: str, source: str, is_second: bool) -> Value:
     doubt = (
         _NO.search(text)
         or _UNSURE.search(before)
-        or _OR_ELSE.search(text, figure.end(), after.start("rest"))
+        or _OR_ELSE.search(text[figure.end() : after.start("rest")])
     )
     if doubt:
         raise _UnclearError(f"{_short(doubt[0])} in {_short(said)} leaves the number open")
@@ -664,14 +670,17 @@ def _amount(said: str, source: str, is_second: bool) -> Value:
 
 _VERDICT = re.compile(
     r"(?:(?:so|therefore|thus|hence)\b,?\s*)?(?:(?:the\s)?(?:final\s)?(?:answer|result|verdict|value)\s*(?:is|:|=)\s*)?"
-    r"[\"'“*_(\[]*(?P<verdict>yes|no|true|false)\b[\"'”*_)\]]*(?P<rest>(?:\Z|[\s]*[.,;:!–—-]|\s*\n).*)",
+    r"[\"'“*_(\[]*(?P<verdict>yes|no|true|false)\b[\"'”*_)\]]*(?P<rest>(?:\Z|\s*[.,;:!–—]|\s+-\s|\s*\n).*)",
     re.I | re.S,
 )
 _PARTLY = re.compile(
     r"[?]|\b(?:part(?:ly|ially|ial)?|mostly|mainly|largely|somewhat|sometimes|maybe|perhaps|possibly|probably|likely|"
     r"presumably|if|depend\w*|might|may|could|would|seems?|appears?|unclear|uncertain|impl\w+|infer\w*|suggest\w*|"
     r"assum\w+|arguabl\w+|technically|sort of|kind of|in a sense|not (?:sure|entirely|exactly|quite|really|fully)|"
-    r"rather|or|on the other hand|while|whereas|despite|wait|actually|correction)\b",
+    r"rather|or|on the other hand|while|whereas|despite|wait|actually|correction|at first|at (?:least|most)|initially|"
+    r"originally|later|again|apparently|claim\w*|according|alleged\w*|reported\w*|almost|nearly|hardly|barely|scarcely|"
+    r"rarely|seldom|(?:tried|tries|attempt\w*|fail\w*|refus\w*) to|den(?:y|ied|ies)|contrary|opposite|exceptions?|some|certain|"
+    r"extent|limited|i|me|please)\b",
     re.I,
 )
 """Words after yes or no that take some of it back."""
