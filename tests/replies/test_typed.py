@@ -279,7 +279,9 @@ def test_a_number_is_kept_with_its_unit_and_scale(text: str, value: str) -> None
         "- 5", "* 138", "• 138", "- 138.0", "– 5", "1. 5", "10-20 mg", "1 or 2", "not 12", "twelve", "12\n13", "> 12", "3 or four",
         "3 or more", "3 at most", "2½", "10²", "2 dozen", "2 and a half", "20 minus five", "3万", "12.500 EUR", "1.200",
         "12 000", "48,2", "5 ?", "5 maybe", "<20", "~30", "~ 12 mg a day", "1st", "5th", "12-15", "5+", "5k", "A$5",
-        "429 Too Many Requests", "503 Service Unavailable", "In 2021", "Chapter 5", "COVID-19", "(3)", "$5%",
+        "429 Too Many Requests", "error code: 500", '{"status": 429}', "prior year: 138",
+        "$138 million decrease", "138 (negative)", "$138 -", "+-138", "138…", "0138", "2x", "138ish", "138 is wrong",
+        "503 Service Unavailable", "In 2021", "Chapter 5", "COVID-19", "(3)", "$5%",
         "It fell by $12 million.", "The change was a decrease of $12 million.", "The number is probably 5.",
         "The expense was $138 million higher than in 2009.", "He paid 5 in May, not in June", "I cannot tell. 5",
         '{"low": 5, "high": 6}',
@@ -318,7 +320,9 @@ def test_yes_and_no(text: str, value: bool) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Perhaps.", "Yes and no", "Yes or no", "Yes, but only once", "Yes, partly.", "Yes, unless he lied.",
+        "Perhaps.", "Yes and no", "Yes or no", "Yes, but only once", "Yes, partly.", "Yes, initially; later he refused",
+        "Yes, he failed to", "Yes, it is claimed", "Yes, I can help with that.", "No, he left at dawn",
+        "No, the text does not mention it.", "yes-ish", "Yes, unless he lied.",
         "Yes, he did not come.", "No, yes", "No. Wait, he did.", "Yes?", "Yes (implied)", "Not yes", "Yesterday", "1",
         "yes\nno", '{"a": "yes", "b": "no"}', "I think yes", "Nobody came", "No doubt", "Yes man",
     ],
