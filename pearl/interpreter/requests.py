@@ -187,6 +187,7 @@ class RequestBuilder:
         task = ActionTask(
             step.output, action, tuple(arguments), document, step.explanation, self._question,
             frozenset(inputs), self.graph.gives[step.output],
+            step.output in self.graph.lists_of_numbers,
         )  # fmt: skip
         return task, shown
 
@@ -215,12 +216,12 @@ class RequestBuilder:
             last = self._last = task, action_messages(task)
         return last[1]
 
-    def again(self, request: Request, reply: str, wanted: ValueType) -> Request | None:
-        """The request that follows an unparsable reply; None if it does not fit.
+    def again(self, request: Request, reply: str, why: str, wanted: ValueType) -> Request | None:
+        """The request that follows a reply that cannot be used, with the reason; None if it does not fit.
 
         With a token budget, both requests must fit the step's share of it.
         """
-        again = replace(request, messages=again_messages(request.messages, reply, wanted))
+        again = replace(request, messages=again_messages(request.messages, reply, why, wanted))
         share = self.limits.max_prompt_tokens
         if share is not None and sum(map(self._counted, (request, again))) > share:
             return None

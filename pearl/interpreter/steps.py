@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from pearl.actions import by_search, native
-from pearl.actions.arithmetic.faults import NotGivenError
+from pearl.actions.arithmetic.faults import DivisionByZeroError, MagnitudeError, NotGivenError
 from pearl.actions.ranking import NONE
 from pearl.actions.searching import Fetched
 from pearl.actions.values import EmptyListError, Scalar, Value, behind
 from pearl.documents.document import Document
+from pearl.documents.numbers import UnclearNumberError
 from pearl.documents.rows import DOCUMENT, Rows
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.graph import PlanGraph
@@ -313,6 +314,10 @@ class _Interpreter:
         except NotGivenError as error:
             return self._computed(step, action, _absent(error, before), "", "nothing", began)
         except ValueError as error:
+            inputs = [before[r.name] for r in step.references() if not r.is_context]
+            missing = missing or _nothing_in(inputs)
+            if not missing and list(step.references()) and _is_unclear(error, inputs):
+                return self._void(step, action, str(error), began)
             if not missing:
                 raise ExecutionError(str(error), step=step.output) from error
             value = missing
@@ -365,13 +370,26 @@ def _missing(step: Step, action: Action, before: Mapping[str, StepResult]) -> st
             continue
         given, parameter = before[argument.name], action.parameter(i)
         is_text = isinstance(given.value, str)
-        is_value = parameter.reads == "value" or (
+        is_value = parameter.reads in ("value", "figure") or (
             is_text and parameter.type is not ValueType.TEXT and not parameter.reads
         )
         if given.state == "nothing" and is_value:
-            said = f"{NOTHING} There is nothing in '{given.output}'"
-            return given.text if is_text else said
+            return given.text if is_text else _nothing_in([given])
     return ""
+
+
+def _nothing_in(inputs: Sequence[StepResult]) -> str:
+    """What is said where an input found nothing; "" if all found something."""
+    names = [each.output for each in inputs if each.state == "nothing"]
+    return f"{NOTHING} There is nothing in '{names[0]}'" if names else ""
+
+
+def _is_unclear(error: ValueError, inputs: Sequence[StepResult]) -> bool:
+    """Whether a step has no value because a model's reply, or a cell, is not clear."""
+    if isinstance(error, DivisionByZeroError | MagnitudeError):
+        return False
+    is_reply = any(isinstance(each.value, str | list) for each in inputs)
+    return is_reply or isinstance(error, UnclearNumberError)
 
 
 def _traced(result: StepResult) -> str:

@@ -109,6 +109,7 @@ class ActionTask:
         question: The question of the plan, or "".
         inputs: Names of those arguments that are outputs of earlier steps.
         gives: The type that the result is parsed as.
+        is_of_numbers: Whether each entry of a list is read as a number.
     """
 
     output: str
@@ -119,6 +120,7 @@ class ActionTask:
     question: str = ""
     inputs: frozenset[str] = frozenset()
     gives: ValueType = ValueType.TEXT
+    is_of_numbers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

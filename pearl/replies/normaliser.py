@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import NamedTuple
+
+from pearl.documents.numbers import plain
 
 __all__ = ["Split", "plain", "without_reasoning"]
 
@@ -44,19 +45,3 @@ def without_reasoning(text: str) -> Split:
         end = ends[-1]
         return Split(text[end.end() :].strip(), text[start.end() if start else 0 : end.start()])
     return Split("", text[start.end() :], is_unclosed=True) if start else Split(text)
-
-
-_EMPHASIS = re.compile(r"(\*\*|__|`)(?=\S)(.+?)(?<=\S)\1")
-
-
-def plain(line: str) -> str:
-    """A line without Markdown emphasis, zero-width characters and other forms of digits and blanks.
-
-    Example:
-        >>> plain("**１2 mg**")
-        '12 mg'
-    """
-    text = "".join(c for c in line if unicodedata.category(c) != "Cf")
-    text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
-    text = "".join(" " if unicodedata.category(c) == "Zs" else c for c in text)
-    return _EMPHASIS.sub(r"\2", text)

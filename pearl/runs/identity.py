@@ -227,7 +227,7 @@ def prompts_sha256() -> str:
         unusable_messages(standalone_messages("what?", turns), "she", "why"),
         action_messages(task),
         *(action_messages(replace(task, gives=form)) for form in FORMS),
-        *(again_messages(action_messages(task), "one", form) for form in FORMS),
+        *(again_messages(action_messages(task), "one", "why", form) for form in FORMS),
         combine_messages(task, ("one", "two")),
         *(
             items_messages(
