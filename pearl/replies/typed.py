@@ -30,8 +30,8 @@ __all__ = ["Reply", "State", "follows_form", "read_reply", "reply_constraint", "
 
 Value = str | bool | list[str]
 
-State = Literal["found", "nothing", "undecided"]
-"""Whether a reply has a value, says that there is none, or is ambiguous."""
+State = Literal["found", "nothing", "undecided", "refused"]
+"""Whether a reply has a value, says that there is none, is ambiguous, or refuses one."""
 
 MAX_AMOUNT = 200
 """Maximum characters of a number with its unit; bounds the time of the pattern."""
