@@ -58,6 +58,7 @@ def by_output(replies: dict[str, str]) -> Callable[[Request], str]:
         (['a = FIND(CTX, "x")'], {"a": "bees\n> Ada keeps bees."}, "answered", "bees"),
         (['a = FIND(CTX, "x")'], {"a": "> Ada keeps bees."}, "answered", "Ada keeps bees."),
         (['a = FIND(CTX, "x")'], {"a": "Nothing found."}, "nothing_found", "Nothing found."),
+        (['a = FIND(CTX, "x")'], {"a": "The text does not say."}, "nothing_found", "The text does not say."),
         (['a = LIST_ALL(CTX, "x")'], {"a": "None"}, "nothing_found", "Nothing found."),
         (["a = DOSE(CTX)"], {"a": "30 mg\n> Ada keeps bees."}, "answered", "30 mg"),
         (["a = DOSE(CTX)"], {"a": "30 mg\n> a dose of 30 mg"}, "degraded", "30 mg"),

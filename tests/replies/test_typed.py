@@ -250,7 +250,7 @@ def test_yes_and_a_reason_is_undecided() -> None:
         ("> She came\n> at nine.", "found", "She came\n\nat nine."),
         ("None", "found", "None"),
         ("Nothing found: the text names no time.", "nothing", "Nothing found: the text names no time."),
-        ("There is no mention of it.", "found", "There is no mention of it."),
+        ("There is no mention of it.", "nothing", "There is no mention of it."),
     ],
 )  # fmt: skip
 def test_a_text_is_what_stands_beside_its_quotes(text: str, state: str, value: str) -> None:
