@@ -27,6 +27,7 @@ _ENGLISH = (
     r"(?:say|mention|state|specif|provid|give|contain|includ|indicat|describ|discuss|address|reveal|disclos|tell|explain|nam|identif|list|"
     r"report|offer|clarif|cover|refer|note|make (?:it )?clear|present|answer|elaborate|detail|talk|touch|go into|show|record|have)\w*\b.*",
     rf"(?:the|this|that|these) {_TEXT} (?:has|have|contains?|provides?|gives?|includes?|offers?|makes?) (?:no|nothing|neither) (?:\w+ ){{0,2}}?(?:{_ABOUT}|about|on|data|answer)\b.*",
+    rf"(?:the|this|that|these) {_TEXT} (?:provides?|gives?|offers?|states?|mentions?|names?|specif(?:y|ies)) no [\w ]{{1,40}}",
     rf"(?:the|this|that|these) {_TEXT} (?:says?|states?) nothing\b.*",
     rf"(?:the|this|that|these) {_TEXT} (?:is|are) silent\b.*",
     rf"there(?: is|'s| are| was| were) (?:no|not any) (?:\w+ ){{0,2}}?{_ABOUT}\b.*",
@@ -39,7 +40,7 @@ _ENGLISH = (
     rf"(?:i |we |one )(?:can ?not|can't|could not|couldn't|was unable to|am unable to|'m unable to|was not able to|am not able to|did not|do not|don't) (?:\w+ly )?{_OUT_OF}\w*\b.*{_IN}",
     rf"(?:.{{1,120}} )?(?:can ?not|can't|could not) be (?:determined|established|inferred|ascertained|answered|identified)(?: {_IN})?",
     rf"(?:it is|it's) (?:not possible|impossible) to {_OUT_OF}\w*\b.*",
-    r"n/?\.?a\.?|n\. a\.|unknown|unspecified|undisclosed|not applicable|not known|no answer|no data|not clear|unclear",
+    r"n/?\.?a\.?|n\. a\.|none|unknown|unspecified|undisclosed|not applicable|not known|no answer|no data|not clear|unclear",
 )
 _OTHERS = (
     # German

@@ -78,7 +78,7 @@ def _is_garbage(text: str) -> bool:
         return True
     if text.strip(" \n\t.'\"`").casefold() in _NO_VALUE:
         return True
-    return text.strip() != "-" and not _INK.search(text)
+    return text.strip() != "-" and (not _INK.search(text) or _LONE_TAG.fullmatch(text) is not None)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -178,6 +178,8 @@ _REFUSAL = re.compile(
     rf"(?:{_SORRY}[^.!?]{{0,160}}?[\s,;:.!—–-]+(?:but |that |and |however,? |at this time,? )?)?"
     rf"i ?(?:{_CANNOT})(?: (?:\w+|,)){{0,3}} (?:{_DO}|declin\w*|refus\w*|be able to (?:{_DO}))"
     r"|i (?:respectfully |politely )?(?:decline|refuse)(?: to|\.|\Z)"
+    r"|i(?:'m| am)? (?:don't feel|do not feel|not|not feeling) comfortable\b"
+    rf"|(?:{_SORRY}[, ]+(?:but )?)?(?:that|this)(?:'s| is) (?:beyond|outside|out of)(?: of)? (?:my|the) (?:\w+ )?(?:scope|capabilit|abilit|knowledge)"
     rf"|{_SORRY}[^.!?]{{0,80}} (?:can't|cannot|won't|unable to|not able to) (?:{_DO})"
     r"|(?:as|i'm|i am) (?:just |only |merely )?an? (?:\w+ ){0,2}(?:ai|(?:large )?language model)(?: (?:language )?model| assistant)?\b[^.!?]{0,120}(?:\bnot\b|n't\b|cannot|unable|no (?:ability|access))"
     r"|(?:sorry|apologies|my apologies|i apologi[sz]e|i'm sorry|i am sorry)[.!]*\Z"
@@ -202,7 +204,7 @@ _REFUSAL = re.compile(
     r"|(?:üzgünüm|özür dilerim|maalesef)[^.!?]{0,80}(?:olamam|olamıyorum|yapamam|sağlayamam|yanıtlayamam|edemem)"
     # Chinese, Japanese, Korean, Arabic, Hindi
     r"|(?:非常|很|十分|实在)?(?:抱歉|对不起|對不起|很遗憾|不好意思)[^。！？]{0,30}(?:无法|無法|不能|不便|没办法|没有办法|拒绝)[^。！？]{0,14}(?:提供|回答|帮|幫|协助|協助|满足|完成|处理|讨论|继续|回应|生成|执行|支持)"
-    r"|(?:我|这个问题我)(?:无法|無法|不能|不便|拒绝)[^。！？]{0,8}(?:提供帮助|回答(?:这|该|你|您)|帮助|帮您|帮你|协助|满足|讨论)"
+    r"|(?:你好，)?(?:这个问题)?我(?:暂时|目前|现在)?(?:无法|無法|不能|不便|拒绝)[^。！？]{0,8}(?:提供帮助|回答(?:这|该|你|您|，|\Z)|帮助|帮您|帮你|协助|满足|讨论)"
     r"|(?:作为|身为)(?:一个|一名|一款)?(?:ai|人工智能|大?语言模型|智能助手)"
     r"|(?:大変)?(?:申し訳|すみません|恐れ入り|残念ながら|ごめんなさい)[^。！？]{0,50}(?:手伝い|答え|応え|対応|支援|提供|回答|サポート|リクエスト|ご要望|助け|お力)[^。！？]{0,16}(?:できません|できかね|致しかね|いたしかね|しかねます|なれません)"
     r"|(?:そのリクエスト|ご要望|お手伝い)[^。！？]{0,12}(?:できません|できかね|致しかね|いたしかね)"
@@ -220,7 +222,7 @@ _GIVEN = (
     r"input|data|instructions?|list|paragraph|excerpt|material|items?|more|them|it|what you|which)"
 )
 _OFFER = re.compile(
-    rf"(?:(?:but|so|then|and|also|if so|once you do),? )?(?:please|kindly|could you|can you|would you|will you|feel free to|you can|you may|don't hesitate to|do not hesitate to)(?: please| kindly| also)?"
+    rf"(?:(?:but|so|then|and|also|however|if so|once you do),? )?(?:(?:please|kindly|could you|can you|would you|will you|feel free to|you can|you may|don't hesitate to|do not hesitate to)(?: please| kindly| also)?"
     rf"(?: (?:provide|share|paste|send|upload|give|supply|attach|clarify|specify|rephrase|include|tell me|let me|ask|reach out|contact|call|try)\b[^.!?]{{0,40}}(?:{_GIVEN}|me|again|know|out|any|someone|help)\b| (?:ask|clarify|rephrase|try again|let me know))"
     r"|(?:how|what|where)(?: else)? (?:can|may|could|should|would you like me to|would you like|do you want|do you need)\b[^.!?]{0,30}(?:i|me|you|know|help|assist|do)\b"
     r"|is there (?:anything|something) (?:else|specific|in particular)"
@@ -245,7 +247,7 @@ _OFFER = re.compile(
     r"|(?:请|請)(?:您|你)?(?:提供|分享|发送|上传|粘贴|输入|告诉|补充|给出)|请问(?:有什么|您|你|需要)|有什么(?:可以|我可以|能)|(?:我|很高兴).{0,6}(?:为您|为你|帮您|帮你)"
     r"|(?:テキスト|文章|文書|本文|内容|情報|資料|詳細).{0,10}(?:提供|共有|入力|送|教え).{0,8}ください|どのように.{0,10}(?:手伝い|お役)|何か(?:お手伝い|ご質問)"
     r"|(?:텍스트|문서|본문|내용|정보).{0,10}(?:제공|입력|공유|알려).{0,6}(?:주세요|주십시오|주시)|무엇을 도와"
-    r"|(?:пожалуйста|прошу)\b[^.!?]{0,30}(?:предостав|пришл|отправ|уточн|укаж)|(?:чем|как) (?:я )?могу (?:вам |тебе )?помочь"
+    r"|(?:пожалуйста|прошу)\b[^.!?]{0,30}(?:предостав|пришл|отправ|уточн|укаж)|(?:чем|как) (?:я )?могу (?:вам |тебе )?помочь)"
 )
 _FILLER = re.compile(
     r"(?:sure(?: thing)?|certainly|of course|absolutely|okay|ok|great|alright|hello|hi|hey|hi there|hello there|got it|understood|"
@@ -263,6 +265,11 @@ _ALONE = re.compile(
 """Fillers that are no answer by themselves."""
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？؟।])\s*|(?<=:)\s+|\n+")
 
+_TEMPLATE = re.compile(
+    r"\s*(?:\[INST\]|<\|(?:im_start|user|system|start_header_id)\|>|<start_of_turn>|###? ?(?:Instruction|System|User)\b|<<SYS>>)",
+    re.I,
+)
+_LONE_TAG = re.compile(r"\s*</?[a-z][\w :|-]{0,30}/?>\s*", re.I)
 _TOOL_CALL = re.compile(
     r"\s*(?:```(?:\w+)?\s*)?(?:<(?:\w+:)?(?:tool_calls?|function_calls?|tool_code|tool_use|invoke|function)\b|<function=|<\|python_tag\|>|"
     r"\[TOOL_CALLS\]|<\|tool_call|<｜tool|<\|action_|functions?\.\w{1,60}\(|```tool_code)",
@@ -281,6 +288,8 @@ def _chatter(text: str, said: str) -> Unusable | None:
     calls = (keys <= data.keys() for data in _objects(text) for keys in _CALL_KEYS)
     if _TOOL_CALL.match(text) or any(calls):
         return Unusable("refused", f"calls a tool in place of a reply: {_short(text)}")
+    if _TEMPLATE.match(text):
+        return Unusable("refused", f"copies the template of a prompt: {_short(text)}")
     if not said or len(said) > MAX_REFUSAL or said[0] in "\"'“„«»「『":
         return None
     if _FILTERED.fullmatch(said):

@@ -248,7 +248,7 @@ def test_yes_and_a_reason_is_undecided() -> None:
     [
         ("She was late.\n> She came at nine.", "found", "She was late."),
         ("> She came\n> at nine.", "found", "She came\n\nat nine."),
-        ("None", "found", "None"),
+        ("None", "nothing", "None"),
         ("Nothing found: the text names no time.", "nothing", "Nothing found: the text names no time."),
         ("There is no mention of it.", "nothing", "There is no mention of it."),
     ],
