@@ -222,6 +222,29 @@ def test_strict_fails_the_step() -> None:
     assert caught.value.exit_code == ModelError.exit_code
 
 
+@pytest.mark.parametrize(
+    ("question", "reply", "why"),
+    [
+        ("Why?", "It leaked.\n> The hull was rotten.", "'The hull was rotten.'"),
+        ("How many dogs are there?", "Nils has a dog.\n> Nils has a dog.", ""),
+        ("How many dogs are there?", "Nils has it.\n> Nils has a dog.", "no number"),
+        ("Wie viele Hunde gibt es?", "Nils hat welche.", "no number"),
+        ("What is the number of dogs?", "Nils has it.", "no number"),
+        ("Why do a number of people sell boats?", "They leak.", ""),
+        ("How many dogs are there?", "Nothing found.", ""),
+    ],
+)
+def test_an_answer_that_may_be_wrong_is_degraded(question: str, reply: str, why: str) -> None:
+    plan = f"Question: {question}\n\n{ONE}"
+    answer = run(plan, model(reply))
+    status = "nothing_found" if "Nothing" in reply else "answered"
+    assert (answer.status, bool(answer.why)) == ("degraded" if why else status, bool(why))
+    assert why in answer.why
+    if why:
+        with pytest.raises(ExecutionError, match="degraded"):
+            run(plan, model(reply), strict=True)
+
+
 @pytest.mark.parametrize("reply", ["502 Bad Gateway", "</s>", "<think>hm</think>", "null"])
 def test_errors_and_blanks_are_asked_again(reply: str) -> None:
     assert run(ONE, model(reply, "It leaked."), first_wait_s=0.01).text == "It leaked."
