@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
 from pearl.llm import ActionTask, CombineTask, Completion, Request
+from pearl.llm.blank import is_blank
 from pearl.llm.repetition import loop_in, repeats
 from pearl.replies.normaliser import without_reasoning
 from pearl.replies.typed import says_nothing
-from pearl.replies.unusable import unusable
 
 __all__ = ["usable"]
 
@@ -49,13 +50,16 @@ def usable(
     if split.is_unclosed:
         message = f"the reply of {completion.model} was cut off in its reasoning"
         raise ModelError(message, kind="truncated", usage=usage)
-    if not split.text.strip():
+    if is_blank(split.text):
         message = f"the reply of {completion.model} is blank"
         raise ModelError(message, kind="empty", usage=usage, reply=text)
+    from pearl.replies.unusable import unusable  # late: 20 ms of patterns
+
     problem = unusable(split.text)
     if problem and request is not None:
         problem = unusable(split.text, request.prompt)
-    if problem:
+    # `null`, `[]` and "-" say something where a list, a number or yes or no is wanted.
+    if problem and not (problem.kind == "empty" and _is_typed(request)):
         message = f"{completion.model} {problem.why}"
         raise ModelError(message, kind=problem.kind, usage=usage, reply=text)
     if request is not None and _is_echo(split.text, request):
@@ -63,6 +67,12 @@ def usable(
         raise ModelError(message, kind="refused", usage=usage, reply=text)
     reasoning = "\n".join(filter(None, (completion.reasoning, split.reasoning)))
     return replace(completion, text=split.text, reasoning=reasoning)
+
+
+def _is_typed(request: Request | None) -> bool:
+    task = request.task if request is not None else None
+    step = task.step if isinstance(task, CombineTask) else task
+    return isinstance(step, ActionTask) and step.gives is not ValueType.TEXT
 
 
 def _is_echo(text: str, request: Request) -> bool:

@@ -54,6 +54,7 @@ _LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
 _QUOTES = frozenset("`\"'“”‘’«»()[]{}")
 _CONTEXT = 24
 """Characters on both sides of a mark that tell whether it is copied from the source."""
+_BULLETS = ("-", "*", "•")
 _MAX_LINE = 200
 _MAX_MARKS = 500
 
@@ -104,6 +105,8 @@ def _without_tokens(text: str) -> str:
     start = _TOKENS.match(text)
     at, end = start.end() if start else 0, len(text.rstrip())
     while (last := _LAST_TOKEN.search(text, max(at, end - _MAX_LINE), end)) is not None:
+        if text[max(0, last.start() - 1) : last.start()] in _BULLETS:
+            break  # an entry of a list: the reader of lists decides
         end = last.start()
     return text[at:end] if (at, end) != (0, len(text.rstrip())) else text
 

@@ -25,7 +25,6 @@ from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from pearl.dsl.decoding.schema import closed_object, require
 from pearl.dsl.printer import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
-from pearl.replies.not_stated import says_not_stated
 
 __all__ = ["Reply", "State", "follows_form", "read_reply", "reply_constraint", "says_nothing"]
 
@@ -86,6 +85,8 @@ def read_reply(text: str, wanted: ValueType, *, source: str = "", is_second: boo
     quotes = tuple(quote.strip() for _, quote in lines if quote and quote.strip())
     said = "\n".join(line for line, quote in lines if quote is None).strip()
     if wanted not in _READERS:
+        from pearl.replies.not_stated import says_not_stated  # late: 20 ms of patterns
+
         if says_nothing(said) or says_not_stated(said):
             return Reply("nothing", said, quotes)
         return Reply("found", said or "\n\n".join(quotes) or text.strip(), quotes)

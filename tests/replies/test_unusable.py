@@ -339,3 +339,15 @@ def test_a_reply_held_to_json_is_read_behind_its_reasoning(openai_server: Server
         Canned(completion(reply)),
     )
     assert asyncio.run(count()).text == "1"
+
+
+def test_reasoning_beside_the_reply_is_in_the_trace(openai_server: Server) -> None:
+    async def ask() -> Trace:
+        trace = Trace()
+        async with Pearl("openai:test-model", library="seed", base_url=openai_server.url) as pearl:
+            await pearl.execute(ONE, DOCUMENT, trace=trace)
+        return trace
+
+    openai_server.next(Canned(completion("It leaked.", reasoning_content="Hm.")))
+    (called,) = (event for event in asyncio.run(ask()) if isinstance(event, ModelCalled))
+    assert (called.reply, called.reasoning) == ("It leaked.", "Hm.")

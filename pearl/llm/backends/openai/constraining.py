@@ -25,7 +25,6 @@ from pearl.llm.backends.openai.servers import Body, Server
 from pearl.llm.blank import is_blank
 from pearl.llm.single_flight import SingleFlight
 from pearl.replies.normaliser import without_reasoning
-from pearl.replies.unusable import unusable
 
 __all__ = ["PROBE", "PROBE_PROMPT", "SENTENCE", "Constraining", "Send"]
 
@@ -238,6 +237,8 @@ class Constraining:
             # JSON escapes may encode lone surrogates.
             text = scrubbed(constraint.json_form.text_of(json.loads(reply)))
         except (ValueError, RecursionError) as error:
+            from pearl.replies.unusable import unusable  # late: 20 ms of patterns
+
             problem = unusable(reply)
             if problem and problem.kind != "empty":
                 message = f"{self._endpoint.model} {self._endpoint.quote(problem.why)}"
