@@ -195,7 +195,7 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
     ),
     "strict": click.option(
         "--strict", envvar="PEARL_STRICT", is_flag=True,
-        help="A reply that is cut off or says nothing fails its step; else what there is is kept, and told.",
+        help="Fail a step whose reply is cut off or refused, and an answer that is degraded, as one with a quote that is not in the document. By default the answer is kept, with its status.",
     ),
     "strict_items": click.option(
         "--strict-items", envvar="PEARL_STRICT_ITEMS", is_flag=True,

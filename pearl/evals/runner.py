@@ -288,13 +288,13 @@ def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:
         fields["coverage"] = answer.coverage
         if answer.agreement is not None:
             fields["confidence"] = answer.agreement.confidence
-        if answer.why:
-            fields |= {"status": "failed", "error": f"undecided: {answer.why}"}
+        if not answer.has_answer:
+            fields |= {"status": "failed", "error": f"{answer.status}: {answer.why}"}
         if answer.method == "plan":
             checked = pearl.compile(answer.plan)
             levels = build_graph(checked).levels()
             fields["plan"] = answer.plan
-            fields["program"] = "" if answer.why else carried_out(answer, checked)
+            fields["program"] = carried_out(answer, checked) if answer.has_answer else ""
             fields["shape"] = PlanShape(
                 n_steps=len(answer.steps),
                 n_calls=sum(step.n_calls for step in answer.steps),

@@ -185,6 +185,7 @@ class Asker:
                 prefix=completion.prefix,
                 prompt=without_texts(request.messages),
                 reply=completion.text,
+                reasoning=completion.reasoning,
             )
         )
         return completion

@@ -37,8 +37,8 @@ class StepResult:
         reply: The model's full reply, with its quotes.
         quotes: The quotes of the reply.
         state: `nothing` if nothing was found; `undecided` if the reply could not be parsed as its
-            type, or the value is computed from such a reply.
-        why: Why it is undecided.
+            type, or the value is computed from such a reply; `refused` if the model refused.
+        why: Why it is undecided or refused.
         truncated: What was cut off of its reply, or of one that it is made of; "" if nothing was.
         fetched: The passages that were searched for it; None if nothing was.
         cited: Which cells of a table it is from; None if it is from none.
@@ -89,8 +89,8 @@ class StepResult:
 
     @property
     def is_void(self) -> bool:
-        """Whether it is undecided and has no value that others could be computed from."""
-        return self.state == "undecided" and self.rows is None
+        """Whether it has no value that others could be computed from."""
+        return self.state in ("undecided", "refused") and self.rows is None
 
     @property
     def as_input(self) -> Value:

@@ -25,7 +25,7 @@ from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Reference, Step
 from pearl.dsl.signatures import NOTHING, Action, ValueType
-from pearl.errors import BudgetError, ExecutionError, PausedError, PearlError
+from pearl.errors import BudgetError, ExecutionError, ModelError, PausedError, PearlError
 from pearl.interpreter import figure_source
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.context import Context
@@ -138,8 +138,15 @@ class _Interpreter:
             self._trace.append(StepFailed(step=step.output, error=str(error)))
             raise
         except PearlError as error:
-            self._trace.append(StepFailed(step=step.output, error=str(error)))
-            raise _step_error(step, error) from error
+            is_refused = isinstance(error, ModelError) and error.kind in ("refused", "filtered")
+            if not is_refused or self._calls.limits.is_strict:
+                self._trace.append(StepFailed(step=step.output, error=str(error)))
+                raise _step_error(step, error) from error
+            action = self._graph.checked.action(step)
+            result = replace(
+                self._void(step, action, error.message, began), state="refused", n_calls=1,
+                value="refused: the model did not carry out this step",
+            )  # fmt: skip
         self._trace.append(result.event)
         return result
 
@@ -157,6 +164,9 @@ class _Interpreter:
             return await self._by_row(step, before, inputs, began)
         if action.asks_table:
             return await self._of_table(step, action, before, began)
+        unsure = self._unsure(step, before)
+        if unsure is not None and unsure.state == "refused":
+            return self._void(step, action, _traced(unsure), began)
         task, shown = self._calls.task(step, inputs)
         if task.document is None:
             read = await self._asker.read(step, "step", self._calls.whole(task))
@@ -349,7 +359,7 @@ class _Interpreter:
         )  # fmt: skip
 
     def _void(self, step: Step, action: Action, why: str, began: float) -> StepResult:
-        """The result of a step whose input has no value."""
+        """The result of a step that has no value, or whose input has none."""
         return StepResult(
             step.output, action.name, f"undecided: {why}", action.is_native, "none", None, 0,
             Usage(), time.monotonic() - began, state="undecided", why=why,
@@ -394,6 +404,8 @@ def _is_unclear(error: ValueError, inputs: Sequence[StepResult]) -> bool:
 
 def _traced(result: StepResult) -> str:
     """Why a result is undecided, with the first undecided step."""
+    if result.state == "refused":
+        return f"step '{result.output}' was refused by the model"
     return result.why if result.is_native else f"step '{result.output}': {result.why}"
 
 

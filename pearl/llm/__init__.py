@@ -384,6 +384,7 @@ class Completion:
         finish_reason: `stop`, or None if the server reports none; a truncated reply is an error.
         is_remembered: Whether it is a cache hit, whose usage is 0.
         prefix: How the call used the server's prefix cache, if the warm-up middleware is active.
+        reasoning: What the model reasoned before its reply, as far as it is sent; for the trace.
     """
 
     text: str
@@ -392,6 +393,7 @@ class Completion:
     finish_reason: Literal["stop"] | None = "stop"
     is_remembered: bool = False
     prefix: PrefixUse | None = None
+    reasoning: str = ""
 
 
 class Model(Protocol):

@@ -34,8 +34,8 @@ __all__ = ["Reply", "State", "follows_form", "read_reply", "reply_constraint", "
 
 Value = str | bool | list[str]
 
-State = Literal["found", "nothing", "undecided"]
-"""Whether a reply has a value, says that there is none, or is ambiguous."""
+State = Literal["found", "nothing", "undecided", "refused"]
+"""Whether a reply has a value, says that there is none, is ambiguous, or refuses one."""
 
 MAX_AMOUNT = 200
 """Maximum characters of a number with its unit, or of a doubtful entry; bounds the time of patterns."""
@@ -97,7 +97,9 @@ def read_reply(
     quotes = tuple(quote.strip() for _, quote in lines if quote and quote.strip())
     said = "\n".join(line for line, quote in lines if quote is None).strip()
     if wanted not in _READERS:
-        if says_nothing(said):
+        from pearl.replies.not_stated import says_not_stated  # late: 20 ms of patterns
+
+        if says_nothing(said) or says_not_stated(said):
             return Reply("nothing", said, quotes)
         return Reply("found", said or "\n\n".join(quotes) or text.strip(), quotes)
     if says_nothing(said) or (said and said.strip(_EDGES).casefold() in _NONE):

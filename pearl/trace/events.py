@@ -44,8 +44,8 @@ __all__ = [
     "retrieved",
 ]
 
-AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided"]
-"""Whether there is an answer, the document has none, or it is uncertain."""
+AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided", "refused"]
+"""Whether there is an answer, the document has none, it is uncertain, or the model refused a step."""
 
 MAX_PASSAGES = 20
 """Passages that an event shows."""
@@ -309,6 +309,8 @@ class ModelCalled(EventBase):
     """The messages, with the lengths of texts of the document in their place; "" in older traces."""
     reply: str = ""
     """What was replied; "" in older traces."""
+    reasoning: str = ""
+    """The reasoning that came with it; "" where none was sent, and in older traces."""
 
 
 class CallFailed(EventBase):

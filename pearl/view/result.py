@@ -32,7 +32,7 @@ from pearl.view.record import ResultRecord
 __all__ = ["Place", "Result", "ShownStep", "read_result"]
 
 STATUSES = (
-    "answered", "degraded", "nothing_found", "undecided", "failed", "unfinished", "planned",
+    "answered", "degraded", "nothing_found", "undecided", "refused", "failed", "unfinished", "planned",
 )  # fmt: skip
 
 _DOUBTS = {
@@ -100,6 +100,7 @@ class Result:
     """What is known of a result, as the fields of a row with the events of its trace.
 
     Attributes:
+        why: Why it is undecided, degraded or refused; else "".
         problems: What is missing or cannot be read, a sentence each.
         has_evidence: Whether it says what the answer rests on; older traces do not.
         rows_left: Rows behind the answer that are not among `places`.
@@ -109,6 +110,7 @@ class Result:
 
     id: str
     status: str
+    why: str
     question: str
     understood: str
     answer: str
@@ -162,14 +164,6 @@ class Result:
     def waits(self) -> list[ModelWaited]:
         """Times that a call waited."""
         return self.of(ModelWaited)
-
-    @property
-    def why(self) -> str:
-        """Why it is undecided or degraded, with the first step that is; else ""."""
-        if self.status not in ("undecided", "degraded"):
-            return ""
-        reasons = ((step, step.truncated or step.why) for step in self.steps)
-        return next((f"step '{s.output}' ({s.action}): {why}" for s, why in reasons if why), "")
 
 
 class _Fields:
@@ -275,6 +269,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
     return Result(
         id=record.id,
         status=status,
+        why=row.text("why") or _why(status, steps),
         question=row.text("question"),
         understood=understood.text("question"),
         answer=row.text("answer"),
@@ -300,6 +295,14 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         started=started,
         problems=tuple(dict.fromkeys(problems)),
     )
+
+
+def _why(status: str, steps: tuple[ShownStep, ...]) -> str:
+    """Why a row without a reason is not plainly answered, with the first step that has one."""
+    if status not in ("undecided", "degraded", "refused"):
+        return ""
+    reasons = ((step, step.truncated or step.why) for step in steps)
+    return next((f"step '{s.output}' ({s.action}): {why}" for s, why in reasons if why), "")
 
 
 def _places(row: _Fields) -> tuple[list[Place], list[Place]]:

@@ -40,7 +40,7 @@ EVALUATE(CTX, PROGRAM) : Compute
     "test",
 )
 FARM = Document("Ada keeps bees. Ben keeps goats. They trade honey for milk.", "farm.txt")
-Status = Literal["answered", "nothing_found", "undecided"]
+Status = Literal["answered", "degraded", "nothing_found", "undecided"]
 
 
 def plan(*steps: str) -> str:
@@ -61,8 +61,10 @@ def by_output(replies: dict[str, str]) -> Callable[[Request], str]:
         (['a = FIND(CTX, "x")'], {"a": "bees\n> Ada keeps bees."}, "answered", "bees"),
         (['a = FIND(CTX, "x")'], {"a": "> Ada keeps bees."}, "answered", "Ada keeps bees."),
         (['a = FIND(CTX, "x")'], {"a": "Nothing found."}, "nothing_found", "Nothing found."),
+        (['a = FIND(CTX, "x")'], {"a": "The text does not say."}, "nothing_found", "The text does not say."),
         (['a = LIST_ALL(CTX, "x")'], {"a": "None"}, "nothing_found", "Nothing found."),
-        (["a = DOSE(CTX)"], {"a": "30 mg\n> a dose of 30 mg"}, "answered", "30 mg"),
+        (["a = DOSE(CTX)"], {"a": "30 mg\n> Ada keeps bees."}, "answered", "30 mg"),
+        (["a = DOSE(CTX)"], {"a": "30 mg\n> a dose of 30 mg"}, "degraded", "30 mg"),
         (["a = DOSE(CTX)"], {"a": "The dose is 30 mg"}, "answered", "30 mg"),
         (["a = DOSE(CTX)"], {"a": "The dose is 30 mg or 40 mg"}, "undecided", None),
         (['a = FIND(CTX, "x")', "n = SUM(a)"], {"a": "- 138.0\n- **$124.0**"}, "answered", "262"),
@@ -87,11 +89,11 @@ def by_output(replies: dict[str, str]) -> Callable[[Request], str]:
         (['a = FIND(CTX, "x")', "m = MAX(a)"], {"a": "none"}, "nothing_found", "Nothing found."),
         (['a = FIND(CTX, "x")', "f = FIRST(a)", "n = COUNT(f)"], {"a": "none"}, "answered", "0"),
         (['a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', "c = CONCAT(a, b)"],
-         {"a": "bees\n> q", "b": "Nothing found: no y."}, "answered", "bees\n\nNothing found: no y."),
+         {"a": "bees\n> q", "b": "Nothing found: no y."}, "degraded", "bees\n\nNothing found: no y."),
         (['a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', "c = CONCAT(a, b)"],
          {"a": "Nothing found.", "b": "Nothing found: no y."}, "nothing_found", "Nothing found.\n\nNothing found: no y."),
         (['a = FIND(CTX, "x")', 'c = CONCAT("Bees:", a)'], {"a": "Nothing found."}, "nothing_found", None),
-        (['a = FIND(CTX, "x")', "c = CONCAT(CTX, a)"], {"a": "Nothing found."}, "answered", None),
+        (['a = FIND(CTX, "x")', "c = CONCAT(CTX, a)"], {"a": "Nothing found."}, "degraded", None),
         (['a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', "n = COUNT([a, b])"],
          {"a": "- bees", "b": "Nothing found: no y."}, "answered", "1"),
         (['a = LIST_ALL(CTX, "x")', 'n = COUNT([a, "cow"])'], {"a": "- bees\n- goats"}, "answered", "3"),

@@ -336,9 +336,9 @@ def test_what_takes_yes_or_no_back_is_undecided(text: str) -> None:
     [
         ("She was late.\n> She came at nine.", "found", "She was late."),
         ("> She came\n> at nine.", "found", "She came\n\nat nine."),
-        ("None", "found", "None"),
+        ("None", "nothing", "None"),
         ("Nothing found: the text names no time.", "nothing", "Nothing found: the text names no time."),
-        ("There is no mention of it.", "found", "There is no mention of it."),
+        ("There is no mention of it.", "nothing", "There is no mention of it."),
     ],
 )  # fmt: skip
 def test_a_text_is_what_stands_beside_its_quotes(text: str, state: str, value: str) -> None:

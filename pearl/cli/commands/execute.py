@@ -280,9 +280,9 @@ def _tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
     if unsure := summary.statuses.get("undecided"):
         click.echo(f"  {counted(unsure, 'answer')} undecided: the rows say why", err=True)
     if cut := summary.statuses.get("degraded"):
-        click.echo(
-            f"  {counted(cut, 'answer')} degraded: a reply was cut off or says nothing", err=True
-        )
+        click.echo(f"  {counted(cut, 'answer')} degraded: the rows say why", err=True)
+    if refused := summary.statuses.get("refused"):
+        click.echo(f"  {counted(refused, 'answer')} refused by the model", err=True)
     if empty := summary.statuses.get("nothing_found"):
         click.echo(f"  {counted(empty, 'answer')} with nothing found", err=True)
     report_max_errors(summary, max_errors)

@@ -254,7 +254,6 @@ LINES: list[tuple[str | None, dict[str, Any] | None]] = [
     ("bad_request", answered(error("no"), 400)),
     ("filtered", answered(error("filtered", code="content_filter"), 400)),
     ("truncated", answered(completion("Half of it. And", finish_reason="length"))),
-    ("refused", answered(completion(None, refusal="I will not."))),
     ("quota", answered(error("quota", code="insufficient_quota"), 429)),
 ]
 

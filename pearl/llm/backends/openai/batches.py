@@ -22,6 +22,7 @@ from pearl.llm.backends.openai import faults, replies
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.usage import plausible
+from pearl.llm.usable import usable
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
@@ -317,7 +318,7 @@ class Batches:
                 completion = self._completion(row)
                 if request is not None:
                     completion = replies.within(completion, request, self._endpoint)
-                yield key, completion
+                yield key, usable(completion, request)
             except ModelError as error:
                 if error.usage and request is not None:
                     error.usage = plausible(error.usage, request)
