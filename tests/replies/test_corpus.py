@@ -38,11 +38,8 @@ NO_VALUE = ("again", "nothing", "refused")
 
 
 def number(result: StepResult) -> str:
-    return (
-        f"{number_of(result.value):g}"
-        if number_of(result.value) < 1e6
-        else str(int(number_of(result.value)))
-    )
+    value = number_of(result.value)
+    return str(int(value)) if value == int(value) else str(value)
 
 
 def entries(result: StepResult) -> str:
@@ -72,7 +69,6 @@ def reading(reply: str, corpus: str) -> tuple[str, bool]:
     return written(result), len(model.requests) == 1
 
 
-@pytest.mark.xfail(reason="until the readers are mended: see with --runxfail", strict=False)
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_no_reply_is_read_wrongly(corpus: str) -> None:
     path = ROOT / "tests" / "replies" / f"{corpus}.toml"
@@ -83,8 +79,9 @@ def test_no_reply_is_read_wrongly(corpus: str) -> None:
         for reply, value in replies.items():
             wanted = reply if value == "answer" else value
             got, is_first = reading(reply, corpus)
-            # Undecided is always safe where a value is wanted, a refusal is never one, nor is "not stated".
-            is_safe = got == wanted or (got == "again" and corpus != "texts")
+            # To be undecided is always safe, but texts have no form that they could miss.
+            may_be_undecided = corpus != "texts" or wanted in NO_VALUE
+            is_safe = got == wanted or (got == "again" and may_be_undecided)
             is_safe = is_safe or (got == "refused" and wanted == "again")
             if not is_safe:
                 wrong.append(f"{family}: {reply!r} is read as {got!r}, not as {wanted!r}")

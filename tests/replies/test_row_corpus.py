@@ -81,7 +81,6 @@ def reading(shape: str, kind: str) -> tuple[list[str | None], int]:
     return [read[item] for item in ITEMS], len(model.requests)
 
 
-@pytest.mark.xfail(reason="until the readers are mended: see with --runxfail", strict=False)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_item_takes_a_wrong_value(kind: str) -> None:
     wrong: list[str] = []
