@@ -60,7 +60,11 @@ def reading(reply: str, corpus: str) -> tuple[str, bool]:
     call, written, _ = CORPORA[corpus]
     model = Scripted(lambda request: reply)
     try:
-        answer = asyncio.run(Pearl(model, library=LIBRARY).execute(f"1. a = {call} : Do it", STORY))
+        answer = asyncio.run(
+            Pearl(model, library=LIBRARY, first_wait_s=0.001).execute(
+                f"1. a = {call} : Do it", STORY
+            )
+        )
     except (ExecutionError, ModelError):
         return "refused", False
     (result,) = answer.steps

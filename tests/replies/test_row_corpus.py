@@ -70,7 +70,9 @@ def reading(shape: str, kind: str) -> tuple[list[str | None], int]:
 
     model = Scripted(reply)
     plan = f'1. rows = SPLIT(CTX, "line") : Lines\n2. x = {call} : Read each'
-    answer = asyncio.run(Pearl(model).execute(plan, Document("\n".join(ITEMS), "ward.txt")))
+    answer = asyncio.run(
+        Pearl(model, first_wait_s=0.001).execute(plan, Document("\n".join(ITEMS), "ward.txt"))
+    )
     rows = answer.steps[-1].value
     assert isinstance(rows, Rows)
     if kind == "yes_no":
