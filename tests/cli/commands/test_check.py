@@ -35,7 +35,7 @@ def test_check_fails_for_an_output_in_a_string_and_only_notes_one_that_joins_the
 ) -> None:
     steps = '1. a = FIND(CTX, "the owner") : f\n2. b = FIND_REASON(CTX, "{}") : g\n'
     Path("sent.plan").write_text(steps.format("{a}"), encoding="utf-8")
-    assert "sent.plan:2:26: error: '{a}' in a string" in pearl("check", "sent.plan", code=1)
+    assert "sent.plan:2:25: error: '{a}' in a string" in pearl("check", "sent.plan", code=1)
     pearl("check", "--fix", "sent.plan")
     assert "FIND_REASON(CTX, a)" in Path("sent.plan").read_text("utf-8")
     Path("joins.plan").write_text(steps.format("the sale"), encoding="utf-8")
