@@ -242,7 +242,7 @@ def _json_entries(said: str) -> list[str] | None:
         value, end = decoder.raw_decode(said, start.end()) if start else (None, 0)
     except (ValueError, RecursionError):
         return None
-    if start is None or said[end : end + 1].strip():
+    if start is None or said[end:].lstrip(" \t")[:1].strip():
         return None
     if isinstance(value, tuple):  # an object
         value = value[0] if len(value) == 1 else None
@@ -307,10 +307,12 @@ def _unmarked(rows: Sequence[str], source: str) -> list[str]:
     """The entries of lines without bullets."""
     if len({len(row) - len(row.lstrip()) for row in rows}) > 1:
         raise _UnclearError("some lines are indented, and may be entries within entries")
+    before: list[str] = []
     if len(rows) > 1 and rows[0].rstrip(" *_").endswith(":"):
-        rows = rows[1:]
+        before, rows = [rows[0]], rows[1:]
     entries = [row.strip() for row in (rows[0].split(";") if len(rows) == 1 else rows)]
     entries = [entry for entry in entries if entry]
+    _check_remarks(before, len(entries))
     _refuse_others(entries)
     for entry in entries:
         if _is_remark(entry) or _MARKUP.match(entry):
@@ -461,7 +463,7 @@ def _refuse_non_instances(entries: Sequence[str], source: str) -> None:
         ):
             if pattern.fullmatch(entry):
                 shown = shown or _key(source)
-                if _key(entry) not in shown:
+                if not re.search(rf"(?<!\w){re.escape(_key(entry))}(?!\w)", shown):
                     raise _UnclearError(f"{_short(entry)} {what}")
 
 

@@ -104,6 +104,8 @@ def test_nothing_found_is_no_entry(text: str, wanted: ValueType) -> None:
         '["Rex", null]',
         '["Rex"]\n["Fido"]',
         '["Rex", "..."]',
+        "[1] The dog barked.",
+        "Here are the three dogs:\nRex\nFido",
         "- [end of list]",
         "- Rex\n- </s>",
         "- Rex\n- END",
@@ -211,6 +213,10 @@ def test_a_doubtful_entry_is_one_where_the_text_says_the_same() -> None:
         assert read_reply(f"- {entry}\n- a dog", LIST).state == "undecided"
         source = f"Findings. {entry}. The end."
         assert read_reply(f"- {entry}\n- a dog", LIST, source=source).value == [entry, "a dog"]
+
+
+def test_a_part_of_a_word_is_not_what_the_text_says() -> None:
+    assert read_reply("- yes\n- a dog", LIST, source="Its eyes shone.").state == "undecided"
 
 
 def test_a_line_of_more_than_twelve_words_is_a_sentence() -> None:
