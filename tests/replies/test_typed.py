@@ -394,7 +394,7 @@ def test_decoders_are_held_to_what_is_read(wanted: ValueType, max_text: int | No
     tokenizer = llguidance.LLTokenizer("byte")
     values: dict[ValueType, tuple[list[str], list[str]]] = {
         LIST: (["- a dog", "- a dog\n- a cat\n> q", "- a dog\n\n> q\n> r"], ["a dog", "> q", "- a\nb"]),
-        NUMBER: (["12", "12 mg", "-3.5 %\n> q"], ["twelve", "- 12", "12\n13"]),
+        NUMBER: (["12", "12 mg", "-3.5 %\n> q", "-$138.0 million", "12%"], ["twelve", "- 12", "12\n13"]),
         BOOL: (["yes", "no\n> q"], ["maybe", "yes."]),
     }  # fmt: skip
     admitted, refused = values[wanted]
