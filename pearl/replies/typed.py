@@ -39,6 +39,9 @@ State = Literal["found", "nothing", "undecided"]
 
 MAX_AMOUNT = 200
 """Maximum characters of a number with its unit, or of a doubtful entry; bounds the time of patterns."""
+MAX_QUOTED = 79
+MAX_QUOTED_WORDS = 7
+"""Maximum characters and words of a reply that a reason quotes."""
 MAX_PLAIN_WORDS = 12
 """A longer line without a bullet is a sentence, not an entry."""
 
@@ -100,7 +103,8 @@ def read_reply(
         if says_nothing(said):
             return Reply("nothing", said, quotes)
         return Reply("found", said or "\n\n".join(quotes) or text.strip(), quotes)
-    if says_nothing(said) or (said and said.strip(_EDGES).casefold() in _NONE):
+    is_none = said and "\n" not in said and said.strip(_EDGES).casefold() in _NONE
+    if says_nothing(said) or is_none:
         return Reply("nothing", [], quotes)
     said = _COURTESY.sub("", said)
     try:
@@ -197,8 +201,11 @@ def says_nothing(text: str) -> bool:
 
 
 def _short(text: str) -> str:
-    words = " ".join(text.split())
-    return repr(words if len(words) <= 80 else f"{words[:79]}…")
+    # A whole sentence that is sent back and said again would be an echo.
+    words = text.split(maxsplit=MAX_QUOTED_WORDS)
+    shown = " ".join(words[:MAX_QUOTED_WORDS])
+    is_whole = len(words) <= MAX_QUOTED_WORDS and len(shown) <= MAX_QUOTED
+    return repr(shown if is_whole else f"{shown[:MAX_QUOTED]}…")
 
 
 def _entries(said: str, source: str, is_second: bool) -> Value:
@@ -213,6 +220,8 @@ def _entries(said: str, source: str, is_second: bool) -> Value:
     if entries is None:
         entries = _bulleted(said.split("\n")) if is_marked else _unmarked(rows, source)
     if not entries:
+        if "[" not in said:
+            raise _UnclearError("its entries are empty")
         return []
     _refuse_denials(entries, is_second)
     _refuse_others(entries)

@@ -106,6 +106,7 @@ def test_nothing_found_is_no_entry(text: str, wanted: ValueType) -> None:
         '["Rex", "..."]',
         "[1] The dog barked.",
         "Here are the three dogs:\nRex\nFido",
+        "- \n- ",
         "- [end of list]",
         "- Rex\n- </s>",
         "- Rex\n- END",
