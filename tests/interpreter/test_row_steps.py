@@ -210,6 +210,21 @@ def test_what_stays_unread_is_undecided_and_shown() -> None:
         run(plan, entries(20), Oracle(say), strict_items=True)
 
 
+@pytest.mark.parametrize(
+    "step", ['SHARE_OF(kinds, "kinds", "fruit")', "SUM(kinds)", "RELATION(n, 3)", 'NTH(users, n)']
+)  # fmt: skip
+def test_a_figure_of_rows_that_stay_unread_is_undecided(step: str) -> None:
+    plan = f"""\
+1. entries = SPLIT(CTX, "entry") : One row for each entry
+2. kinds = CLASSIFY(entries, ["fruit", "other"], "what it is") : Label each
+3. fruits = WHERE(kinds, "kinds", "is", "fruit") : The fruits
+4. users = FIELD(fruits, "User") : Whose they are
+5. n = COUNT(fruits) : How many
+6. ans = {step} : A figure"""
+    answer = run(plan, entries(20), Oracle(lambda text: None))
+    assert answer.status == "undecided"
+
+
 AGES = """\
 1. rows = SPLIT(CTX, "line") : One row a line
 2. old = FILTER(rows, "the patient is older than 60") : Those
