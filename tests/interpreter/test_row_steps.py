@@ -14,7 +14,7 @@ from pearl import Document, Pearl
 from pearl.documents.table.rendering import markdown
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.answer import Answer
-from pearl.llm import ItemsTask, Request
+from pearl.llm import Completion, Constrains, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.replies.items import first_words
 from tests.models import Reading, item_lines
@@ -316,6 +316,29 @@ def test_rows_that_are_shown_alike_are_asked_about_once() -> None:
     plan = FILTERING.replace("line", "record").replace("it is a fruit", "the note says so")
     assert run(plan, Document(text), oracle).text == "4"
     assert [len(batch) for batch in oracle.asked] == [2]
+
+
+class Unholdable(Reading):
+    """Seems to take a grammar until it is sent one: refuses it, or pays no attention."""
+
+    constrains = Constrains(frozenset({"grammar"}))
+    refuses = True
+
+    async def complete(self, request: Request) -> Completion:
+        if request.constraint is not None and self.refuses:
+            raise ModelError("no grammars here", kind="unconstrained")
+        return await super().complete(request)
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+def test_first_words_are_asked_for_where_no_grammar_is_taken(refuses: bool) -> None:
+    oracle = Oracle(kind)
+    model = Unholdable(lambda request: f"Sure:\n{oracle(request)}")
+    model.refuses = refuses
+    answer = asyncio.run(Pearl(model).execute(COUNTING, entries(40)))
+    assert (answer.text, answer.status) == ("other", "answered")
+    echoed = ["its first words" in request.prompt for request in model.requests]
+    assert echoed == ([True, True] if refuses else [False, False, True, True])
 
 
 def test_the_only_item_of_a_call_needs_no_words() -> None:
