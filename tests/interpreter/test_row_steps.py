@@ -381,7 +381,13 @@ def test_of_an_edited_document_only_the_calls_with_the_edited_line_are_made_agai
     assert (len(again), "egg 1000" in again) == (32, True)
 
 
-def test_a_row_longer_than_the_window_is_read_in_parts() -> None:
+@pytest.mark.parametrize(
+    ("said", "n", "notes"),
+    [("yes", "1", ()), ("Not stated.", "0", ("long: 0 yes, 2 no, 1 not stated",))],
+)
+def test_a_row_longer_than_the_window_is_read_in_parts(
+    said: str, n: str, notes: tuple[str, ...]
+) -> None:
     plan = """\
 1. rows = SPLIT(CTX, "line") : One row a line
 2. long = FILTER(rows, "it is about a boat") : Those about boats
@@ -391,11 +397,11 @@ def test_a_row_longer_than_the_window_is_read_in_parts() -> None:
     def say(request: Request) -> str:
         if isinstance(request.task, ItemsTask):
             return item_lines(request, lambda text: "no")
-        return "yes"
+        return said
 
     document = Document(f"One.\n{long}\nTwo.")
     answer = asyncio.run(Pearl(Scripted(say), window=4_096).execute(plan, document))
-    assert answer.text == "1"
+    assert (answer.text, answer.notes) == (n, notes)
     assert answer.steps[1].n_calls > 3
 
 
