@@ -191,11 +191,11 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
     ),
     "strict": click.option(
         "--strict", envvar="PEARL_STRICT", is_flag=True,
-        help="A reply that is cut off or says nothing fails its step; else what there is is kept, and told.",
+        help="A reply that is cut off or says nothing fails its step; else what there is is kept, and told. Rows that do not state what FILTER asks are undecided.",
     ),
     "strict_items": click.option(
         "--strict-items", envvar="PEARL_STRICT_ITEMS", is_flag=True,
-        help="A row that stays undecided fails its step.",
+        help="A row that stays undecided, or does not state what FILTER asks, fails its step.",
     ),
     "recheck": click.option(
         "--recheck", envvar="PEARL_RECHECK", type=click.IntRange(min=0), default=0, metavar="N",
