@@ -317,7 +317,7 @@ def _read(text: str, kind: ItemKind, allowed: Sequence[str]) -> str | None:
         case "line":
             if says_nothing(text) or _NOT_STATED.fullmatch(_bare(text)):
                 return NOTHING
-            return text.strip("*`") if _is_value(text) else None
+            return text.strip("*` ") if _is_value(text) else None
         case "yes_no":
             word = {"true": "yes", "false": "no"}.get(_bare(text), _bare(text))
             if says_nothing(text) or _NOT_STATED.fullmatch(word):
