@@ -14,7 +14,7 @@ from pearl import Document, Pearl
 from pearl.documents.table.rendering import markdown
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.answer import Answer
-from pearl.llm import ItemsTask, Request
+from pearl.llm import Completion, Constrains, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.replies.items import first_words
 from tests.models import Reading, item_lines
@@ -333,6 +333,29 @@ def test_rows_that_are_shown_alike_are_asked_about_once() -> None:
     assert [len(batch) for batch in oracle.asked] == [2]
 
 
+class Unholdable(Reading):
+    """Seems to take a grammar until it is sent one: refuses it, or pays no attention."""
+
+    constrains = Constrains(frozenset({"grammar"}))
+    refuses = True
+
+    async def complete(self, request: Request) -> Completion:
+        if request.constraint is not None and self.refuses:
+            raise ModelError("no grammars here", kind="unconstrained")
+        return await super().complete(request)
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+def test_first_words_are_asked_for_where_no_grammar_is_taken(refuses: bool) -> None:
+    oracle = Oracle(kind)
+    model = Unholdable(lambda request: f"Sure:\n{oracle(request)}")
+    model.refuses = refuses
+    answer = asyncio.run(Pearl(model).execute(COUNTING, entries(40)))
+    assert (answer.text, answer.status) == ("other", "answered")
+    echoed = ["its first words" in request.prompt for request in model.requests]
+    assert echoed == ([True, True] if refuses else [False, False, True, True])
+
+
 def test_the_only_item_of_a_call_needs_no_words() -> None:
     model = Scripted(lambda request: f"1: {kind(request.task.items[0])}")  # type: ignore[union-attr]
     answer = asyncio.run(Pearl(model, items_per_call=1).execute(COUNTING, entries(10)))
@@ -373,7 +396,13 @@ def test_of_an_edited_document_only_the_calls_with_the_edited_line_are_made_agai
     assert (len(again), "egg 1000" in again) == (32, True)
 
 
-def test_a_row_longer_than_the_window_is_read_in_parts() -> None:
+@pytest.mark.parametrize(
+    ("said", "n", "notes"),
+    [("yes", "1", ()), ("Not stated.", "0", ("long: 0 yes, 2 no, 1 not stated",))],
+)
+def test_a_row_longer_than_the_window_is_read_in_parts(
+    said: str, n: str, notes: tuple[str, ...]
+) -> None:
     plan = """\
 1. rows = SPLIT(CTX, "line") : One row a line
 2. long = FILTER(rows, "it is about a boat") : Those about boats
@@ -383,11 +412,11 @@ def test_a_row_longer_than_the_window_is_read_in_parts() -> None:
     def say(request: Request) -> str:
         if isinstance(request.task, ItemsTask):
             return item_lines(request, lambda text: "no")
-        return "yes"
+        return said
 
     document = Document(f"One.\n{long}\nTwo.")
     answer = asyncio.run(Pearl(Scripted(say), window=4_096).execute(plan, document))
-    assert answer.text == "1"
+    assert (answer.text, answer.notes) == (n, notes)
     assert answer.steps[1].n_calls > 3
 
 
