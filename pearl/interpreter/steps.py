@@ -29,7 +29,7 @@ from pearl.errors import BudgetError, ExecutionError, ModelError, PausedError, P
 from pearl.interpreter import figure_source
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.context import Context
-from pearl.interpreter.figure_source import Source
+from pearl.interpreter.figure_source import ShownPassage
 from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import RequestBuilder
@@ -196,12 +196,12 @@ class _Interpreter:
         """What was read; undecided if it is the figure of another company than the one that is named."""
         inputs = (before[each.name].rows for each in step.references() if not each.is_context)
         shown = [
-            Source(row.fields.get(DOCUMENT) or "", row.text)
+            ShownPassage(row.fields.get(DOCUMENT) or "", row.text)
             for rows in inputs
             for row in rows or ()
         ]
         if not shown and context is not None and context.fetched is not None:
-            shown = [Source(hit.document, hit.text) for hit in context.fetched.hits]
+            shown = [ShownPassage(hit.document, hit.text) for hit in context.fetched.hits]
         why = figure_source.why_of_another(task, read.reply, shown, self._calls.searched)
         reply = Reply("undecided", f"undecided: {why}", read.reply.quotes, why)
         return replace(read, reply=reply) if why else read
