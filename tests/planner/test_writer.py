@@ -12,7 +12,7 @@ from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError, UsageError
-from pearl.llm import PlanTask, Request
+from pearl.llm import PlanTask
 from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.scripted import Scripted
@@ -152,13 +152,6 @@ def test_too_long_a_plan_goes_back() -> None:
     long = "\n".join(f'{i}. s{i} = FIND(CTX, "x") : f' for i in range(1, 5))
     with pytest.raises(PlanningError, match="too-many-steps"):
         plan(long, max_repairs=0, max_steps=3)
-
-
-def test_scripted_requests_are_kept() -> None:
-    model = Scripted(lambda request: "x")
-    assert model.requests == []
-    assert isinstance(model.name, str)
-    assert Request
 
 
 def test_a_plan_that_was_rejected_is_shown_in_every_round() -> None:
