@@ -14,10 +14,12 @@ from pearl import Document, Pearl
 from pearl.documents.table.rendering import markdown
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.answer import Answer
+from pearl.interpreter.row_steps import MAX_ROUNDS
 from pearl.llm import Completion, Constrains, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.replies.items import first_words
 from tests.models import Reading, item_lines
+from tests.server import Canned, Server, completion
 
 LABELS = {"apple": "fruit", "beet": "root", "carrot": "root", "date": "fruit", "egg": "other"}
 
@@ -539,6 +541,68 @@ def test_a_token_budget_holds_for_all_calls_of_a_step(n_dropped: int) -> None:
     answer, n_tokens = ask(budget)
     assert n_tokens <= budget
     assert (answer.status == "answered") == (not n_dropped)
+
+
+@pytest.mark.parametrize("others", [[], ["beet"], ["apple again " * 1_000]])
+def test_a_row_longer_than_a_token_budget_is_read_only_if_it_is_the_only_one(
+    others: list[str],
+) -> None:
+    def say(request: Request) -> str:
+        return "1: yes" if isinstance(request.task, ItemsTask) else "yes"
+
+    model = Reading(say)
+    document = Document("\n".join(["apple " * 3_000, *others]))
+    pearl = Pearl(model, window=2_000, max_output_tokens=200)
+    execution = pearl.execute(FILTERING, document, token_budget=3_000)
+    if others:
+        with pytest.raises(ExecutionError, match="its 2 rows do not fit the 3,000 tokens"):
+            asyncio.run(execution)
+        assert not model.requests
+        return
+    assert asyncio.run(execution).text == "1"
+    (request,) = model.requests
+    assert pearl.limits.counter.count(request.prompt) <= 3_000
+
+
+@pytest.mark.parametrize("max_reasks", [1, 3])
+def test_rows_are_asked_about_again_as_long_as_that_brings_replies(max_reasks: int) -> None:
+    never = Oracle(lambda text: None if "egg" in text else "yes")
+    answer = run(FILTERING, entries(10), never, max_reasks=max_reasks)
+    assert answer.text == "8 (2 undecided)"
+    assert [len(asked) for asked in never.asked] == [10, *[2] * (max_reasks + 1)]
+    numbers = re.compile(r"<item (\d+)>")
+    sizes = []
+
+    def first_only(request: Request) -> str:
+        sizes.append(len(numbers.findall(request.prompt)))
+        return "1: yes"
+
+    model = Scripted(first_only)
+    answer = asyncio.run(Pearl(model, max_reasks=max_reasks).execute(FILTERING, entries(20)))
+    assert sizes == list(range(20, 20 - MAX_ROUNDS, -1))
+    assert answer.text == f"{MAX_ROUNDS} ({20 - MAX_ROUNDS} undecided)"
+
+
+def test_the_tokens_of_a_reply_that_is_cut_off_count_and_its_last_line_does_not(
+    openai_server: Server,
+) -> None:
+    cut = completion("1: red\n2: blue\n3: pink\n4: gre", finish_reason="length")
+    rest = completion("1: pink\n2: green and more")
+    openai_server.next(Canned(cut), Canned(rest))
+    plan = """\
+1. rows = SPLIT(CTX, "line") : One row a line
+2. ans = MAP(rows, "its colour") : The colours"""
+
+    async def ask() -> Answer:
+        async with Pearl("openai:test-model", base_url=openai_server.url) as pearl:
+            return await pearl.execute(plan, Document("beet\nplum\nrose\nfig"))
+
+    answer = asyncio.run(ask())
+    assert "fig: gre\n" not in f"{answer.text}\n"
+    step = answer.steps[1]
+    assert step.n_calls == len(openai_server.requests)
+    assert step.usage.n_input_tokens == 100 * step.n_calls
+    assert step.usage == answer.usage
 
 
 def test_coverage_is_what_was_shown_of_the_document() -> None:
