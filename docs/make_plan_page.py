@@ -14,6 +14,7 @@ from pearl.dsl.checker import MAX_STEPS, compile_plan, diagnose
 from pearl.dsl.parser import read
 from pearl.errors import Diagnostic, render_diagnostics
 from pearl.planner.finishing import finish_plan
+from pearl.planner.meant import not_meant
 from pearl.planner.writer import unread
 from pearl.plugins.files import find_data
 
@@ -68,6 +69,8 @@ def findings(entry: dict[str, Any]) -> Sequence[Diagnostic]:
         return read_actions(text)[1]
     if reader == "planner":
         return unread(compile_plan(text, LIBRARY))
+    if reader == "reply":
+        return not_meant(text, compile_plan(text, LIBRARY, tolerant=True), entry["question"])
     if reader == "finishing":
         question = entry["question"]
         return finish_plan(text, question, LIBRARY, max_written=MAX_STEPS, max_steps=MAX_STEPS)[1]

@@ -54,10 +54,10 @@ __all__ = [
 
 MEASURES = ("R@5", "R@10", "R@60", "P@5", "P@10", "P@60", "R@1")
 DEPTH = 200
-LEXICAL = "bm25+"
+LEXICAL = "bm25"
 SETTINGS = ("turn", "joined", "history", "ticker and year", "filtered", "page")
 BARS = (("history", "R@10", 0.79), ("history", "R@60", 0.90), ("ticker and year", "R@10", 0.90))
-"""Recall of `bm25+` over the cleaned development set at least."""
+"""Recall of `bm25` over the cleaned development set at least."""
 MIN_TOPICS = 500
 """Smaller sets are not held to them."""
 
@@ -67,7 +67,7 @@ Cells = Mapping[str, list[tuple[str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class Legs:
-    """What ranks beside `bm25+`.
+    """What ranks beside `bm25`.
 
     Attributes:
         methods: Lexical methods.

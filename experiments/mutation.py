@@ -1,6 +1,7 @@
 """Which one-line changes no test notices: mutants of the code, sampled, each against its own tests.
 
     python experiments/mutation.py [--n 300] [--seed 0] [--parts dsl middleware] [--jobs 2] [--out FILE]
+    python experiments/mutation.py --parts retrieval actions tables interpreter middleware view
 
 Needs `pip install cosmic-ray`, which makes the mutants (its driver wants a database and a configuration,
 and mutmut a layout of its own; neither is used). A line is drawn first and then one of its mutants, lest
@@ -40,23 +41,56 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "pearl/dsl",
         ("tests/dsl", "tests/planner/test_cache.py", "tests/planner/test_writer.py"),
     ),
-    "interpreter": (
-        "pearl/interpreter/steps.py",
+    "retrieval": (
+        "pearl/retrieval",
         (
-            "tests/interpreter/test_steps.py",
-            "tests/interpreter/test_replies.py",
-            "tests/test_pipeline.py",
-            "tests/test_chain.py",
+            "tests/retrieval",
+            "tests/contracts/test_retrieval.py",
+            "tests/contracts/test_sources.py",
+            "tests/cli/commands/test_search.py",
         ),
     ),
-    "reply": (
-        "pearl/replies/typed.py",
+    "actions": (
+        "pearl/actions",
         (
-            "tests/replies/test_typed.py",
-            "tests/interpreter/test_replies.py",
+            "tests/actions",
+            "tests/contracts/test_native.py",
+            "tests/contracts/test_calculators.py",
+            "tests/interpreter",
+        ),
+    ),
+    "tables": (
+        "pearl/tables",
+        (
+            "tests/tables",
+            "tests/interpreter/test_table_steps.py",
+            "tests/interpreter/test_untidy_tables.py",
+        ),
+    ),
+    "interpreter": (
+        "pearl/interpreter",
+        (
+            "tests/interpreter",
+            "tests/test_pipeline.py",
+            "tests/test_chain.py",
+            "tests/test_plans_over_rows.py",
+            "tests/runs/test_forecast.py",
+        ),
+    ),
+    "replies": (
+        "pearl/replies",
+        (
+            "tests/replies",
+            "tests/actions/test_garbage.py",
+            "tests/interpreter",
             "tests/contracts/test_reply_limits.py",
         ),
     ),
+    "view": (
+        "pearl/view",
+        ("tests/view", "tests/cli/test_pages.py", "tests/cli/commands/test_view.py"),
+    ),
+    "telemetry": ("pearl/telemetry", ("tests/telemetry",)),
     "evidence": (
         "pearl/documents/evidence",
         (

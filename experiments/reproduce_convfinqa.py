@@ -236,7 +236,7 @@ def render(report: Report) -> str:
     "--method",
     "methods",
     multiple=True,
-    default=["bm25+"],
+    default=["bm25"],
     show_default=True,
     help="Lexical; repeatable.",
 )

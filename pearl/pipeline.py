@@ -38,7 +38,8 @@ from pearl.planner.profile import ProfileName, profile_for
 from pearl.planner.shape import Shape, shape_card
 from pearl.planner.understanding import Understood
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line
-from pearl.retrieval import DEFAULT_METHOD, SearchSettings
+from pearl.retrieval import DEFAULT_METHOD
+from pearl.retrieval.presets import ranking_settings
 from pearl.retrieval.search import Searcher
 from pearl.tables.sql_engines import SqlEngine
 from pearl.trace import PlanFailed, Trace
@@ -60,7 +61,7 @@ class Pearl:
         nearest: Show so many examples, those most like the question, and two unlike ones; None
             for the whole bank.
         context: What to do with documents longer than the window.
-        ranker: How passages are ranked, as `pearl.retrieval.methods` names it.
+        ranker: How passages are ranked: a name of `pearl.retrieval.methods`, or of a preset.
         embeddings: What makes vectors of them, as `pearl.llm.embedders` names it: for the methods
             `dense` and `hybrid`, and for the sentences that `extractive` ranks, unless a client is given,
             which has its own.
@@ -105,6 +106,7 @@ class Pearl:
         planner: Writes the plans.
         draws: How many it writes for a question, and how they are drawn.
         searcher: Ranks passages.
+        ranker: The name of its method or preset.
         embeddings: The name of what makes vectors of them.
         reranker: The name of what reorders them, without its address.
 
@@ -175,8 +177,9 @@ class Pearl:
         self._is_own_searcher = searcher is None
         self.embeddings, self.reranker = embeddings, reranker
         self.searcher = searcher or new_searcher(
-            self.client.settings, SearchSettings(ranker), embeddings, reranker, reranker_url
+            self.client.settings, ranking_settings(ranker), embeddings, reranker, reranker_url
         )
+        self.ranker = ranker if searcher is None else searcher.settings.method
         self.domain_name = domain
         self.domain = load_domain(domain)
         self.library = load_library(self.domain.library if library is None else library)
@@ -250,10 +253,11 @@ class Pearl:
             ModelError: The model gave no usable reply.
         """
         understood = await self.understand(question, history=history, trace=trace)
-        return await self.planner.write(
-            understood.question, self.calls(trace),
+        plan = await self.planner.write(
+            understood.planned, self.calls(trace),
             card=card, kind=kind, rejected=rejected, trace=trace,
         )  # fmt: skip
+        return understood.filled(plan)
 
     async def understand(
         self, question: str, *, history: Sequence[Turn] = (), trace: Trace | None = None
@@ -273,8 +277,7 @@ class Pearl:
             PlanError: With every diagnostic.
         """
         max_steps = self.planner.settings.max_steps
-        checked = compile_plan(text.strip("\n"), self.actions, max_steps=max_steps)
-        return checked.asking(question) if question and not checked.plan.question else checked
+        return compile_plan(text.strip("\n"), self.actions, max_steps=max_steps, question=question)
 
     async def execute(
         self,
@@ -334,7 +337,7 @@ class Pearl:
             card = await off_loop(len(document.text), partial(self.card, document))
         try:
             plans = await self.planner.write_several(
-                alone, self.calls, self.draws, trace,
+                understood.planned, self.calls, self.draws, trace,
                 card=card, kind=document.kind,
             )  # fmt: skip
         except PlanningError as error:
@@ -343,6 +346,8 @@ class Pearl:
                 raise
             answer = await self.answer(alone, document, token_budget=token_budget, trace=trace)
         else:
+            different = tuple(map(understood.filled, plans.different))
+            plans = replace(plans, different=different)
             execute = partial(self.execute, document=document)
             answer = await answer_by(plans, execute, token_budget, trace)
         if not understood.says_more:

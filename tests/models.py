@@ -11,6 +11,7 @@ from pearl.llm import (
     Completion,
     ConstrainBy,
     Constrains,
+    ItemsTask,
     Model,
     Request,
     Task,
@@ -19,6 +20,7 @@ from pearl.llm import (
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.middleware.progress_listener import ProgressListener
 from pearl.llm.progress import CallProgress, CallWait
+from pearl.replies.items import first_words, n_first_words
 from tests.dsl.sampling import sentence
 
 
@@ -139,3 +141,15 @@ def answer_task(question: str, document: str) -> ActionTask:
     )
     arguments = (("QUESTION", question),)
     return ActionTask("answer", action, arguments, document, question=question)
+
+
+def item_lines(request: Request, say: Callable[[str], str | None]) -> str:
+    """A reply about items in the form that is asked for; items of which nothing is said are left out."""
+    task = request.task
+    assert isinstance(task, ItemsTask)
+    lines = []
+    for i, item in enumerate(task.items, start=1):
+        words = f" | {first_words(item, n_first_words(task.items))}" if task.is_echoed else ""
+        if (value := say(item)) is not None:
+            lines.append(f"{i}{words}: {value}")
+    return "\n".join(lines)

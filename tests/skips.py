@@ -35,9 +35,9 @@ BOUND = "root cannot give up its rights over files here"
 
 MOST = {
     NO_SHARED: 30,
-    NO_DUCKDB: 81,
+    NO_DUCKDB: 82,
     NO_TANTIVY: 1,
-    NO_RAY: 9,
+    NO_RAY: 10,
     NO_TORCH: 8,  # each file of tests/llm/backends/transformers is one
     NO_MKDOCS: 4,
     NO_DSPY: 16,
@@ -55,6 +55,7 @@ MOST = {
 """Tests that each reason skips at most."""
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason=NO_RAY)
+needs_duckdb = pytest.mark.skipif(find_spec("duckdb") is None, reason=NO_DUCKDB)
 needs_dspy = pytest.mark.skipif(find_spec("dspy") is None, reason=NO_DSPY)
 needs_mkdocs = pytest.mark.skipif(find_spec("material") is None, reason=NO_MKDOCS)
 needs_tantivy = pytest.mark.skipif(find_spec("tantivy") is None, reason=NO_TANTIVY)

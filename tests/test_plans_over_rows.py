@@ -35,6 +35,7 @@ from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.index import Index
 from tests.dsl.decoding.test_json_form import linked
 from tests.dsl.sampling import admits, counted
+from tests.models import item_lines
 from tests.root import ROOT
 
 PLANS = {path.stem: path for path in sorted((ROOT / "tests" / "plans").glob("*.plan"))}
@@ -100,8 +101,7 @@ class Labelled:
         if task.n_picks:
             ranked = sorted(range(len(task.items)), key=lambda i: self._place(task, i))
             return "\n".join(str(i + 1) for i in ranked[: task.n_picks])
-        said = [self.says[task.output](item) for item in task.items]
-        return "\n".join(f"{n}: {value}" for n, value in enumerate(said, start=1))
+        return item_lines(request, self.says[task.output])
 
     def _place(self, task: ItemsTask, i: int) -> int:
         return int(self.says[task.output](task.items[i]))

@@ -24,7 +24,9 @@ REPLY = json.dumps(
                 "index": 0,
                 "message": {
                     "role": "assistant",
-                    "content": "Ada sold the boat in the spring. " * 6,
+                    "content": "Ada sold the boat in the spring, because its hull was rotten and nobody "
+                    "in the village could mend it before the storms. The buyer paid with a clock, "
+                    "and her brother kept both oars.",
                 },
                 "finish_reason": "stop",
             }

@@ -14,7 +14,7 @@ from pearl.documents.comparisons import Kind, are_mostly
 from pearl.documents.dates import DATE_PARTS, date_part, read_dates
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows
 
-__all__ = ["Column", "read_column"]
+__all__ = ["Column", "read_column", "stem"]
 
 MAX_SHOWN = 12
 """Names of fields in a message at most."""
@@ -95,17 +95,17 @@ def _found(rows: Rows, names: tuple[str, ...], name: str, kind: Kind | None) -> 
     known = list(dict.fromkeys((*names, TEXT_COLUMN)))
     if name == TEXT_COLUMN or not (len(rows) or rows.doubtful):
         return _of_text(rows) if name == TEXT_COLUMN else Column(name, [], [])
-    for spelled in (str.casefold, _bare, _stem):
+    for spelled in (str.casefold, _bare, stem):
         close = [each for each in known if spelled(each) == spelled(name)]
         if len(close) == 1:
             return _of_text(rows) if close[0] not in names else _of_field(rows, close[0])
         if close:
             raise ValueError(f"'{name}' may mean any of the fields {_listed(close)}")
-    within = [each for each in names if f" {_stem(each)}".endswith(f" {_stem(name)}")]
-    if len(within) == 1 and _stem(name):
+    within = [each for each in names if f" {stem(each)}".endswith(f" {stem(name)}")]
+    if len(within) == 1 and stem(name):
         note = f"'{name}' is no field: {within[0]} was taken, the only one that ends so"
         return replace(_of_field(rows, within[0]), notes=(note,))
-    if within and _stem(name):
+    if within and stem(name):
         raise ValueError(f"'{name}' may mean any of the fields {_listed(within)}")
     if kind:
         fitting = [each for each in names if are_mostly(kind, _of_field(rows, each).values)]
@@ -140,11 +140,11 @@ def _bare(name: str) -> str:
     return re.sub(r"[\W_]+", "", name.casefold())
 
 
-def _stem(name: str) -> str:
+def stem(name: str) -> str:
     """A name without plural endings and words for identifiers.
 
     Example:
-        >>> _stem("user IDs"), _stem("Categories")
+        >>> stem("user IDs"), stem("Categories")
         ('user', 'category')
     """
     words = [word for word in re.split(r"[\W_]+", name.casefold()) if word]

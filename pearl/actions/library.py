@@ -19,6 +19,7 @@ from pearl.errors import DataError, Diagnostic, LibraryError, Span, suggest
 from pearl.plugins.files import find_data, read_data
 
 __all__ = [
+    "MAX_ACTIONS",
     "format_library",
     "library_digest",
     "library_names",
@@ -27,6 +28,12 @@ __all__ = [
     "read_actions",
     "read_library",
 ]
+
+
+MAX_ACTIONS = 5_000
+"""Of a file; the largest library of a paper has 143."""
+
+_TOO_MANY = f"the file has more than {MAX_ACTIONS:,} actions"
 
 
 def library_names() -> tuple[str, ...]:
@@ -111,7 +118,10 @@ def _read(text: str) -> tuple[tuple[Action, ...], tuple[Diagnostic, ...]]:
     actions: list[Action] = []
     found: list[Diagnostic] = []
     seen: set[str] = set()
-    for span in _lines(text):
+    for number, span in enumerate(_lines(text)):
+        if number == MAX_ACTIONS:
+            found.append(Diagnostic("syntax", _TOO_MANY, span, help="split the file"))
+            break
         action = _draft(text, span) or parse_action(text, span)
         if isinstance(action, Diagnostic):
             from pearl.dsl.scanner import scan_action  # late: needed for errors only
@@ -169,7 +179,9 @@ def format_library(text: str) -> str:
     """
     rows: list[str] = []
     broken: list[Diagnostic] = []
-    spans = iter(_lines(text))
+    spans = _lines(text)
+    if sum(1 for _ in _lines(text)) > MAX_ACTIONS:
+        raise LibraryError(_TOO_MANY, path="library", help="split the file")
     for row in text.split("\n"):
         source = row.strip()
         if source and not source.startswith("#"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -95,6 +96,23 @@ class SearchedDocument:
         text = self.document.text
         whole = [(self.document.name, Span(0, len(text)))]
         return part_spans(text, self.document.parts) or whole
+
+    def part_at(self, place: int) -> Span:
+        """The stretch of the document that has a place of the whole text."""
+        return self._parts[bisect_right(self._parts, place, key=lambda part: part[1].start) - 1][1]
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """The text of each document by its name."""
+        return {name: self.document.text[span.start : span.end] for name, span in self._parts}
+
+    @cached_property
+    def metadata(self) -> Mapping[str, Mapping[str, str]]:
+        """Those of each document of a corpus by its name."""
+        if not isinstance(self.document, IndexedDocument):
+            return {}
+        documents = self.document.index.documents
+        return {documents.name(i): documents.metadata(i) for i in range(len(documents))}
 
     @property
     def index(self) -> Index:

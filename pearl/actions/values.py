@@ -13,7 +13,7 @@ from typing import Any
 
 from pearl.actions.estimates import is_estimate, sample_note
 from pearl.documents.comparisons import key_of
-from pearl.documents.numbers import read_number
+from pearl.documents.numbers import UnclearNumberError, read_number
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.documents.table.quantities import Quantity
 from pearl.dsl.signatures import NOTHING, Parameter, ValueType
@@ -31,7 +31,11 @@ __all__ = [
     "items_of",
     "number_of",
     "without_repeats",
+    "written_out",
 ]
+
+FLOAT_DIGITS = 15
+"""Significant digits that a float keeps, and that a text shows of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +174,19 @@ def number_of(value: Value) -> int | float:
     return read_number(as_text(value))
 
 
+def written_out(number: Decimal) -> int | float | str:
+    """A number with all of its digits: as text where a float has too few.
+
+    Example:
+        >>> written_out(Decimal("3.0")), written_out(Decimal("0.12345678901234567"))
+        (3, '0.12345678901234567')
+    """
+    if number == number.to_integral_value():
+        return int(number)
+    digits = number.normalize().as_tuple().digits
+    return float(number) if len(digits) <= FLOAT_DIGITS else format(number, "f")
+
+
 def _truth(value: Value) -> bool:
     if isinstance(value, Scalar):
         value = value.value
@@ -200,7 +217,9 @@ def as_text(value: Value, max_rows: int | None = None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return format(Decimal(f"{value:.15g}"), "f")  # 0.3 for 0.1 + 0.2, and no exponent
+        return format(
+            Decimal(f"{value:.{FLOAT_DIGITS}g}"), "f"
+        )  # 0.3 for 0.1 + 0.2, and no exponent
     if isinstance(value, list):
         return "\n".join(f"- {item}" for item in value) or NOTHING
     if isinstance(value, Rows):
@@ -230,9 +249,9 @@ def argument(value: Value, parameter: Parameter) -> Any:
             return as_rows(value)
         case "number":
             if isinstance(value, Scalar) and value.rows.undecided:
-                raise ValueError(f"the number is undecided: {as_text(value)}")
+                raise UnclearNumberError(f"the number is undecided: {as_text(value)}")
             return number_of(value)
-        case "value":
+        case "value" | "figure":
             return value
         case _:
             return coerce(value, parameter.type)

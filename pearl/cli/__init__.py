@@ -10,6 +10,8 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import click
@@ -18,6 +20,7 @@ from click.core import ParameterSource
 from pearl import plugins
 from pearl.cli.terminal import escaped_streams, notice
 from pearl.errors import PearlError, UsageError, suggest
+from pearl.errors.escaping import to_json
 from pearl.plugins.version import __version__
 
 __all__ = ["group", "main", "run"]
@@ -33,7 +36,8 @@ or ~/.config. What ./pearl.toml says of servers, models and files holds in a fol
 \b
 Exit codes: 0 done; 1 something was found or some rows failed; 2 wrong usage; 3 an input cannot be
 read; 4 no valid plan; 5 the model gave no usable reply; 6 a step failed; 7 a limit is reached; 8 the
-store cannot be used; 75 paused, resume it later; 130 interrupted.
+store cannot be used; 75 paused, resume it later; 130 interrupted. With --json an error is a JSON object
+on stdout, too: status "error" and error with type, message, help and exit_code.
 """
 
 
@@ -117,11 +121,12 @@ def run(args: Sequence[str] | None = None) -> int:
 
 
 def _run(args: Sequence[str] | None) -> int:
+    said = list(sys.argv[1:] if args is None else args)
+    fail = partial(_fail, as_json="--json" in takewhile(lambda word: word != "--", said))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        said = list(sys.argv[1:] if args is None else args)
         # Whoever keeps a run keeps the command that began it. Colours: click would take out of what
         # is printed what looks like their codes; all codes are escaped.
         code = group.main(
@@ -135,11 +140,13 @@ def _run(args: Sequence[str] | None) -> int:
     except click.ClickException as error:
         where = getattr(error, "ctx", None)
         command = where.command_path if where else "pearl"
-        return _fail(_placed(error).replace("\n", " "), f"see '{command} --help'", error.exit_code)
+        message = _placed(error).replace("\n", " ")
+        return fail("UsageError", message, f"see '{command} --help'", error.exit_code)
     except PearlError as error:
-        return _fail(error.args[0].partition("\n  help: ")[0], error.help, error.exit_code)
+        message = error.args[0].partition("\n  help: ")[0]
+        return fail(type(error).__name__, message, error.help, error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        return _fail("interrupted", None, 130)
+        return fail("Interrupted", "interrupted", None, 130)
     except BrokenPipeError:
         _abandon_stdout()
         return 0
@@ -147,7 +154,7 @@ def _run(args: Sequence[str] | None) -> int:
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
             raise
         _abandon_stdout()
-        return _fail(f"cannot write the output: {error.strerror}", "make room", 1)
+        return _fail("OSError", f"cannot write the output: {error.strerror}", "make room", 1)
 
 
 def _placed(error: click.ClickException) -> str:
@@ -170,7 +177,13 @@ def _abandon_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _fail(message: str, help: str | None, code: int) -> int:
+def _fail(kind: str, message: str, help: str | None, code: int, *, as_json: bool = False) -> int:
+    if as_json:
+        row = {"type": kind, "message": message, "help": help, "exit_code": code}
+        try:
+            click.echo(to_json({"status": "error", "error": row}), color=True)
+        except OSError:  # stdout is closed or full
+            _abandon_stdout()
     click.echo(f"pearl: {message}", err=True, color=True)
     if help:
         click.echo(f"  help: {help}", err=True, color=True)

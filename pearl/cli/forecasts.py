@@ -53,9 +53,11 @@ def report_spent(found: Forecast | None, budget: Budget) -> None:
     """Print the prediction for the started tasks and their actual usage to stderr."""
     spent = budget.spent
     usage = spent.usage
+    n_failed = spent.n_failed_calls
     actual = [
-        counted(spent.n_calls, "call"),
-        "tokens unknown: no reply was of use"
+        counted(spent.n_calls - n_failed, "call")
+        + (f" and {n_failed:,} that failed" if n_failed else ""),
+        "tokens unknown"
         if spent.n_calls and not usage.n_input_tokens
         else f"{usage.n_input_tokens:,} + {usage.n_output_tokens:,} tokens"
         + (f" ({usage.n_cached_tokens:,} cached)" if usage.n_cached_tokens else ""),
@@ -66,7 +68,7 @@ def report_spent(found: Forecast | None, budget: Budget) -> None:
         actual.append(f"{spent.n_unsure_tokens:,} of the tokens may not have been billed")
     elif spent.n_unsure_calls:
         unsure = counted(spent.n_unsure_calls, "call")
-        actual.append(f"{unsure} broken off, which may have been billed besides")
+        actual.append(f"{unsure} without a usable reply may have been billed, too")
     if found is not None:
         total = found.total
         predicted = [

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PARTS", "PlanSection", "Row", "State", "Watched", "how_chosen", "how_far", "lasted"]
 
-State = Literal["waiting", "running", "done", "nothing", "undecided", "degraded", "failed"]
+State = Literal[
+    "waiting", "running", "done", "nothing", "undecided", "degraded", "refused", "failed"
+]
 """Of a step; `nothing`: it is done and found nothing."""
 
 SLOW_S = 20.0

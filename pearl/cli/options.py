@@ -36,8 +36,11 @@ TRUSTED = (
     "reranker",
     "reranker_url",
     "shape",
+    "as_of",
+    "fiscal_year_end",
 )
-"""Settings that decide where a document is sent, what of it the planner is told, and which files and plug-ins are used."""
+"""Settings that decide where a document is sent, what of it the planner is told, which files and plug-ins are used,
+and which periods questions are about."""
 
 OWN = ("api_key_env",)
 """Settings that a file in a folder can never set, even if trusted: the choice of keys."""
@@ -65,8 +68,9 @@ def _complete_library(ctx: click.Context, param: click.Parameter, incomplete: st
 
 def _complete_ranker(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     from pearl.retrieval.methods import method_names
+    from pearl.retrieval.presets import PRESETS
 
-    return [name for name in method_names() if name.startswith(incomplete)]
+    return [name for name in (*method_names(), *PRESETS) if name.startswith(incomplete)]
 
 
 def _complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -145,7 +149,7 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
     "ranker": click.option(
         "--ranker", envvar="PEARL_RANKER", metavar="NAME", default=DEFAULT_METHOD, show_default=True,
         shell_complete=_complete_ranker,
-        help="How passages are ranked: bm25+, bm25, tfidf, dense, hybrid.",
+        help="How passages are ranked: bm25, bm25+, tfidf, dense, hybrid, or a preset: corpus-qa.",
     ),
     "embeddings": click.option(
         "--embeddings", envvar="PEARL_EMBEDDINGS", metavar="NAME",
@@ -191,7 +195,7 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
     ),
     "strict": click.option(
         "--strict", envvar="PEARL_STRICT", is_flag=True,
-        help="A reply that is cut off or says nothing fails its step; else what there is is kept, and told.",
+        help="Fail a step whose reply is cut off or refused, and an answer that is degraded, as one with a quote that is not in the document. By default the answer is kept, with its status.",
     ),
     "strict_items": click.option(
         "--strict-items", envvar="PEARL_STRICT_ITEMS", is_flag=True,

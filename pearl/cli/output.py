@@ -87,10 +87,9 @@ def print_answer(
     console.print()
     if answer.method == "direct":
         console.print(Text("Answered directly: no valid plan could be had.", style="yellow"))
-    for step in answer.steps:
-        if step.truncated:
-            told = f"Degraded: step '{step.output}': {step.truncated}"
-            console.print(Text(told, style="bold yellow"))
+    if answer.status in ("degraded", "refused"):
+        told = f"{answer.status.capitalize()}: {answer.why}"
+        console.print(Text(told, style="bold yellow"))
     if answer.agreement is not None:
         is_sure = answer.agreement.confidence == 1
         console.print(Text(f"agreement: {answer.agreement}", "" if is_sure else "yellow"))

@@ -47,6 +47,7 @@ _LOOKS: dict[State, _Look] = {
     "nothing": _Look("–", "-", "yellow", "nothing found"),
     "undecided": _Look("?", "?", "yellow", "undecided"),
     "degraded": _Look("!", "!", "yellow", "degraded"),
+    "refused": _Look("✗", "x", "red", "refused"),
     "failed": _Look("✗", "x", "red", "failed"),
 }
 
@@ -104,7 +105,7 @@ class _Page:
                 n = counted(len(done) - len(failed), "step")
                 yield self._marked("done", Text(f"{n} done"))
             for row in section.steps.values():
-                is_folded = row.state in {"done", "nothing", "undecided", "degraded"}
+                is_folded = row.state in {"done", "nothing", "undecided", "degraded", "refused"}
                 if level >= 2 and is_folded and len(done) - len(failed) > 1:
                     continue
                 if level >= 3 and row.state == "waiting" and len(waiting) > 1:

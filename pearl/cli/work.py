@@ -295,6 +295,8 @@ def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: 
     if session.budget is not None and session.budget.n_refused:
         notice(f"a limit of the run is reached\n  help: {GO_ON}")
         return BudgetError.exit_code
+    if n_tasks == 1 and last is not None and last.result.status == "refused":
+        return ModelError.exit_code
     return 0 if summary.first_failure is None and not summary.n_unsure else 1
 
 

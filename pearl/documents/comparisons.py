@@ -175,15 +175,13 @@ def _sameness(
     return (lambda value, text: keys[value] == keys[text]), []
 
 
-_Number = tuple[int | float | Decimal, str]
+_Number = tuple[Decimal, str]
 
 
 def _number(text: str) -> _Number | None:
     """A number with its unit, as a plan or a cell writes it."""
-    if found := find_quantity(text):
-        return found
-    read = read_quantity(text)
-    return None if read is None else (read.value if read.unit == "%" else read.amount, read.unit)
+    read = find_quantity(text) or read_quantity(text)
+    return None if read is None else (read.number, read.unit)
 
 
 def _words_beside(text: str, unit: str) -> frozenset[str]:
@@ -201,13 +199,11 @@ def _why_none(text: str) -> str:
 
 def _numbers(values: Sequence[str]) -> dict[str, _Number | None]:
     """The numbers of a column; where one is not clear alone, the others show how to read it."""
-    alone: dict[str, _Number | None] = {value: find_quantity(value) for value in values}
-    if None not in alone.values():
-        return alone
-    for value, read in zip(values, read_quantities(values), strict=True):
-        if alone[value] is None and read is not None:
-            alone[value] = (read.value if read.unit == "%" else read.amount, read.unit)
-    return alone
+    alone = {value: find_quantity(value) for value in values}
+    if None in alone.values():
+        in_column = zip(values, read_quantities(values), strict=True)
+        alone = {value: alone[value] or read for value, read in in_column}
+    return {value: (read.number, read.unit) if read else None for value, read in alone.items()}
 
 
 def _within(one: Period | None, other: Period) -> Verdict:

@@ -147,6 +147,7 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            cwd=os.path.abspath(os.sep),  # noqa: PTH100 - the root of any system
         )  # fmt: skip
 
     def fits(self, limits: ReaderLimits) -> bool:

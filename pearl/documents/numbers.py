@@ -1,35 +1,82 @@
-"""Numbers in texts: read where they are written out and surely one, refused otherwise."""
+"""The number in a text, with its unit and scale: read where it is surely one, refused otherwise."""
 
 from __future__ import annotations
 
-import math
 import re
+import unicodedata
 from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
 
 from pearl.documents.measures import unit_of
 
 __all__ = [
+    "CURRENCIES",
+    "MAX_DIGITS",
+    "SCALES",
+    "Quantity",
+    "UnclearNumberError",
     "check_alike",
     "find_quantity",
     "is_bound",
-    "numbers",
+    "plain",
     "quantity",
     "read_number",
     "whole_number",
 ]
 
-_NUMBER = re.compile(
-    r"(?<!\w)(?:[-+−][$€£¥]?)?(?:\d{1,3}(?:,\d{3})++(?!\d)(?:\.\d++)?|\d++(?:\.\d++)?|\.\d++)"
-    r"(?:[eE][-+]?\d{1,3}\b)?"
+CURRENCIES = "$€£¥"
+
+SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+"""Words for powers of ten."""
+
+_SCALE_WORDS = {
+    **SCALES, **{f"{word}s": power for word, power in SCALES.items()}, "mn": 6, "bn": 9, "tn": 12,
+}  # fmt: skip
+_SCALES_OF_MONEY = {"k": 3, "m": 6, "mm": 6, "b": 9}
+"""Metres, bytes and the like where no currency stands before the number."""
+_FOREIGN_SCALES = {
+    "tsd": 3, "tausend": 3, "mio": 6, "millionen": 6, "milionów": 6, "millones": 6, "milioni": 6,
+    "mln": 6, "млн": 6, "mrd": 9, "milliarde": 9, "milliarden": 9, "milliard": 9, "milliards": 9,
+    "miliardi": 9, "mld": 9, "млрд": 9,
+}  # fmt: skip
+"""Scales of languages in which a comma begins decimals."""
+_CODES = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "CHF": "chf"}
+
+_DIGITS = r"(?:[0-9]{1,3}(?:,[0-9]{3})++(?![0-9])|[0-9]++)(?:\.[0-9]++)?|\.[0-9]++"
+_MONEY = rf"US\$|[{CURRENCIES}]|\b(?:{'|'.join(_CODES)})(?![A-Za-z])"
+_FIGURE = re.compile(
+    rf"""
+      (?P<sign>(?<![\w)])[-+−](?=[{CURRENCIES}A-Z]|\.?[0-9]))?
+      (?:(?P<currency>{_MONEY})\s?(?P<late>[-−])?|(?<!\w))
+      (?P<digits>{_DIGITS})
+      (?P<exponent>[eE][-+]?[0-9]{{1,3}}\b)?
+    """,
+    re.X,
 )
-_SCALE = re.compile(
-    r"\s?+(?:(?:[kKM]|MM|[mb]n|cr|hundred|thousand|[bt]?rillion|billion|dozen|lakh|crore|quarter)s?\b"
-    r"|(?i:hundert|tausend|mio|mrd|mill(?:ion|iarde?)\w*|milli[oó]n\w*|mil(?:iardi|ioni|hão|hões|e)?|mille|"
-    r"bilhão|bilhões|tys|mln|mld|млн|млрд|тыс\w*|миллион\w*|миллиард\w*|duzend|douzaines?|docenas?)\b"
+_IN_BRACKETS = re.compile(
+    rf"([{CURRENCIES}]?)\s*\(\s*([{CURRENCIES}]?\s*(?:{_DIGITS})\s*(?:%|(?:thousand|[mbtr]+illion)s?)?)\s*\)(\s*[^()]*)"
+)
+"""A number below 0, as accounts write it."""
+_WORD = re.compile(r"\s?(?P<word>[^\W\d_]+)\.?")
+_CAPTION = re.compile(
+    rf"\s?(?:\((?:[{CURRENCIES}]\s)?(?:in\s)?|in\s)(?:(?:[{CURRENCIES}]|USD|US\$)\s?)?"
+    r"(?P<word>thousands|millions|billions|trillions)(?:\s(?:of\s)?(?:U\.?S\.?\s)?(?:dollars|USD))?\)?",
+    re.I,
+)
+"""A scale after a number: `138.0 (in millions)`."""
+_COMMA = re.compile(rf"(?<=[0-9]),(?=[0-9]{{1,2}}\s?(?:{'|'.join(_FOREIGN_SCALES)})(?!\w))", re.I)
+"""A comma that begins decimals."""
+
+_OTHER_NUMBER = re.compile(
+    r"\s?+(?:(?:[kKM]|MM|cr|hundred|dozen|lakh|crore|quarter)s?\b"
+    r"|(?i:hundert|mill(?:ion|iarde?)\w*|milli[oó]n\w*|bill?ion\w*|mil(?:iardi|ioni|hão|hões|e)?|mille|"
+    r"bilhão|bilhões|tys|тыс\w*|миллион\w*|миллиард\w*|duzend|douzaines?|docenas?)\b"
     r"|[만억천백])"
-    r"|[ _^]?[²³]|_\d|[eExX][-+]?\d|\s?+(?i:bps|basis points?)\b"
+    r"|[ _^]?[²³]|_\d|[eExX][-+]?\d|\s?+(?i:bps|basis points?)\b|\s?[%‰]?[?+]|[xX×](?![^\W\d_])|‰|(?i:st|nd|rd|th)\b"
 )
-"""Suffixes that change the value of the digits before them."""
+"""Suffixes that change the value of the digits before them, or leave it open."""
 _IN_WORDS = re.compile(
     r"\b(?:half|zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|"
     r"eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|(?:hundred|thousand|million|billion|dozen)s?|"
@@ -39,37 +86,85 @@ _IN_WORDS = re.compile(
 )
 _BOUND = re.compile(
     r"[<>≤≥]|\b(?:(?:more|less|fewer|greater|higher|lower|larger|smaller|other)\s+than|at\s+(?:least|most)|up\s+to"
-    r"|over|under|above|below|exceed(?:s|ed|ing)?|nearly|almost)\s+[$€£¥]?\s?[-−]?\d",
+    r"|over|under|above|below|exceed(?:s|ed|ing)?|nearly|almost)\s+[$€£¥]?\s?[-−]?\d"
+    r"|\d\s(?:[^\W\d]++\s)?or\s(?:more|less|fewer)\b",
     re.I,
 )
-_MAY_BE_NEGATIVE = re.compile(
-    r"(?:[–‒⁻‐‑]|[-−–]\s+[$€£¥]|\b(?:minus|negative|moins|menos|meno)\s)\Z", re.I
+_NEGATIVE = re.compile(r"\b(?:minus|negative)\s\Z", re.I)
+_MAY_BE_NEGATIVE = re.compile(r"(?:[-−–—‒⁻‐‑(+]\s*+|\b(?:moins|menos|meno)\s)\Z", re.I)
+_NO_AMOUNT = re.compile(r"(?:[~≈≃±]\s?|[^\W\d_](?=\Z))\Z")
+"""Signs before a number that is approximate, and letters of another dollar: `A$5`."""
+_OTHER_DIGITS = re.compile(r"(?<![^\W\d_])[²³]")
+"""A power of a number, not of a unit."""
+_MAY_BE_GROUPED = re.compile(r"[1-9][0-9]{0,2}\.[0-9]{3}")
+"""1.250 is 1250 in most of Europe."""
+_FOOTNOTE = re.compile(r"[0-9]{1,2}")
+_BLANK_GROUPS = re.compile(
+    r"(?<![\d.,])\d{1,3}(?:(?:[\u00a0\u2007\u2009\u202f'’]\d{3})++|(?: 000){2,})(?!\d)"
 )
-_OTHER_DIGITS = re.compile(r"(?<![^\W\d_])[²³]|[$€£¥]\s?[\d.,]+\s?m\b")
-"""A power of a number, not of a unit; millions of money."""
-_IN_BRACKETS = re.compile(r"\s*\(\s*[$€£¥]?\s?[\d.,]+\s?[%$€£¥]?\s*\)\s*")
-_MAY_BE_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}\.\d{3}")
-"""1250 in most of Europe."""
-_BARE = str.maketrans("−", "-", ",$€£¥")
-_MAX_DIGITS = 40
+"""Thousands that blanks or apostrophes divide; blanks of a keyboard may divide numbers."""
+MAX_DIGITS = 40
 """Maximum digits: longer numbers are not quantities, and Python limits the length it parses."""
+_MAX_POWER = 300
 
 
-def numbers(items: Iterable[str]) -> list[int | float]:
-    """The number in each entry.
+class UnclearNumberError(ValueError):
+    """A text has no number, several, or one that can be read in two ways."""
 
-    Raises:
-        ValueError: An entry has no number or several, or the units differ.
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number as it is written, with what it is counted in.
+
+    Attributes:
+        value: The digits: 12.5 for `12.5%`, -1315 for `(1,315)`, 3.2 for `$3.2 million`.
+        unit: "%", a currency, another unit (`mg`), or "".
+        scale: The power of ten that the digits are written in: 6 for millions.
+    """
+
+    value: Decimal
+    unit: str = ""
+    scale: int = 0
+
+    @property
+    def amount(self) -> Decimal:
+        """The number itself: 0.125 for `12.5%`, 3200000 for `$3.2 million`."""
+        return self.value.scaleb(-2 if self.unit == "%" else self.scale)
+
+    @property
+    def number(self) -> Decimal:
+        """The number as people name it: 12.5 for `12.5%`, 3200000 for `$3.2 million`."""
+        return self.value if self.unit == "%" else self.amount
+
+    @property
+    def kind(self) -> str:
+        """What the number is: `percent`, `money` or `number`."""
+        if self.unit == "%":
+            return "percent"
+        return "money" if self.unit in CURRENCIES and self.unit else "number"
+
+
+_EMPHASIS = re.compile(r"(\*\*|__(?![a-z0-9_]+__(?!\w))|`)(?=\S)(.{1,200}?)(?<=\S)\1")
+
+
+def plain(line: str) -> str:
+    """A line without Markdown emphasis, zero-width characters and other forms of digits and blanks.
 
     Example:
-        >>> numbers(["12 mg", "about 3.5"])
-        [12, 3.5]
+        >>> plain("**１2 mg**")
+        '12 mg'
     """
-    entries = list(items)
-    read = [read_number(item) for item in entries]
-    found = ((item, match.span()) for item in entries for match in _NUMBER.finditer(item))
-    check_alike((item, *span) for item, span in found)
-    return read
+    line = _BLANK_GROUPS.sub(lambda match: re.sub(r"\D", "", match[0]), line)
+    if not line.isascii():
+        line = "".join(map(_plain_character, line))
+    return _EMPHASIS.sub(r"\2", line)
+
+
+def _plain_character(character: str) -> str:
+    if character.isdecimal():
+        return str(unicodedata.decimal(character))
+    category = unicodedata.category(character)
+    return "" if category == "Cf" else " " if category == "Zs" else character
 
 
 def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
@@ -79,79 +174,148 @@ def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
         places: For each number, the entry and the number's start and end offsets.
 
     Raises:
-        ValueError: They are not, so they cannot be added or compared.
+        UnclearNumberError: They are not, so they cannot be added or compared.
     """
     units: dict[str, str] = {}
     for item, start, end in places:
-        if _SCALE.match(item, end):
-            raise ValueError(f"a number that is not written out in {_short(item)}")
+        word = _WORD.match(item, end)
+        if _OTHER_NUMBER.match(item, end) or (word and word["word"].lower() in _SCALE_WORDS):
+            raise UnclearNumberError(f"a number that is not written out in {_short(item)}")
         if unit := unit_of(item, start, end):
             units.setdefault(unit, item)
     if len(units) > 1:
         one, other, *_ = map(_short, units.values())
-        raise ValueError(f"numbers in different units: {one} and {other}")
+        raise UnclearNumberError(f"numbers in different units: {one} and {other}")
 
 
 def read_number(text: str) -> int | float:
-    """The only number in a text.
+    """The only number in a text, without its unit.
 
     Raises:
-        ValueError: There is none, there are several, or it is not surely this one.
+        UnclearNumberError: As in `quantity`.
 
     Example:
-        >>> read_number("1,250 mg a day")
-        1250
+        >>> read_number("1,250 mg a day"), read_number("$1.5 million"), read_number("12.5%")
+        (1250, 1500000, 12.5)
     """
-    found = list(_NUMBER.finditer(text))
-    if len(found) != 1:
-        raise ValueError(f"{'more than one' if found else 'no'} number in {_short(text)}")
-    match, whole = found[0], text
-    if _SCALE.match(whole, match.end()):
-        raise ValueError(f"a number that is not written out in {_short(text)}")
+    number = quantity(text).number
+    return int(number) if number == number.to_integral_value() else float(number)
+
+
+def quantity(text: str, *, is_point_decimal: bool = False) -> Quantity:
+    """The only number in a text, with its unit and scale.
+
+    A minus stands directly before the digits or their currency, or is the word; a number in brackets is
+    below 0.
+
+    Args:
+        text: Of a cell, a reply or a sentence.
+        is_point_decimal: Whether it is known that points begin decimals, as in `1.250`.
+
+    Raises:
+        UnclearNumberError: There is none, there are several, or it is not surely this one.
+
+    Example:
+        >>> quantity("**USD 1.5 million**")
+        Quantity(value=Decimal('1.5'), unit='$', scale=6)
+        >>> quantity("- 5")
+        Traceback (most recent call last):
+            ...
+        pearl.documents.numbers.UnclearNumberError: a number that may be below 0 in '- 5'
+    """
+    if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS:
+        return Quantity(Decimal(text))
+    line = _COMMA.sub(".", plain(text).replace("\\$", "$")).strip()
+    brackets = _IN_BRACKETS.fullmatch(line) if len(line) <= 2 * MAX_DIGITS else None
+    if brackets:
+        line = "".join(part.strip() for part in brackets.groups())
+    if brackets and _FOOTNOTE.fullmatch(line):
+        raise UnclearNumberError(f"a number of a footnote, or below 0, in {_short(text)}")
+    figures = list(islice(_FIGURE.finditer(line), 2))
+    if len(figures) != 1:
+        raise UnclearNumberError(f"{'more than one' if figures else 'no'} number in {_short(text)}")
+    (figure,) = figures
+    currency = (
+        (figure["currency"] or "")[-1:] if "$" in (figure["currency"] or "") else figure["currency"]
+    )
+    currency = _CODES.get(currency or "", currency or "")
+    scale, end = _scale(line, figure, text, is_money=bool(currency))
+    before, after = line[: figure.start()], line[end:]
+    unit = currency or unit_of(line, figure.start("digits"), end)
+    is_share = unit == "%"
+    if (is_share and (scale or after.startswith("%%"))) or (currency and after.startswith("%")):
+        raise UnclearNumberError(f"a percentage that is something else, too, in {_short(text)}")
+    if not (is_point_decimal or is_share or scale) and _MAY_BE_GROUPED.fullmatch(figure["digits"]):
+        raise UnclearNumberError(
+            f"a point that may group thousands or begin decimals in {_short(text)}"
+        )
+    value = _value(figure, text)
+    is_negative = _NEGATIVE.search(before) is not None
+    n_signs = is_negative + bool(brackets) + bool(figure["sign"]) + bool(figure["late"])
+    if n_signs > 1 or (not is_negative and _MAY_BE_NEGATIVE.search(before)):
+        raise UnclearNumberError(f"a number that may be below 0 in {_short(text)}")
+    _check_rest(line, before, after, text)
+    return Quantity(-value if n_signs and figure["sign"] != "+" else value, unit, scale)
+
+
+def _value(figure: re.Match[str], text: str) -> Decimal:
+    digits = figure["digits"].replace(",", "") + (figure["exponent"] or "")
+    if len(digits) > MAX_DIGITS:
+        raise UnclearNumberError(f"the number is too long in {_short(text)}")
+    value = Decimal(digits)
+    if value and value.adjusted() > _MAX_POWER:
+        raise UnclearNumberError(f"the number is too large in {_short(text)}")
+    return value
+
+
+def _scale(line: str, figure: re.Match[str], text: str, *, is_money: bool) -> tuple[int, int]:
+    """The power of ten that is named after the digits, 0 if none is, and where that ends."""
+    end = figure.end()
+    if match := _CAPTION.match(line, end) or _WORD.match(line, end):
+        word = match["word"].lower()
+        power = _SCALE_WORDS.get(word, 0) or (_SCALES_OF_MONEY.get(word, 0) if is_money else 0)
+        if (
+            not power
+            and (power := _FOREIGN_SCALES.get(word, 0))
+            and figure["digits"][-4:-3] in (".", ",")
+        ):
+            raise UnclearNumberError(f"a mark before three digits, in {_short(text)}")
+        if power:
+            return power, match.end()
+    if _OTHER_NUMBER.match(line, end):
+        raise UnclearNumberError(f"a number that is not written out in {_short(text)}")
+    return 0, end
+
+
+def _check_rest(line: str, before: str, after: str, text: str) -> None:
+    """Check that nothing beside a number changes it.
+
+    Raises:
+        UnclearNumberError: There is another number, a bound, or a sign of an approximate number.
+    """
     # ½ and 万 are numeric, but not digits.
-    is_mixed = any(c.isnumeric() and not c.isdecimal() and c not in "²³" for c in whole)
-    if is_mixed or _IN_WORDS.search(whole) or _OTHER_DIGITS.search(whole):
-        raise ValueError(f"more than one number in {_short(text)}, one of them not in digits")
-    if _MAY_BE_NEGATIVE.search(whole, 0, match.start()) or _IN_BRACKETS.fullmatch(whole):
-        raise ValueError(f"a number that may be below 0 in {_short(text)}")
-    digits = match[0].translate(_BARE)
-    if _MAY_BE_GROUPED.fullmatch(digits):
-        raise ValueError(f"a point that may group thousands or begin decimals in {_short(text)}")
-    if len(digits) > _MAX_DIGITS:
-        raise ValueError(f"the number is too long in {_short(text)}")
-    number = float(digits)
-    if not math.isfinite(number):
-        raise ValueError(f"the number is too large in {_short(text)}")
-    return number if set(digits) & set(".eE") else int(digits)
+    is_mixed = any(c.isnumeric() and not c.isdecimal() and c not in "²³" for c in line)
+    is_word = _IN_WORDS.search(before) or _IN_WORDS.search(after)
+    if is_mixed or is_word or _OTHER_DIGITS.search(line):
+        raise UnclearNumberError(
+            f"more than one number in {_short(text)}, one of them not in digits"
+        )
+    if is_bound(line):
+        raise UnclearNumberError(f"{_short(text)} is a bound, no number")
+    if _NO_AMOUNT.search(before):
+        raise UnclearNumberError(f"{_short(text)} is no exact number")
 
 
-def quantity(text: str) -> tuple[int | float, str]:
-    """The only number in a text and its unit, "" if it has none that is known.
-
-    Raises:
-        ValueError: As in `read_number`.
-
-    Example:
-        >>> quantity("30 mg"), quantity("1,250")
-        ((30, 'mg'), (1250, ''))
-    """
-    if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS:
-        return int(text), ""
-    number = read_number(text)
-    places = (match.span() for match in _NUMBER.finditer(text))
-    return number, next(unit_of(text, *place) for place in places)
-
-
-def find_quantity(text: str) -> tuple[int | float, str] | None:
+def find_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | None:
     """The same; None where `quantity` refuses.
 
     Example:
         >>> find_quantity("30 mg"), find_quantity("30 or 40 mg")
-        ((30, 'mg'), None)
+        (Quantity(value=Decimal('30'), unit='mg', scale=0), None)
     """
     try:
-        return quantity(text)
-    except ValueError:
+        return quantity(text, is_point_decimal=is_point_decimal)
+    except UnclearNumberError:
         return None
 
 

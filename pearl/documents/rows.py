@@ -132,11 +132,6 @@ class Rows(Sequence[Row]):
         return [row.value for row in self.rows if row.value is not None]
 
     @property
-    def texts(self) -> list[str]:
-        """The different values that are not blank, in order of first occurrence."""
-        return [value for value in dict.fromkeys(self.values) if value.strip()]
-
-    @property
     def undecided(self) -> tuple[Row, ...]:
         """Rows without a value, and those of which it is undecided whether they belong here."""
         unread = (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, String
+from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Reference, Step, String
 from pearl.dsl.printer import print_argument
 from pearl.dsl.signatures import Action, Parameter, ValueType, outputs_for
 from pearl.errors import Diagnostic, suggest
 
-__all__ = ["argument_problems"]
+__all__ = ["argument_problems", "fitting_names"]
 
 
 def argument_problems(
@@ -46,6 +46,23 @@ def argument_problems(
                 argument.span,
                 help=_advice(given, parameter),
             )
+
+
+def fitting_names(
+    step: Step, action: Action | None, assigned: Mapping[str, ValueType]
+) -> list[list[str]]:
+    """For every argument of a step, the names that its parameter takes."""
+    if action is None or not action.accepts(len(step.arguments)):
+        return [[] for _ in step.arguments]
+    parameters = [action.parameter(index) for index in range(len(step.arguments))]
+    return [
+        [
+            name
+            for name, type_ in ((CTX, ValueType.CONTEXT), *assigned.items())
+            if not parameter.choices and _fits(Reference(name), type_, parameter)
+        ]
+        for parameter in parameters
+    ]
 
 
 def _advice(given: ValueType, parameter: Parameter) -> str:

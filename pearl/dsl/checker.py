@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from pearl.dsl.arguments import argument_problems
-from pearl.dsl.completeness import counts_of_best
+from pearl.dsl.arguments import argument_problems, fitting_names
+from pearl.dsl.completeness import counts_of_best, unread_outputs
 from pearl.dsl.confusables import skeleton, unlike
 from pearl.dsl.nodes import CTX, Plan, Reference, Step
 from pearl.dsl.parser import Reading, parse, read
@@ -22,6 +22,7 @@ from pearl.dsl.signatures import (
     Parameter,
     ValueType,
 )
+from pearl.dsl.string_references import string_references
 from pearl.errors import (
     Diagnostic,
     Fix,
@@ -135,14 +136,24 @@ def compile_plan(
     *,
     tolerant: bool = False,
     max_steps: int = MAX_STEPS,
+    question: str | None = None,
 ) -> CheckedPlan:
     """Parse and check a plan.
+
+    Args:
+        text: The plan, or a reply with one in it.
+        library: The known actions.
+        tolerant: As in `read`.
+        max_steps: More steps than this are an error.
+        question: That of a plan that has none itself.
 
     Raises:
         PlanSyntaxError: A line cannot be parsed; the diagnostics include those of the check.
         PlanCheckError: Every line can be parsed but the plan is invalid.
     """
     reading = read(text, tolerant=tolerant)
+    if question and reading.plan is not None and not reading.plan.question:
+        reading = replace(reading, plan=replace(reading.plan, question=question))
     if reading.errors or reading.plan is None:
         raise PlanSyntaxError(reading.text, diagnose(reading, library, max_steps=max_steps))
     return _checked(reading.plan, reading.text, library, max_steps)
@@ -155,6 +166,8 @@ def diagnose(
     found = list(reading.errors)
     if reading.plan is not None:
         found += _diagnose(reading.plan, library, max_steps, reading.lost)
+        if not any(diagnostic.severity == "error" for diagnostic in found):
+            found += unread_outputs(reading.plan)
     return sorted(found, key=lambda diagnostic: (diagnostic.span, diagnostic.code))
 
 
@@ -206,6 +219,8 @@ def _diagnose(
                 yield _undefined(reference, step, assigned, later, taken)
         if known is not None:
             yield from argument_problems(step, known, assigned)
+        fitting = fitting_names(step, known, assigned)
+        yield from string_references(step, fitting, list(assigned), plan.question or "")
         if step.output == CTX:
             message = "CTX is the document and cannot be assigned"
             yield Diagnostic("duplicate-name", message, step.output_span)

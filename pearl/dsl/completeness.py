@@ -1,4 +1,4 @@
-"""Plan → a note for each step that counts what a search gave, which are the best and not all."""
+"""Plan → notes: steps that count what a search gave, which are the best and not all, and outputs that no step reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pearl.dsl.nodes import Plan
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import Diagnostic
 
-__all__ = ["COUNTS_BEST", "counts_of_best"]
+__all__ = ["COUNTS_BEST", "counts_of_best", "unread_outputs"]
 
 COUNTS_BEST = "counts-best"
 """The code of the note."""
@@ -32,6 +32,20 @@ def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagno
             )
         if action.searches or (is_of_best and _gives_rows(action)):
             best.add(step.output)
+
+
+def unread_outputs(plan: Plan) -> Iterator[Diagnostic]:
+    """Notes on outputs before the last one that are part of the answer, because no step reads them."""
+    read = {reference.name for step in plan.steps for reference in step.references()}
+    for step in plan.steps[:-1]:
+        if step.output not in read:
+            yield Diagnostic(
+                "joins-answer",
+                f"no step reads '{step.output}': it is a part of the answer",
+                step.output_span,
+                "note",
+                help="pass it to a later step, or leave the step out, if the answer is not to have it",
+            )
 
 
 def _gives_rows(action: Action) -> bool:

@@ -70,7 +70,9 @@ class PlanGraph(ShownInNotebooks):
             if not (action.is_native or action.reads_rows):
                 continue
             for i, argument in enumerate(step.arguments):
-                taken = action.parameter(i).type
+                parameter = action.parameter(i)
+                is_figure = parameter.reads in ("figure", "number")
+                taken = ValueType.NUMBER if is_figure else parameter.type
                 if taken is ValueType.TEXT and action.returns is ValueType.TEXT:
                     taken = wanted
                 read = argument.items if isinstance(argument, ListLiteral) else (argument,)
@@ -81,6 +83,19 @@ class PlanGraph(ShownInNotebooks):
                         is_list = gives.get(one.name) is ValueType.LIST
                         gives[one.name] = ValueType.LIST if is_list else taken
         return gives
+
+    @cached_property
+    def lists_of_numbers(self) -> frozenset[str]:
+        """The outputs whose entries a native action reads as numbers."""
+        return frozenset(
+            item.name
+            for step in self.steps
+            for i, argument in enumerate(step.arguments)
+            if self.checked.action(step).is_native
+            and self.checked.action(step).parameter(i).name == "NUMBERS"
+            for item in (argument.items if isinstance(argument, ListLiteral) else (argument,))
+            if isinstance(item, Reference)
+        )
 
 
 def build_graph(checked: CheckedPlan) -> PlanGraph:

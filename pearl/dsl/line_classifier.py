@@ -31,6 +31,12 @@ HEADING = re.compile(
     re.I,
 )
 
+_TURN = re.compile(
+    r"[\s`*#>_]*+(?:(?:user|human|assistant|q)[\s`*_]*+:|question(?:\s?#?\d{1,4}+)?[\s`*_]*+(?::|\Z))"
+    r"|\s*+(?:<\|(?:im_start|start_header_id|user)|\[INST\])",
+    re.I,
+)
+"""Where another turn of a conversation begins."""
 _FENCE = re.compile(r"\s*+(?:`{3,}+|~{3,}+)[\s\w+.-]*+\Z")
 _NONE = re.compile(r"[\s`*>•-]*+\(?none(?:\s+(?:needed|required|necessary))?\)?[\s`*.]*+\Z", re.I)
 _BULLET = re.compile(r"[\s`*>]*+[-+*•–]\s")
@@ -54,7 +60,7 @@ class SourceLine:
     """
 
     span: Span
-    form: Literal["blank", "fence", "heading", "none", "question", "text"]
+    form: Literal["blank", "fence", "heading", "none", "question", "turn", "text"]
     number: int | None = None
     is_bullet: bool = False
     is_call: bool = False
@@ -95,6 +101,8 @@ def _row(source: str, span: Span) -> SourceLine:
         return SourceLine(span, "heading")
     if QUESTION.match(source):
         return SourceLine(span, "question")
+    if _TURN.match(source):
+        return SourceLine(span, "turn")
     if _NONE.match(source):
         return SourceLine(span, "none")
     row = SourceLine(span, "text", is_bullet=bool(_BULLET.match(source)))
@@ -119,8 +127,15 @@ def _region(found: Sequence[SourceLine]) -> tuple[int, int]:
     """The lines that hold the plan, as a half-open range.
 
     The plan is in the last closed fences with steps, or under the last heading with steps below it,
-    whichever comes later; earlier drafts are ignored.
+    whichever comes later; earlier drafts are ignored, and so are a fence that is cut off below a closed
+    one and everything from another question on.
     """
+    is_begun = False
+    for i, row in enumerate(found):
+        if is_begun and row.form in ("question", "turn"):
+            found = found[:i]
+            break
+        is_begun = is_begun or row.is_step
     is_certain = any(row.is_step for row in found)
     steps = [row if row.is_step or (row.is_like_step and not is_certain) else None for row in found]
     fences = [i for i, row in enumerate(found) if row.form == "fence"]
@@ -132,6 +147,8 @@ def _region(found: Sequence[SourceLine]) -> tuple[int, int]:
     headings = [i for i, row in enumerate(found) if row.form == "heading"]
     stretches = pairwise([*headings, len(found)])
     last = max((i for i, end in stretches if _begins(steps[i:end])), default=-1)
+    if blocks and len(fences) % 2 and blocks[-1][1] < fences[-1] < last:
+        return _region(found[: fences[-1]])
     if not blocks or last > blocks[-1][1]:
         return (last, len(found)) if last >= 0 and any(steps[:last]) else (0, len(found))
     begin = max((i for i, end in blocks if _begins(steps[i:end])), default=blocks[0][0])

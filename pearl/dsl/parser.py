@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -36,8 +37,12 @@ _BLANKS = " \u00a0"
 """What a text of the grammar cannot begin with, and what does not count at its end."""
 
 
+_BEGIN: ContextVar[int] = ContextVar("_BEGIN", default=0)
+"""Where the text that is parsed begins in the whole one."""
+
+
 def _span(token: Token) -> Span:
-    start = token.start_pos or 0
+    start = _BEGIN.get() + (token.start_pos or 0)
     return Span(start, start + len(token))
 
 
@@ -198,18 +203,20 @@ def _node(text: str, start: Start, span: Span) -> Any:
 
     Positions are those of the whole text.
     """
-    from lark import TextSlice, UnexpectedInput
+    from lark import UnexpectedInput
 
     if never := _NEVER.search(text, span.start, span.end):
         return _no_grammar(never.start())
-    try:
-        return _parser().parse(TextSlice(text, span.start, span.end), start=start)
+    begin = _BEGIN.set(span.start)
+    try:  # a slice of lark's counts the lines above it
+        return _parser().parse(text[span.start : span.end], start=start)
     except _NameError as error:
         return error.args[0]
     except UnexpectedInput as error:
-        at = error.pos_in_stream if error.pos_in_stream is not None else span.end
-        at = min(max(at, span.start), span.end)
-        return _no_grammar(at)
+        at = span.end if error.pos_in_stream is None else span.start + error.pos_in_stream
+        return _no_grammar(min(max(at, span.start), span.end))
+    finally:
+        _BEGIN.reset(begin)
 
 
 def _no_grammar(at: int) -> Diagnostic:

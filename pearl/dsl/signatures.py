@@ -85,14 +85,15 @@ class Parameter:
         reads: What it is given at run time, where that is not the Python form of its type: `rows`,
             with their fields and spans, `passages`, which are those of a document or the rows of an
             earlier output, a `table`, which is that of a document or of rows, a `number`, `labels`,
-            two or more different texts, or the `value` as it is. These are no types, because outputs
+            two or more different texts, or the `value` as it is; a `figure` is a value that a model
+            states as a number with its unit. These are no types, because outputs
             that a grammar has to tell apart multiply its states.
         choices: The literals that may stand there; empty for any.
     """
 
     name: str
     type: ValueType = ValueType.TEXT
-    reads: Literal["", "rows", "passages", "table", "number", "labels", "value"] = ""
+    reads: Literal["", "rows", "passages", "table", "number", "labels", "value", "figure"] = ""
     choices: tuple[str, ...] = ()
 
     @classmethod

@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Literal
 
+from pearl.actions.library import MAX_ACTIONS
 from pearl.dsl.cursor import canonical_name
 from pearl.dsl.parser import parse_action
 from pearl.dsl.signatures import CTX, Action
@@ -157,7 +159,7 @@ def _step(found: re.Match[str], text: str, number: int) -> StepLine:
 
 
 def _declarations(text: str, kind: Kind) -> Iterator[Declaration]:
-    for found in _DECLARATION[kind].finditer(text):
+    for found in islice(_DECLARATION[kind].finditer(text), MAX_ACTIONS):
         begin = found.start("name")
         span = Span(begin, begin + len(text[begin : found.end()].rstrip()))
         action = parse_action(text, span)

@@ -193,7 +193,7 @@ class ModelError(PearlError):
         retry_after_s: Seconds the server asked to wait, if it did.
         usage: Tokens billed for the unusable reply, a `pearl.llm.Usage`; None if unknown.
         reply: The text received so far; "" if there is none.
-        is_sent: Whether the request was sent; False if it was rejected locally.
+        is_sent: Whether the request was sent; False if it was rejected locally, or there is no connection.
     """
 
     exit_code = 5

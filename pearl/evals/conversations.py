@@ -99,8 +99,8 @@ class RetrievalScore:
 
     Attributes:
         stage: `retrieved`, or `reranked`.
-        n: Records that searched, and know what is right.
-        n_unknown: The others: they failed, searched nothing at this stage, or name no right passage.
+        n: Records that searched or failed, and know what is right: a failure without a search found nothing.
+        n_unknown: The others: they searched nothing at this stage, or name no right passage.
         precision: Mean share of the found passages that are right.
         recall: Mean share of the right passages that were found.
         passages: Mean number of passages found.
@@ -214,7 +214,7 @@ def retrieval(log: EvalLog) -> list[RetrievalScore]:
         _retrieved(method, stage, [getattr(record, stage) for record in log.of(method)])
         for method in log.methods
         for stage in ("retrieved", "reranked")
-        if any(getattr(record, stage) is not None for record in log.of(method))
+        if any((one := getattr(record, stage)) and one.n_passages for record in log.of(method))
     ]
 
 

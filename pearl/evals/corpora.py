@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from pearl.actions.searching import Fetched
 from pearl.data.samples import Sample
 from pearl.documents.digest import digest
 from pearl.documents.document import Document
-from pearl.errors import DataError
+from pearl.errors import DataError, Span
 from pearl.evals.log import Found
 from pearl.interpreter.answer import Answer
 from pearl.retrieval.analysis import Stem
 from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index, IndexedDocument
+from pearl.trace import Retrieved, StepStarted, Trace
 
-__all__ = ["OWN", "AskedCorpus", "corpus_of_samples", "found"]
+__all__ = ["OWN", "AskedCorpus", "corpus_of_samples", "found", "found_before_failure"]
 
 OWN = "documents of the data"
 """The name of the corpus that the documents of all samples are."""
@@ -98,14 +98,25 @@ def found(answer: Answer, sample: Sample, corpus: AskedCorpus) -> dict[str, Foun
         "reranked": [fetched for is_reranked, fetched in every if is_reranked],
     }
     return {
-        stage: _counted(fetched, sample, corpus) for stage, fetched in stages.items() if fetched
+        stage: _counted({h.span: h.document for one in fetched for h in one.hits}, sample, corpus)
+        for stage, fetched in stages.items()
+        if fetched
     }
 
 
-def _counted(fetched: Iterable[Fetched], sample: Sample, corpus: AskedCorpus) -> Found:
+def found_before_failure(trace: Trace, sample: Sample, corpus: AskedCorpus) -> dict[str, Found]:
+    """What the steps of a failed answer searched: the best passages of each search, as its trace has them."""
+    if not sample.gold_passages:
+        return {}
+    reranked = {e.step for e in trace if isinstance(e, StepStarted) and e.action == _RERANK}
+    searches = (e for e in trace if isinstance(e, Retrieved) and e.step not in reranked)
+    spans = {Span(p.start, p.end): p.document for e in searches for p in e.passages}
+    return {"retrieved": _counted(spans, sample, corpus)}
+
+
+def _counted(spans: Mapping[Span, str], sample: Sample, corpus: AskedCorpus) -> Found:
     text, name = corpus.document.text, sample.document_name
     is_named = name in corpus.names
-    spans = {hit.span: hit.document for each in fetched for hit in each.hits}
     gold = set(sample.gold_passages)
     found_gold: set[str] = set()
     n_right = 0

@@ -133,7 +133,7 @@ class EvalRecord(Frozen):
     program: str = ""
     """The arithmetic that the plan carried out; "" for none."""
     retrieved: Found | None = None
-    """Of a corpus, what was searched; None where nothing was, or nothing is known to be right."""
+    """Of a corpus, what was searched; None where an answer searched nothing, or nothing is known to be right."""
     reranked: Found | None = None
     """The same of RERANK steps."""
     plan: str | None = None

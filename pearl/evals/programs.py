@@ -14,8 +14,8 @@ from pearl.actions.arithmetic.faults import ProgramError
 from pearl.actions.arithmetic.program import Operand, Program, parse
 from pearl.actions.calculators import load_calculator, program_of
 from pearl.actions.values import as_text
-from pearl.documents.numbers import quantity
-from pearl.documents.table.quantities import Quantity, read_quantity
+from pearl.documents.numbers import Quantity, find_quantity
+from pearl.documents.table.quantities import read_quantity
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.nodes import Argument, Number, Reference, Step, String
 from pearl.interpreter.answer import Answer
@@ -123,14 +123,7 @@ def _without_unit(operand: Operand) -> Operand:
 
 def figure(text: str) -> Quantity | None:
     """The number of a text that has one; None where it has none or several."""
-    found = read_quantity(text, is_point_decimal=True)
-    if found is None:
-        try:
-            number, unit = quantity(text)
-        except ValueError:
-            return None
-        found = Quantity(Decimal(repr(number)), unit)
-    return found
+    return read_quantity(text, is_point_decimal=True) or find_quantity(text)
 
 
 @dataclass

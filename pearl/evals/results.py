@@ -135,9 +135,9 @@ async def _record(resources: Resources, sample: Sample, trace: Trace) -> EvalRec
 
 def _why(result: _Result) -> str:
     error = result.error
-    if result.status == "undecided":
+    if result.status in ("undecided", "refused"):
         step = next((step for step in result.steps if step.why), _Step())
-        return f"undecided: step '{step.output}': {step.why}".partition("\n")[0]
+        return f"{result.status}: step '{step.output}': {step.why}".partition("\n")[0]
     if isinstance(error, dict):
         return f"{error.get('type', 'error')}: {error.get('message', '')}".partition("\n")[0]
     return "the row has no answer"

@@ -250,7 +250,7 @@ async def evaluate_retrieval(
         >>> index = Index.build([CorpusDocument("a", "Iron."), CorpusDocument("b", "Salt.")])
         >>> judged = Judgments({"q": {"b": 1}})
         >>> found = asyncio.run(
-        ...     evaluate_retrieval(index, [Topic("q", "salt?")], judged, {"bm25+": Searcher()})
+        ...     evaluate_retrieval(index, [Topic("q", "salt?")], judged, {"bm25": Searcher()})
         ... )
         >>> found.scores[0].mean("nDCG@10").estimate
         1.0

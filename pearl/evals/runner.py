@@ -17,7 +17,7 @@ from typing import Literal
 from pearl.data.samples import Sample
 from pearl.data.turns import Turn
 from pearl.dsl.graph import build_graph
-from pearl.evals.corpora import AskedCorpus, found
+from pearl.evals.corpora import AskedCorpus, found, found_before_failure
 from pearl.evals.log import EvalRecord, Key, PlanShape
 from pearl.evals.methods import Effort, Prediction, load_method
 from pearl.evals.programs import carried_out
@@ -187,6 +187,8 @@ class EvalUnit(RecordUnit):
             if resources.is_over(error):
                 raise
             update["error"] = reason(error)
+            if self.evaluation.corpus is not None:
+                update |= found_before_failure(trace, self.sample, self.evaluation.corpus)
         update |= {
             "n_calls": trace.n_calls,
             "usage": trace.usage,
@@ -286,13 +288,13 @@ def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:
         fields["coverage"] = answer.coverage
         if answer.agreement is not None:
             fields["confidence"] = answer.agreement.confidence
-        if answer.why:
-            fields |= {"status": "failed", "error": f"undecided: {answer.why}"}
+        if not answer.has_answer:
+            fields |= {"status": "failed", "error": f"{answer.status}: {answer.why}"}
         if answer.method == "plan":
             checked = pearl.compile(answer.plan)
             levels = build_graph(checked).levels()
             fields["plan"] = answer.plan
-            fields["program"] = "" if answer.why else carried_out(answer, checked)
+            fields["program"] = carried_out(answer, checked) if answer.has_answer else ""
             fields["shape"] = PlanShape(
                 n_steps=len(answer.steps),
                 n_calls=sum(step.n_calls for step in answer.steps),

@@ -7,13 +7,16 @@ undecided step makes the answer undecided.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from pearl.actions.estimates import is_estimate
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, StepReply, Unverified, collect
+from pearl.documents.rows import shortened
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import ListLiteral, Step, String
 from pearl.errors.in_notebooks import ShownInNotebooks
@@ -25,6 +28,23 @@ from pearl.planner.understanding import Understood
 from pearl.trace import AnswerStatus, Trace
 
 __all__ = ["Answer", "compose"]
+
+MAX_TOLD = 80
+"""Characters of a quote in the reason for a status."""
+
+_HOW_MANY = re.compile(
+    r"\bhow many\b|\b(?:what|which|give|tell|find|state|count|determine|is|was)\b[^.?!]{0,40}\bthe (?:total )?number of\b"
+    r"|\bwie ?viele?\b|\bcombien de\b|\bcu[aá]nt[oa]s\b|\bquant[ie]\b|\bquant[oa]s\b|\bhoeveel\b|\bсколько\b|多少|几个|いくつ|何人|몇",
+    re.I,
+)
+_NUMBER = re.compile(
+    r"\d|[一二三四五六七八九十百零两]|\b(?:zero|none|no|nobody|neither|never|nothing|once|twice|thrice|a|an|one|two|three|four|five|six|seven|eight|"
+    r"nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty\b[\w-]*|hundred|thousand|million|billion|dozen|single|only|both|"
+    r"keine?r?|null|eine?[rsn]?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\w+zehn|\w+zig|hundert|tausend|"
+    r"aucune?|une?|deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|cent|mille|ning[uú]n\w*|una?|uno|dos|tres|cuatro|cinco|seis|siete|ocho|"
+    r"nueve|diez|nessun\w*|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|um|uma|dois|duas|oito|dez)\b",
+    re.I,
+)
 
 
 @dataclass(frozen=True)
@@ -66,38 +86,57 @@ class Answer(ShownInNotebooks):
 
     @property
     def status(self) -> AnswerStatus:
-        """`undecided` if a step of the answer is, or any step that has no value therefore.
+        """`refused` if the model refused a step.
 
-        `degraded` if the reply to any step was cut off: what follows from it may lack something.
-        `nothing_found` if no step of the answer found anything. The answer of several plans is
-        `undecided` where different ones are equally frequent.
+        `undecided` if a step of the answer is, or any step that has no value therefore, or if
+        different answers of several plans are equally frequent. `nothing_found` if no step of the
+        answer found anything. `degraded` if the answer may lack something or be wrong: a reply was
+        cut off, a quote is not in the document, a part found nothing, or it says no number where
+        one is asked for.
         """
-        if self.agreement is not None and self.agreement.is_tied:
-            return "undecided"
-        results = {step.output: step for step in self.steps}
-        is_unsure = any(results[name].state == "undecided" for name in self.outputs)
-        if is_unsure or any(step.is_void for step in self.steps):
-            return "undecided"
-        if any(step.truncated for step in self.steps):
-            return "degraded"
-        found_nothing = all(results[name].state == "nothing" for name in self.outputs)
-        return "nothing_found" if found_nothing else "answered"
+        return self._judged[0]
 
     @property
     def why(self) -> str:
-        """Why it is undecided, with the first undecided step or the answers that differ; else ""."""
-        if self.agreement is not None and self.agreement.is_tied:
-            return self.agreement.why
-        unsure = [step for step in self.steps if step.state == "undecided"]
-        first = next((step for step in unsure if not step.is_native), next(iter(unsure), None))
-        first = None if self.status != "undecided" else first
-        return "" if first is None else f"step '{first.output}' ({first.action}): {first.why}"
+        """Why it is refused, undecided or degraded, with the first step that is; else ""."""
+        return self._judged[1]
 
     @property
-    def truncated(self) -> str:
-        """What was cut off, with the first step whose reply was; "" if nothing was."""
+    def has_answer(self) -> bool:
+        """Whether its text answers the question, be it that nothing was found."""
+        return self.status not in ("undecided", "refused")
+
+    @cached_property
+    def _judged(self) -> tuple[AnswerStatus, str]:
+        if self.agreement is not None and self.agreement.is_tied:
+            return "undecided", self.agreement.why
+        refused = [step for step in self.steps if step.state == "refused"]
+        if refused:
+            return "refused", _told(refused[0], refused[0].why)
+        shown = [step for step in self.steps if step.output in self.outputs]
+        unsure = [step for step in self.steps if step.state == "undecided"]
+        if any(step.is_void or step in shown for step in unsure):
+            first = next((step for step in unsure if not step.is_native), unsure[0])
+            return "undecided", _told(first, first.why)
         cut = next((step for step in self.steps if step.truncated), None)
-        return "" if cut is None else f"step '{cut.output}' ({cut.action}): {cut.truncated}"
+        if cut is not None:
+            return "degraded", _told(cut, cut.truncated)
+        if all(step.state == "nothing" for step in shown):
+            return "nothing_found", ""
+        flaw = self._flaw()
+        return ("degraded", flaw) if flaw else ("answered", "")
+
+    def _flaw(self) -> str:
+        """What is wrong with an answer that was found; "" if nothing is."""
+        for quote in self.unverified:
+            if quote.reason in ("missing", "apart", "negation"):
+                return f"step '{quote.step}': {quote.why}: '{shortened(quote.text, MAX_TOLD)}'"
+        for step in self.steps:
+            if step.state == "nothing" and isinstance(step.value, str) and step.value in self.text:
+                return _told(step, "nothing was found for this part of the answer")
+        if _HOW_MANY.search(self.question) and not _NUMBER.search(self.text):
+            return "the question asks how many, and the answer says no number"
+        return ""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -119,6 +158,7 @@ class Answer(ShownInNotebooks):
             **_understood(self.understood),
             "document": self.document,
             "answer": self.text,
+            **({"why": self.why} if self.why else {}),
             "method": self.method,
             "model": self.model,
             "plan": self.plan,
@@ -139,6 +179,10 @@ class Answer(ShownInNotebooks):
             },
             "duration_s": round(self.duration_s, 3),
         }
+
+
+def _told(step: StepResult, why: str) -> str:
+    return f"step '{step.output}' ({step.action}): {why}"
 
 
 def _understood(understood: Understood | None) -> dict[str, Any]:
@@ -175,7 +219,7 @@ def compose(
     ]
     shown = [by_output[name] for name in graph.checked.outputs]
     unsure = [result for result in results if result.is_void]
-    if unsure and not any(result.state == "undecided" for result in shown):
+    if unsure and not any(result.state in ("undecided", "refused") for result in shown):
         shown.insert(0, unsure[0])  # a later step used it
     evidence, unverified = collect(replies, document)
     fetched = [(each.output, each.fetched) for each in results if each.fetched is not None]

@@ -76,21 +76,24 @@ class Asker:
     ) -> TextRead:
         """Get the result of a step; the request is repeated once if the reply cannot be parsed."""
         request = self._calls.request(task)
-        wanted = (task.step if isinstance(task, CombineTask) else task).gives
+        asked = task.step if isinstance(task, CombineTask) else task
+        wanted, is_of_numbers = asked.gives, asked.is_of_numbers
         source = "" if wanted is ValueType.TEXT else _source(task)  # a document is long
         said = await self._ask_for(step, purpose, request, wanted)
         if not said.text:
             unread = Reply("undecided", f"undecided: {said.truncated}", why=said.truncated)
             return TextRead("", unread, said.usage, said.n_calls, said.truncated)
-        reply = read_reply(said.text, wanted, source=source)
+        reply = read_reply(said.text, wanted, source=source, is_of_numbers=is_of_numbers)
         first = TextRead(said.text, reply, said.usage, said.n_calls, said.truncated)
         if not reply.why or said.truncated:  # what does not end will not have a form
             return first
-        again = self._calls.again(request, said.text, wanted)
+        again = self._calls.again(request, said.text, reply.why, wanted)
         if again is None:
             return first
         said = await self._ask_for(step, "again", again, wanted)
-        reply = read_reply(said.text, wanted, source=source, is_second=True)
+        reply = read_reply(
+            said.text, wanted, source=source, is_second=True, is_of_numbers=is_of_numbers
+        )
         n_calls = first.n_calls + said.n_calls
         return TextRead(said.text, reply, first.usage + said.usage, n_calls, said.truncated)
 
@@ -167,6 +170,7 @@ class Asker:
                     reply=error.reply,
                     duration_s=time.monotonic() - began,
                     usage=error.usage or Usage(),
+                    is_sent=error.is_sent,
                 )
             )
             raise
@@ -181,6 +185,7 @@ class Asker:
                 prefix=completion.prefix,
                 prompt=without_texts(request.messages),
                 reply=completion.text,
+                reasoning=completion.reasoning,
             )
         )
         return completion

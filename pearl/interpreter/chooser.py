@@ -34,12 +34,14 @@ class Choice:
         index: Index of the option, from 0; None if the reply names none or several.
         reply: The model's reply; the answer itself if no model was called.
         n_calls: 1, or 0 if no model was called.
+        n_cached: 1 if its reply was cached.
     """
 
     index: int | None
     reply: str
     usage: Usage = field(default_factory=Usage)
     n_calls: int = 1
+    n_cached: int = 0
 
 
 async def choose(
@@ -95,6 +97,7 @@ async def choose(
                 choice=choice.index,
                 coverage=shown.coverage if shown else None,
                 n_calls=choice.n_calls,
+                n_cached=choice.n_cached,
                 usage=choice.usage,
                 duration_s=time.monotonic() - began,
             )
@@ -125,11 +128,12 @@ async def _ask(
                     reply=error.reply,
                     duration_s=time.monotonic() - began,
                     usage=error.usage or Usage(),
+                    is_sent=error.is_sent,
                 )
             )
         raise
     index = read_choice(completion.text, task.options)
-    return Choice(index, completion.text, completion.usage)
+    return Choice(index, completion.text, completion.usage, n_cached=int(completion.is_remembered))
 
 
 async def _fit(

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 from pearl.actions.searching import Fetched, FetchedPassage, SearchedDocument, order
+from pearl.actions.tables_beside import with_tables
 from pearl.documents.document import heading
 from pearl.documents.passages import chunks
 from pearl.documents.table.apart import LABELS, TablesApart
@@ -276,6 +277,10 @@ async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
     n_most = max(MIN_FETCHED, limit // FETCHED_TOKENS)
     await off_loop(len(corpus.document.text), corpus.prepare)
     fetched = await corpus.search(how.searcher, [how.query], n_most)
+    beside = await off_loop(
+        len(corpus.document.text), partial(with_tables, fetched.hits, how.query, corpus)
+    )
+    fetched = replace(fetched, hits=tuple(beside))
     candidates = fetched.hits or corpus.first(n_most)  # as where nothing of one document matches
     ranked: list[tuple[int, Span]] = []
     for i, hit in enumerate(candidates):

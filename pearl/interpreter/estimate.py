@@ -42,7 +42,7 @@ UNDECIDED_TOKENS = 128
 HELD_TOKENS = 64
 """Maximum tokens added to a prompt for a JSON reply."""
 
-AGAIN_TOKENS = 192
+AGAIN_TOKENS = 288
 """Maximum tokens of the request to repeat a reply in the right form."""
 
 SMALL_PART = 48

@@ -17,7 +17,7 @@ from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import CTX, Plan, Reference, Step, String
 from pearl.dsl.passes import Rewritten, rewrite_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
-from pearl.errors import PearlError, UsageError
+from pearl.errors import ExecutionError, PearlError, UsageError
 from pearl.interpreter.answer import Answer, compose
 from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.offloading import off_loop
@@ -72,7 +72,7 @@ async def answer_plan(
 
     Raises:
         UsageError: `document` is not a Document.
-        ExecutionError: A step failed.
+        ExecutionError: A step failed, or, if the limits are strict, the answer is degraded.
     """
     check_document(document)
     began = time.monotonic()
@@ -98,12 +98,7 @@ async def answer_plan(
     try:
         ran = await run(rewritten.graph, document, model, limits, trace, fallback, items, searcher)
     except PearlError:
-        spent = trace.usage
-        trace.append(
-            RunFinished(
-                status="failed", answer="", usage=spent, duration_s=time.monotonic() - began
-            )
-        )
+        _fail(trace, time.monotonic() - began)
         raise
     put_together = partial(
         compose,
@@ -117,15 +112,29 @@ async def answer_plan(
         trace=trace,
     )
     answer = await off_loop(len(document.text), put_together)
+    if limits.is_strict and answer.status == "degraded":
+        _fail(trace, answer.duration_s)
+        error = ExecutionError(
+            f"the answer is degraded: {answer.why}", help="without --strict it is kept"
+        )
+        error.finished = answer.steps
+        raise error
     trace.append(
         RunFinished(
             status=answer.status,
             answer=answer.text,
             usage=answer.usage,
             duration_s=answer.duration_s,
+            evidence=tuple(passage.to_json() for passage in answer.evidence),
+            unverified_quotes=tuple(quote.to_json() for quote in answer.unverified),
+            n_rows=len(answer.rows),
         )
     )
     return answer
+
+
+def _fail(trace: Trace, duration_s: float) -> None:
+    trace.append(RunFinished(status="failed", answer="", usage=trace.usage, duration_s=duration_s))
 
 
 def check_document(document: object) -> None:

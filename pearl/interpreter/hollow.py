@@ -1,4 +1,4 @@
-"""Whole replies that say nothing: a few words over and over, or the instructions that they reply to."""
+"""Whole replies that say nothing: a few words over and over, or the beginning of the document."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pearl.llm import ActionTask, CombineTask, Request
 __all__ = ["why_hollow"]
 
 MIN_WORDS = 8
-"""Minimum words of such a reply: shorter ones may be names, which the instructions have, too."""
+"""Minimum words of such a reply."""
 
 MIN_TIMES = 4
+
+MIN_COPIED = 60
+"""Minimum words of a copy of the document's beginning."""
 
 _WORD = re.compile(r"\w+")
 
 
 def why_hollow(text: str, request: Request) -> str:
     """Why the reply to a step says nothing; "" if it may.
-
-    What it has of the document, or of the results of earlier steps, is no echo: to quote them may be
-    its task.
 
     Args:
         text: The reply.
@@ -31,21 +31,12 @@ def why_hollow(text: str, request: Request) -> str:
         return ""
     if any(words[period:] == words[:-period] for period in range(1, len(words) // MIN_TIMES + 1)):
         return "the reply is the same words over and over"
-    if f" {' '.join(words)} " in f" {' '.join(_words(_instructions(request)))} ":
-        return "the reply only has words of its instructions"
+    task = request.task.step if isinstance(request.task, CombineTask) else request.task
+    if len(words) >= MIN_COPIED and task.document and len(task.document) > 2 * len(text):
+        beginning = " ".join(task.document[: 2 * len(text)].split())
+        if beginning.startswith(" ".join(text.split())):
+            return "the reply is the beginning of the document"
     return ""
-
-
-def _instructions(request: Request) -> str:
-    """A prompt without what it is about."""
-    task = request.task
-    assert isinstance(task, ActionTask | CombineTask)
-    step, parts = (task.step, task.parts) if isinstance(task, CombineTask) else (task, ())
-    inputs = (value for name, value in step.arguments if name in step.inputs)
-    text = request.prompt
-    for given in (step.document or "", *parts, *inputs):
-        text = text.replace(given, "\n|\n") if given else text
-    return text
 
 
 def _words(text: str) -> list[str]:

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
-from pearl.actions.searching import SearchedDocument
+from pearl.actions.searching import SearchedDocument, placed
+from pearl.actions.tables_beside import shown_with_tables
 from pearl.actions.values import Value, as_text
 from pearl.documents.document import Document
 from pearl.documents.rows import Rows, document_rows
@@ -167,6 +168,7 @@ class RequestBuilder:
         shown: str | None = None
         arguments: list[tuple[str, str]] = []
         inputs: set[str] = set()
+        passages: Value | None = None
         values = self.values(step, earlier)
         for i, (argument, raw) in enumerate(zip(step.arguments, values, strict=True)):
             parameter = action.parameter(i)
@@ -174,17 +176,29 @@ class RequestBuilder:
                 if _is_context(argument):
                     document, shown = self.shown, None
                 else:
-                    document = shown = raw.as_context() if isinstance(raw, Rows) else as_text(raw)
+                    document, passages = "", raw
                 continue
             value = as_text(raw)
             arguments.append((parameter.name, value))
             if not isinstance(argument, String | Number):
                 inputs.add(parameter.name)
+        if passages is not None:
+            document = shown = self._in_place(passages, " ".join(text for _, text in arguments))
         task = ActionTask(
             step.output, action, tuple(arguments), document, step.explanation, self._question,
             frozenset(inputs), self.graph.gives[step.output],
+            step.output in self.graph.lists_of_numbers,
         )  # fmt: skip
         return task, shown
+
+    def _in_place(self, given: Value, query: str) -> str:
+        """What replaces the document: passages of a corpus under the names of their documents, with tables."""
+        if not isinstance(given, Rows):
+            return as_text(given)
+        is_found = all("rank" in row.fields and row.value == row.text for row in given.rows)
+        if not is_found or not self.searched.is_corpus:
+            return given.as_context()
+        return shown_with_tables([placed(row, 0, 0.0) for row in given.rows], query, self.searched)
 
     def request(self, task: ActionTask | CombineTask) -> Request:
         """The request of a task."""
@@ -202,12 +216,12 @@ class RequestBuilder:
             last = self._last = task, action_messages(task)
         return last[1]
 
-    def again(self, request: Request, reply: str, wanted: ValueType) -> Request | None:
-        """The request that follows an unparsable reply; None if it does not fit.
+    def again(self, request: Request, reply: str, why: str, wanted: ValueType) -> Request | None:
+        """The request that follows a reply that cannot be used, with the reason; None if it does not fit.
 
         With a token budget, both requests must fit the step's share of it.
         """
-        again = replace(request, messages=again_messages(request.messages, reply, wanted))
+        again = replace(request, messages=again_messages(request.messages, reply, why, wanted))
         share = self.limits.max_prompt_tokens
         if share is not None and sum(map(self._counted, (request, again))) > share:
             return None

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from heapq import nlargest
 from math import ceil
 
 from pearl.actions import native
 from pearl.actions.columns import read_column
 from pearl.actions.searching import SearchedDocument
+from pearl.actions.shown_rows import shown_text
 from pearl.actions.values import Value, as_text
 from pearl.documents.rows import Rows
 from pearl.documents.tokens import Counter
@@ -61,12 +61,11 @@ class PossibleRows:
     unknown: frozenset[str] = frozenset()
     answer_tokens: float = 0.0
 
-    @cached_property
-    def texts(self) -> list[str] | None:
-        """The different values that may have to be asked about; None if they are not known."""
+    def texts(self, row_step: RowStep) -> list[str] | None:
+        """The different texts that may have to be asked about; None if they are not known."""
         if self.rows is None or self.rows.column in self.unknown:
             return None
-        return self.rows.texts
+        return row_step.texts(self.rows)
 
 
 class RowEstimator:
@@ -147,7 +146,7 @@ class RowEstimator:
     def _tokens(self, rows: Rows) -> float:
         """Maximum tokens of rows as a text."""
         text = "\n".join(row.text or row.value or "" for row in rows)
-        values = "\n".join(rows.values)
+        values = "\n".join(shown_text(row) or "" for row in rows)
         gap = self._counter.bounds("\n[...]\n- undecided: ")[1] + 4 * self._seam
         return self._counter.bounds(text)[1] + self._counter.bounds(values)[1] + len(rows) * gap
 
@@ -189,7 +188,7 @@ class RowEstimator:
             return costs, replace(given, n=n, is_certain=False)
         if row_step.query:
             return StepCosts(), self._first(step, row_step, given)
-        texts = given.texts
+        texts = given.texts(row_step)
         costs = (
             self._unknown_texts(row_step, given) if texts is None
             else self._texts(step, row_step, texts, is_certain=given.is_certain)
@@ -276,7 +275,7 @@ class RowEstimator:
     def _picking(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
         """Costs of a tournament: in each round, groups are asked for their best."""
         task, k = row_step.task, row_step.task.n_picks
-        texts = given.texts
+        texts = given.texts(row_step)
         n = given.n if texts is None else len(texts)
         size = max(self._limits.items_per_call, k + 1)
         is_exact = given.is_certain and texts is not None and self._limits.prompt_tokens is None

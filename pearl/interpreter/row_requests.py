@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pearl.actions.by_row import ByRow, by_row, each_of, query_of, reading
+from pearl.actions.by_row import ByRow, by_row, each_of, known, query_of, reading
+from pearl.actions.shown_rows import shown_text
 from pearl.actions.values import Value, as_rows, as_text, number_of, without_repeats
 from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Rows
@@ -38,6 +39,7 @@ class RowStep:
         is_each: Whether every row is read on its own.
         k: How many rows it gives at most; 0 for all.
         query: What a reranker scores the rows by, in place of the model; "" for the model.
+        instruction: What the plan says of them, which may name their columns.
     """
 
     rows: Rows
@@ -47,6 +49,17 @@ class RowStep:
     is_each: bool
     k: int = 0
     query: str = ""
+    instruction: str = ""
+
+    def shown(self, rows: Rows) -> list[str | None]:
+        """What is shown of each row; None where its value is undecided."""
+        if self.is_each:
+            return [row.value for row in rows]
+        return [shown_text(row, self.instruction) for row in rows]
+
+    def texts(self, rows: Rows) -> list[str]:
+        """The different texts that are shown and not blank, in order of first occurrence."""
+        return [text for text in dict.fromkeys(self.shown(rows)) if text and text.strip()]
 
     @property
     def may_be_rechecked(self) -> bool:
@@ -117,12 +130,18 @@ class RowRequests:
         task = ItemsTask(
             step.output, action, tuple(arguments), (), how.KIND, labels, n_picks,
             inputs=frozenset(inputs),
+            is_echoed=how.KIND != "pick" and not self._limits.is_constrained,
         )  # fmt: skip
         is_each = each_of(action, library) is not None
         query = ""
         if self._builder.searcher.reranker is not None:
             query = dict(arguments).get(query_of(how), "")
-        return RowStep(as_rows(first), task, how, reading(action, library), is_each, k, query)
+        said = [value for name, value in arguments if name not in inputs]
+        if action.name not in known():  # the others speak of rows and labels
+            said.append(action.definition)
+        return RowStep(
+            as_rows(first), task, how, reading(action, library), is_each, k, query, " ".join(said)
+        )
 
     def batches(
         self, row_step: RowStep, texts: Sequence[str], size: int | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pearl.actions.by_row import query_of, selected
 from pearl.actions.estimates import wilson
@@ -24,9 +24,17 @@ from pearl.interpreter.context import ContextOverflowError
 from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.row_requests import RowRequests, RowStep
 from pearl.llm import ActionTask, Completion, ItemsTask, Request, Usage
+from pearl.llm.fallback import ConstraintFallback
 from pearl.llm.gathering import gather
 from pearl.llm.item_cache import ItemCache
-from pearl.replies.items import form_flaw, items_constraint, line_length, read_items
+from pearl.replies.items import (
+    NOT_STATED,
+    ItemReplies,
+    form_flaw,
+    items_constraint,
+    line_length,
+    read_items,
+)
 from pearl.replies.typed import Reply
 from pearl.retrieval import Reranker
 
@@ -72,6 +80,7 @@ class RowsRead:
         usage: Their tokens.
         replies: The full replies about rows that were read on their own, with their quotes.
         ranked: Its rows as they were ranked for a query; None if there was none.
+        verdicts: Rows by verdict on the step's condition.
     """
 
     rows: Rows
@@ -79,6 +88,7 @@ class RowsRead:
     usage: Usage
     replies: tuple[str, ...] = ()
     ranked: Fetched | None = None
+    verdicts: Mapping[str, int] = field(default_factory=dict)
 
 
 class RowReader:
@@ -92,7 +102,8 @@ class RowReader:
         ask: Sends a batch.
         read: Reads one text on its own.
         cache: Replies about single items; None for none.
-        max_text: Maximum characters of a free text in constraints; None for no limit.
+        document: The digest of the document.
+        fallback: What the replies are held to.
         reranker: Scores rows in place of the model, where the step has a query; None for none.
     """
 
@@ -105,7 +116,8 @@ class RowReader:
         ask: AskItems,
         read: ReadText,
         cache: ItemCache | None,
-        max_text: int | None = None,
+        document: str,
+        fallback: ConstraintFallback,
         reranker: Reranker | None = None,
     ) -> None:
         self._step = step
@@ -115,7 +127,8 @@ class RowReader:
         self._ask = ask
         self._read = read
         self._cache = cache
-        self._max_text = max_text
+        self._document = document
+        self._fallback = fallback
         self._reranker = reranker
         self._n_calls = 0
         self._usage = Usage()
@@ -123,6 +136,8 @@ class RowReader:
         self._failure: ModelError | None = None
         # With a token budget, all prompts of the step together have its share.
         self._left = limits.max_prompt_tokens
+        self._shown = row_step.shown(row_step.rows)
+        self._texts = row_step.texts(row_step.rows)
 
     async def run(self) -> RowsRead:
         """Ask about all rows.
@@ -143,9 +158,13 @@ class RowReader:
             found = await self._each()
         if self._failure is not None and all(value is None for value in found.values()):
             raise self._failure
-        replies = [None if row.value is None else found.get(row.value, "") for row in rows]
+        replies = [None if text is None else found.get(text, "") for text in self._shown]
         if task.kind in ("yes_no", "label", "rating"):  # a blank row says nothing of these
             replies = [reply or None for reply in replies]
+        is_verdict = task.kind == "yes_no"
+        verdicts = Counter(filter(None, replies)) if is_verdict else {}
+        if is_verdict and (self._limits.is_strict or self._limits.is_strict_rows):
+            replies = [None if reply == NOT_STATED else reply for reply in replies]
         how, is_scored = self._row_step.how, not note
         result = rows if note else how.collect(rows, replies, self._step.output)
         result = selected(how, result, self._row_step.k)
@@ -160,9 +179,8 @@ class RowReader:
                 help="--items-per-call 1 asks about each row on its own; leave out --strict-items to go on without them",
             )  # fmt: skip
         replied = tuple(self._replies)
-        return RowsRead(
-            result, self._n_calls, self._usage, replied, self._ranked(result, is_scored=is_scored)
-        )
+        ranked = self._ranked(result, is_scored=is_scored)
+        return RowsRead(result, self._n_calls, self._usage, replied, ranked, verdicts)
 
     def _ranked(self, rows: Rows, *, is_scored: bool) -> Fetched | None:
         """The rows of a result as they were ranked for the step's query, if it has one."""
@@ -180,7 +198,7 @@ class RowReader:
 
     async def _scored(self, reranker: Reranker) -> tuple[dict[str, str | None], str]:
         """The score of each different value by a reranker, or a note why there are none."""
-        texts = self._row_step.rows.texts
+        texts = self._texts
         try:
             scores = await reranker.rerank(self._row_step.query, texts)
         except ModelError as error:
@@ -189,10 +207,10 @@ class RowReader:
 
     async def _each(self) -> dict[str, str | None]:
         """The reply about each different value; None where it is undecided."""
-        texts = self._row_step.rows.texts
+        texts = self._texts
         found: dict[str, str | None] = {}
         if self._cache is not None:
-            found.update(await self._cache.find(self._row_step.task, texts))
+            found.update(await self._cache.find(self._row_step.task, texts, self._document))
         left = [text for text in texts if text not in found]
         batches, long = self._requests.batches(self._row_step, left)
         self._reserve(batches, len(long))
@@ -233,15 +251,19 @@ class RowReader:
     async def _batch(self, task: ItemsTask) -> dict[str, str | None]:
         """The replies about the items of one batch."""
         found: dict[str, str | None] = dict.fromkeys(task.items)
-        missing, idle, round = task.items, 0, 0
+        if self._cache is not None:
+            found.update(self._cache.of_batch(task))
+        missing = tuple(text for text, value in found.items() if value is None)
+        idle, round, why = 0, 0, ""
         while missing and idle <= self._limits.max_reasks and round < MAX_ROUNDS:
-            asked = replace(task, items=missing, round=round)
+            asked = replace(task, items=missing, round=round, why=why)
             if round and not self._is_left(asked):
                 break
-            values = await self._values(asked)
+            replies = await self._replies_to(asked)
+            why = replies.why
             read = {
                 text: value
-                for text, value in zip(missing, values, strict=True)
+                for text, value in zip(missing, replies.values, strict=True)
                 if value is not None
             }
             found.update(read)
@@ -250,12 +272,15 @@ class RowReader:
             round += 1
         return found
 
-    async def _values(self, task: ItemsTask, *, is_kept: bool = True) -> Sequence[str | None]:
+    async def _replies_to(self, task: ItemsTask, *, is_kept: bool = True) -> ItemReplies:
         """One request: the reply about each of its items, None where there is none."""
         n, kind, labels = len(task.items), task.kind, task.labels
+        max_text = self._fallback.max_text
+        is_held = self._fallback.level.by is not None
+        task = replace(task, is_echoed=not is_held and kind != "pick")
         constraint = items_constraint(
             n, kind, labels, n_picks=task.n_picks, max_item_tokens=self._limits.max_item_tokens,
-            max_text=self._max_text,
+            max_text=max_text,
         )  # fmt: skip
 
         def flaw(text: str) -> str | None:
@@ -275,14 +300,17 @@ class RowReader:
             self._usage += completion.usage
             text = completion.text
         # Held to its form, a line ends where it is cut off.
-        most = line_length(self._limits.max_item_tokens, self._max_text)
-        is_held = self._limits.is_constrained
-        values = read_items(text, n, kind, labels, task.n_picks, most if is_held else None).values
-        values = tuple("" if value == NOTHING else value for value in values)
+        most = line_length(self._limits.max_item_tokens, max_text) if is_held else None
+        replies = read_items(
+            text, n, kind, labels, task.n_picks, most, items=task.items,
+            # The only item has no other that it could be taken for.
+            is_echoed=task.is_echoed and n > 1, is_cut=completion is None,
+        )  # fmt: skip
+        values = tuple("" if value == NOTHING else value for value in replies.values)
         if completion is not None and self._cache is not None and is_kept and kind != "pick":
             read = {text: v for text, v in zip(task.items, values, strict=True) if v is not None}
-            await self._cache.keep(task, read, completion.model)
-        return values
+            await self._cache.keep(task, read, self._document, completion.model)
+        return replace(replies, values=values)
 
     async def _recheck(self, found: Mapping[str, str]) -> str:
         """Ask about some values again, each in a call of its own, and say how many agree."""
@@ -295,8 +323,8 @@ class RowReader:
         texts = [text for text, _ in again]
         if not texts:
             return ""
-        second = await gather([self._values(task, is_kept=False) for _, task in again])
-        n = sum(values[0] == found[text] for text, values in zip(texts, second, strict=True))
+        second = await gather([self._replies_to(task, is_kept=False) for _, task in again])
+        n = sum(reply.values[0] == found[text] for text, reply in zip(texts, second, strict=True))
         low, high = (round(100 * end) for end in wilson(n, len(texts)))
         return f"{n} of {len(texts)} rows that were asked about again, one a call, got the same reply (95 % interval: {low} to {high} %)"
 
@@ -314,7 +342,7 @@ class RowReader:
         if reply.state == "undecided":
             return None
         if reply.state == "nothing":
-            return "" if task.kind == "line" else None
+            return {"line": "", "yes_no": NOT_STATED}.get(task.kind)
         match reply.value:
             case bool():
                 value = "yes" if reply.value else "no"
@@ -331,7 +359,7 @@ class RowReader:
         """
         k = self._row_step.task.n_picks
         size = max(self._limits.items_per_call, k + 1)
-        left, undecided = self._row_step.rows.texts, set[str]()
+        left, undecided = self._texts, set[str]()
         ordered: list[str] = left
         while left:
             batches, long = self._requests.batches(self._row_step, left, size)
@@ -354,7 +382,7 @@ class RowReader:
             if is_last:
                 break
             left = ordered
-        n_rows = Counter(row.value for row in self._row_step.rows)
+        n_rows = Counter(self._shown)
         places: dict[str, str] = {}
         n_placed = 0
         for text in ordered[:k]:
@@ -362,16 +390,18 @@ class RowReader:
                 places[text] = str(len(places) + 1)
             n_placed += n_rows[text]
         unsure = dict.fromkeys(undecided - set(places))
-        return {**dict.fromkeys(self._row_step.rows.texts, ""), **unsure, **places}
+        return {**dict.fromkeys(self._texts, ""), **unsure, **places}
 
     async def _picked(self, group: list[str], k: int) -> list[str] | None:
         """The k best of a group, best first; None where the replies do not say."""
         task = replace(self._row_step.task, items=tuple(group), n_picks=k)
+        why = ""
         for round in range(1 + self._limits.max_reasks):
-            asked = replace(task, round=round)
+            asked = replace(task, round=round, why=why)
             if round and not self._is_left(asked):
                 break
-            values = await self._values(asked)
+            replies = await self._replies_to(asked)
+            values, why = replies.values, replies.why
             if None not in values:
                 places = {
                     int(value): text for value, text in zip(values, group, strict=True) if value

@@ -104,4 +104,10 @@ def _of(
     value: Value = outcome.text
     if len(outcome.outputs) == 1:
         value = next(s.value for s in outcome.steps if s.output == outcome.outputs[0])
-    return PlanAnswer(outcome.plan, written, outcome.status, outcome.why or outcome.text, value)
+    return PlanAnswer(
+        outcome.plan,
+        written,
+        outcome.status,
+        outcome.text if outcome.has_answer else outcome.why,
+        value,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -36,11 +37,12 @@ class StepResult:
         reply: The model's full reply, with its quotes.
         quotes: The quotes of the reply.
         state: `nothing` if nothing was found; `undecided` if the reply could not be parsed as its
-            type, or the value is computed from such a reply.
-        why: Why it is undecided.
+            type, or the value is computed from such a reply; `refused` if the model refused.
+        why: Why it is undecided or refused.
         truncated: What was cut off of its reply, or of one that it is made of; "" if nothing was.
         fetched: The passages that were searched for it; None if nothing was.
         cited: Which cells of a table it is from; None if it is from none.
+        verdicts: Rows by verdict on the step's condition: yes, no, not stated.
 
     A result that is computed from rows has a value where some of them are undecided, too.
     """
@@ -62,6 +64,7 @@ class StepResult:
     truncated: str = ""
     fetched: Fetched | None = field(default=None, repr=False)
     cited: Cited | None = field(default=None, repr=False)
+    verdicts: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     @property
     def text(self) -> str:
@@ -86,8 +89,8 @@ class StepResult:
 
     @property
     def is_void(self) -> bool:
-        """Whether it is undecided and has no value that others could be computed from."""
-        return self.state == "undecided" and self.rows is None
+        """Whether it has no value that others could be computed from."""
+        return self.state in ("undecided", "refused") and self.rows is None
 
     @property
     def as_input(self) -> Value:
@@ -103,6 +106,7 @@ class StepResult:
             "state": self.state,
             **({"why": self.why} if self.why else {}),
             **({"truncated": self.truncated} if self.truncated else {}),
+            **({"verdicts": dict(self.verdicts)} if self.verdicts else {}),
             "quotes": list(self.quotes),
             "native": self.is_native,
             "context": self.context,
@@ -119,6 +123,7 @@ class StepResult:
             value=as_text(self.value, MAX_TRACED_ROWS),
             state=self.state,
             truncated=self.truncated,
+            verdicts=dict(self.verdicts),
             is_native=self.is_native,
             context=self.context,
             coverage=self.coverage,

@@ -9,24 +9,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from pearl.actions import by_search, native
-from pearl.actions.arithmetic.faults import NotGivenError
+from pearl.actions.arithmetic.faults import DivisionByZeroError, MagnitudeError, NotGivenError
 from pearl.actions.ranking import NONE
 from pearl.actions.searching import Fetched
 from pearl.actions.values import EmptyListError, Scalar, Value, behind
 from pearl.documents.document import Document
-from pearl.documents.rows import Rows
+from pearl.documents.numbers import UnclearNumberError
+from pearl.documents.rows import DOCUMENT, Rows
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Reference, Step
 from pearl.dsl.signatures import NOTHING, Action, ValueType
-from pearl.errors import BudgetError, ExecutionError, PausedError, PearlError
+from pearl.errors import BudgetError, ExecutionError, ModelError, PausedError, PearlError
+from pearl.interpreter import figure_source
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.context import Context
+from pearl.interpreter.figure_source import Source
 from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import RequestBuilder
@@ -37,7 +40,7 @@ from pearl.llm import ActionTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
 from pearl.llm.gathering import first_failure
 from pearl.llm.item_cache import ItemCache
-from pearl.replies.typed import State
+from pearl.replies.typed import Reply, State
 from pearl.retrieval.search import Searcher
 from pearl.trace import (
     Purpose,
@@ -100,6 +103,7 @@ class _Interpreter:
         self._calls = RequestBuilder(graph, document, limits, searcher)
         self._row_calls = RowRequests(self._calls)
         self._items = items
+        self._document = document
         self._trace = trace
         self._fallback = fallback or reply_fallback(model.constrains)
         self._asker = Asker(model, self._calls, self._fallback, trace)
@@ -134,8 +138,15 @@ class _Interpreter:
             self._trace.append(StepFailed(step=step.output, error=str(error)))
             raise
         except PearlError as error:
-            self._trace.append(StepFailed(step=step.output, error=str(error)))
-            raise _step_error(step, error) from error
+            is_refused = isinstance(error, ModelError) and error.kind in ("refused", "filtered")
+            if not is_refused or self._calls.limits.is_strict:
+                self._trace.append(StepFailed(step=step.output, error=str(error)))
+                raise _step_error(step, error) from error
+            action = self._graph.checked.action(step)
+            result = replace(
+                self._void(step, action, error.message, began), state="refused", n_calls=1,
+                value="refused: the model did not carry out this step",
+            )  # fmt: skip
         self._trace.append(result.event)
         return result
 
@@ -153,6 +164,9 @@ class _Interpreter:
             return await self._by_row(step, before, inputs, began)
         if action.asks_table:
             return await self._of_table(step, action, before, began)
+        unsure = self._unsure(step, before)
+        if unsure is not None and unsure.state == "refused":
+            return self._void(step, action, _traced(unsure), began)
         task, shown = self._calls.task(step, inputs)
         if task.document is None:
             read = await self._asker.read(step, "step", self._calls.whole(task))
@@ -160,6 +174,8 @@ class _Interpreter:
         else:
             context, pieces = await self._calls.pieces(task, task.document)
             read = await self._asker.over_pieces(step, task, pieces)
+        if action.name == figure_source.ACTION:
+            read = self._of_its_company(step, task, read, before, context)
         return StepResult(
             step.output, action.name, read.reply.value, False,
             "none" if context is None else context.strategy,
@@ -168,6 +184,27 @@ class _Interpreter:
             read.text, read.reply.quotes, read.reply.state, read.reply.why, read.truncated,
             None if context is None else self._told(step, context.fetched),
         )  # fmt: skip
+
+    def _of_its_company(
+        self,
+        step: Step,
+        task: ActionTask,
+        read: TextRead,
+        before: Mapping[str, StepResult],
+        context: Context | None,
+    ) -> TextRead:
+        """What was read; undecided if it is the figure of another company than the one that is named."""
+        inputs = (before[each.name].rows for each in step.references() if not each.is_context)
+        shown = [
+            Source(row.fields.get(DOCUMENT) or "", row.text)
+            for rows in inputs
+            for row in rows or ()
+        ]
+        if not shown and context is not None and context.fetched is not None:
+            shown = [Source(hit.document, hit.text) for hit in context.fetched.hits]
+        why = figure_source.why_of_another(task, read.reply, shown, self._calls.searched)
+        reply = Reply("undecided", f"undecided: {why}", read.reply.quotes, why)
+        return replace(read, reply=reply) if why else read
 
     async def _by_row(
         self,
@@ -184,7 +221,7 @@ class _Interpreter:
         reader = RowReader(
             step, row_step, self._row_calls, self._calls.limits,
             partial(self._asker.ask, step, "items"), partial(self._read_alone, step), self._items,
-            self._fallback.max_text, self._calls.searcher.reranker,
+            self._document.digest, self._fallback, self._calls.searcher.reranker,
         )  # fmt: skip
         read = await reader.run()
         n_undecided = len(read.rows.undecided)
@@ -194,6 +231,7 @@ class _Interpreter:
             self._calls.coverage(row_step.rows), read.n_calls, read.usage,
             time.monotonic() - began, reply="\n\n".join(read.replies), state=state,
             why=_rows_undecided(read.rows), fetched=self._told(step, read.ranked),
+            verdicts=read.verdicts,
         )  # fmt: skip
 
     async def _read_alone(self, step: Step, task: ActionTask) -> TextRead:
@@ -286,6 +324,10 @@ class _Interpreter:
         except NotGivenError as error:
             return self._computed(step, action, _absent(error, before), "", "nothing", began)
         except ValueError as error:
+            inputs = [before[r.name] for r in step.references() if not r.is_context]
+            missing = missing or _nothing_in(inputs)
+            if not missing and list(step.references()) and _is_unclear(error, inputs):
+                return self._void(step, action, str(error), began)
             if not missing:
                 raise ExecutionError(str(error), step=step.output) from error
             value = missing
@@ -317,7 +359,7 @@ class _Interpreter:
         )  # fmt: skip
 
     def _void(self, step: Step, action: Action, why: str, began: float) -> StepResult:
-        """The result of a step whose input has no value."""
+        """The result of a step that has no value, or whose input has none."""
         return StepResult(
             step.output, action.name, f"undecided: {why}", action.is_native, "none", None, 0,
             Usage(), time.monotonic() - began, state="undecided", why=why,
@@ -338,17 +380,32 @@ def _missing(step: Step, action: Action, before: Mapping[str, StepResult]) -> st
             continue
         given, parameter = before[argument.name], action.parameter(i)
         is_text = isinstance(given.value, str)
-        is_value = parameter.reads == "value" or (
+        is_value = parameter.reads in ("value", "figure") or (
             is_text and parameter.type is not ValueType.TEXT and not parameter.reads
         )
         if given.state == "nothing" and is_value:
-            said = f"{NOTHING} There is nothing in '{given.output}'"
-            return given.text if is_text else said
+            return given.text if is_text else _nothing_in([given])
     return ""
+
+
+def _nothing_in(inputs: Sequence[StepResult]) -> str:
+    """What is said where an input found nothing; "" if all found something."""
+    names = [each.output for each in inputs if each.state == "nothing"]
+    return f"{NOTHING} There is nothing in '{names[0]}'" if names else ""
+
+
+def _is_unclear(error: ValueError, inputs: Sequence[StepResult]) -> bool:
+    """Whether a step has no value because a model's reply, or a cell, is not clear."""
+    if isinstance(error, DivisionByZeroError | MagnitudeError):
+        return False
+    is_reply = any(isinstance(each.value, str | list) for each in inputs)
+    return is_reply or isinstance(error, UnclearNumberError)
 
 
 def _traced(result: StepResult) -> str:
     """Why a result is undecided, with the first undecided step."""
+    if result.state == "refused":
+        return f"step '{result.output}' was refused by the model"
     return result.why if result.is_native else f"step '{result.output}': {result.why}"
 
 

@@ -109,6 +109,7 @@ class ActionTask:
         question: The question of the plan, or "".
         inputs: Names of those arguments that are outputs of earlier steps.
         gives: The type that the result is parsed as.
+        is_of_numbers: Whether each entry of a list is read as a number.
     """
 
     output: str
@@ -119,6 +120,7 @@ class ActionTask:
     question: str = ""
     inputs: frozenset[str] = frozenset()
     gives: ValueType = ValueType.TEXT
+    is_of_numbers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,8 @@ class ItemsTask:
         n_picks: Items to choose for `pick`.
         round: 0 for the first request, n for the n-th after a reply that left items undecided.
         inputs: Names of those arguments that are outputs of earlier steps.
+        is_echoed: Whether the first words of an item stand beside its number in the reply.
+        why: What was wrong with the reply before; "" in the first round.
     """
 
     output: str
@@ -158,6 +162,8 @@ class ItemsTask:
     n_picks: int = 0
     round: int = 0
     inputs: frozenset[str] = frozenset()
+    is_echoed: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +384,7 @@ class Completion:
         finish_reason: `stop`, or None if the server reports none; a truncated reply is an error.
         is_remembered: Whether it is a cache hit, whose usage is 0.
         prefix: How the call used the server's prefix cache, if the warm-up middleware is active.
+        reasoning: What the model reasoned before its reply, as far as it is sent; for the trace.
     """
 
     text: str
@@ -386,6 +393,7 @@ class Completion:
     finish_reason: Literal["stop"] | None = "stop"
     is_remembered: bool = False
     prefix: PrefixUse | None = None
+    reasoning: str = ""
 
 
 class Model(Protocol):

@@ -25,7 +25,7 @@ from pearl.llm.middleware.dedup_cache import CacheWriter, DedupCache, Replies
 from pearl.llm.middleware.limiter import Limited
 from pearl.llm.middleware.measured import Measured
 from pearl.llm.middleware.prefix_warmup import PrefixWarmup, PrimingMode
-from pearl.llm.middleware.repetition_guard import RepetitionGuard
+from pearl.llm.middleware.reply_guard import ReplyGuard
 from pearl.llm.middleware.retry import DEADLINE_S, Retrying
 from pearl.llm.middleware.sampling import Sampling
 from pearl.llm.middleware.wrapper import Wrapper
@@ -148,7 +148,7 @@ class Client(Wrapper):
     Example:
         >>> client = Client(ClientSettings("extractive", concurrency=2))
         >>> [type(layer).__name__ for layer in client.layers]
-        ['Retrying', 'Limited', 'Budgeted']
+        ['Retrying', 'Limited', 'ReplyGuard', 'Budgeted']
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class Client(Wrapper):
             partial(CacheWriter, replies=replies, breaker=self.breaker)
             if reads and replies is not None
             else None,
-            RepetitionGuard if reads else None,  # what repeats itself is not kept
+            ReplyGuard,  # unusable replies are not kept
             partial(Budgeted, budget=self.budget),  # what is reserved is what is sent
             AttemptReporter if reads else None,
         )

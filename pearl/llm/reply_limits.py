@@ -23,7 +23,7 @@ from pearl.llm import (
     StandaloneTask,
     Task,
 )
-from pearl.replies.items import MAX_ITEM_TOKENS, MAX_RATING, label_line
+from pearl.replies.items import MAX_ITEM_TOKENS, MAX_RATING, NOT_STATED, label_line
 
 __all__ = ["READING_TOKENS", "items_limit", "reading_limit", "reply_limit"]
 
@@ -44,6 +44,10 @@ DRAFT_TOKENS = 96
 
 ID_TOKENS = 4
 """For the number of an item, the colon, the blank and the end of its line."""
+
+
+ECHO_TOKENS = 24
+"""For the first words of an item."""
 
 
 def reply_limit(
@@ -112,11 +116,12 @@ def items_limit(task: ItemsTask, counter: Counter, max_item_tokens: int = MAX_IT
         >>> from pearl.dsl.signatures import Action
         >>> keep = Action("FILTER", ())
         >>> items_limit(ItemsTask("kept", keep, (), ("a", "b"), "yes_no"), Counter())
-        12
+        16
     """
+    most = 0
     match task.kind:
         case "yes_no":
-            values: tuple[str, ...] = ("yes", "no")
+            values: tuple[str, ...] = ("yes", "no", NOT_STATED)
         case "label":
             values = tuple(map(label_line, task.labels))
         case "rating":
@@ -124,8 +129,9 @@ def items_limit(task: ItemsTask, counter: Counter, max_item_tokens: int = MAX_IT
         case "pick":
             return task.n_picks * (counter.count(str(len(task.items))) + 1)
         case "line":
-            return len(task.items) * (max_item_tokens + ID_TOKENS)
-    return len(task.items) * (max(map(counter.count, values), default=0) + ID_TOKENS)
+            values, most = (), max_item_tokens
+    most = max(map(counter.count, values), default=most)
+    return len(task.items) * (most + ID_TOKENS + ECHO_TOKENS * task.is_echoed)
 
 
 def _limit(shown: int, window: int | None, max_output_tokens: int | None) -> int:

@@ -8,7 +8,6 @@ up to a limit. The planner never sees the gold answer.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -165,8 +164,8 @@ async def _try(
     pearl: Pearl, sample: Sample, document: Document, retries: int, tries: list[Try], trace: Trace
 ) -> Literal["kept", "wrong", "repeated"]:
     """What comes of the plans, each of which is added to `tries`."""
+    rejected: list[Rejected] = []
     for _ in range(retries + 1):
-        rejected = [Rejected(each.plan, _without_values(each.error)) for each in tries]
         checked = await pearl.plan(sample.question, rejected=rejected, trace=trace)
         plan = print_plan(checked.plan)
         if any(plan == each.plan for each in tries):
@@ -177,9 +176,14 @@ async def _try(
             if isinstance(error.__cause__, ModelError | ContextOverflowError):
                 raise  # the server failed, or the window is too small, not the plan
             tries.append(Try(plan=plan, error=error.message))
+            rejected.append(Rejected(plan, "failed", error.step or ""))
             continue
         if answer.why:
             tries.append(Try(plan=plan, error=answer.why))
+            unsure = sorted(
+                (s for s in answer.steps if s.state == "undecided"), key=lambda s: s.is_native
+            )
+            rejected.append(Rejected(plan, "undecided", unsure[0].output if unsure else ""))
             continue
         choice = await pearl.choose(
             sample.question, sample.options, answer=answer.text, trace=trace
@@ -187,15 +191,8 @@ async def _try(
         tries.append(Try(plan=plan, answer=answer.text, reply=choice.reply, choice=choice.index))
         if choice.index == sample.gold:
             return "kept"
+        rejected.append(Rejected(plan))
     return "wrong"
-
-
-def _without_values(error: str | None) -> str | None:
-    """A failure for the planner's prompt, without values from the document."""
-    if error is None:
-        return None
-    step, mark, problem = error.partition("): ")
-    return step + mark + re.sub(r"""(['"]).*""", "a value", problem, flags=re.DOTALL)
 
 
 def choose_bank(rows: Iterable[CurationRow], max_examples: int) -> list[Example]:

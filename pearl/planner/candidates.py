@@ -93,7 +93,7 @@ def by_rule(
         if is_other
         else write_by_rule(question, library, kind)
     )
-    return compile_plan(text, library, max_steps=max_steps).asking(question)
+    return compile_plan(text, library, max_steps=max_steps, question=question)
 
 
 def by_example(
@@ -152,7 +152,8 @@ def by_example(
         for step in example.plan.steps
     )
     try:
-        return compile_plan(print_plan(Plan(steps)), library, max_steps=max_steps).asking(question)
+        plan = print_plan(Plan(steps, question=question))
+        return compile_plan(plan, library, max_steps=max_steps)
     except PlanError:
         return None
 
@@ -201,7 +202,7 @@ async def choose(
     plans = different_plans([each.plan for each in candidates])
     groups = [tuple(candidates[i - 1].by for i in numbers) for numbers in plans.written]
     rates: tuple[float, ...] | None = None
-    usage, n_calls = Usage(), 0
+    usage, n_calls, n_cached = Usage(), 0, 0
     best = 0
     why: Literal["only", "agreement", "likelihood", "order"] = "only"
     sizes = [len(group) for group in groups]
@@ -218,7 +219,7 @@ async def choose(
                 note = "; ".join(filter(None, (note, error.message)))
             else:
                 if found is not None:
-                    rates, usage, n_calls = found
+                    rates, usage, n_calls, n_cached = found
                     best, why = _ahead(rates), "likelihood"
     elif len(candidates) > 1:
         why = "agreement"
@@ -227,7 +228,8 @@ async def choose(
         for i, (group, plan) in enumerate(zip(groups, plans.different, strict=True))
     )
     event = PlanChosen(
-        by=groups[best][0], why=why, candidates=told, note=note, usage=usage, n_calls=n_calls
+        by=groups[best][0], why=why, candidates=told, note=note,
+        usage=usage, n_calls=n_calls, n_cached=n_cached,
     )  # fmt: skip
     return plans.different[best], event
 
@@ -240,12 +242,12 @@ def _ahead(rates: Sequence[float]) -> int:
 
 async def _rated(
     question: str, plans: Sequence[CheckedPlan], examples: Sequence[Example], model: Model
-) -> tuple[tuple[float, ...], Usage, int] | None:
+) -> tuple[tuple[float, ...], Usage, int, int] | None:
     """Rate the action that each plan begins with.
 
     Returns:
         The pointwise mutual information of each plan's action with the question, the tokens and the
-            calls; None where the actions are the same, or the model computes no likelihoods.
+            calls, and how many of these were cached; None where the actions are the same, or the model computes no likelihoods.
     """
     actions = [_first(plan) for plan in plans]
     different = {action.name: action for action in actions}
@@ -265,7 +267,7 @@ async def _rated(
         ]
     )
     numbers: list[tuple[float, ...]] = []
-    usage = Usage()
+    usage, n_cached = Usage(), 0
     for asked in (question, *NULL_QUESTIONS):  # one after the other, for the cache of the prompt
         prompt = Message("user", f"{head}\n\nQuestion: {asked}\nAction:")
         found, completion = await log_likelihoods(
@@ -273,8 +275,9 @@ async def _rated(
         )
         numbers.append(found)
         usage += completion.usage
+        n_cached += completion.is_remembered
     of_action = dict(zip(different, against_null(numbers[0], numbers[1:]), strict=True))
-    return tuple(of_action[action.name] for action in actions), usage, len(numbers)
+    return tuple(of_action[action.name] for action in actions), usage, len(numbers), n_cached
 
 
 def _first(plan: CheckedPlan) -> Action:

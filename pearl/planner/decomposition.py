@@ -89,12 +89,16 @@ class Decomposed:
     Attributes:
         decomposition: None if no reply could be used.
         usage: Tokens of all replies.
+        n_calls: Replies that were read.
+        n_cached: Those of them that were cached.
         flaw: What was wrong with the last reply; "" if nothing.
     """
 
     decomposition: Decomposition | None
     usage: Usage
     flaw: str = ""
+    n_calls: int = 1
+    n_cached: int = 0
 
 
 async def decompose(
@@ -122,7 +126,7 @@ async def decompose(
     fallback = fallback or reply_fallback(model.constrains)
     constraint = decomposition_constraint()
     messages = first = decompose_messages(question)
-    usage, flaw = Usage(), ""
+    usage, flaw, n_cached = Usage(), "", 0
 
     for round in range(MAX_REPAIRS + 1):
         task = DecomposeTask(question, library, round)
@@ -141,8 +145,10 @@ async def decompose(
         except ModelError as error:
             if error.kind not in _UNUSABLE:
                 raise
-            return Decomposed(None, usage + (error.usage or Usage()), error.message)
+            usage += error.usage or Usage()
+            return Decomposed(None, usage, error.message, round + 1, n_cached)
         usage += completion.usage
+        n_cached += completion.is_remembered
         try:
             found = read_decomposition(completion.text)
             wrong = flaws(found, question)
@@ -150,10 +156,10 @@ async def decompose(
             wrong = (str(error),)
         else:
             if not wrong:
-                return Decomposed(found, usage)
+                return Decomposed(found, usage, "", round + 1, n_cached)
         flaw = "; ".join(wrong[:_MAX_FLAWS])
         messages = repair_messages(first, completion.text, wrong[:_MAX_FLAWS])
-    return Decomposed(None, usage, flaw)
+    return Decomposed(None, usage, flaw, MAX_REPAIRS + 1, n_cached)
 
 
 def _flaw(text: str) -> str | None:

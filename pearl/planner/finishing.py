@@ -120,7 +120,7 @@ class _Draft:
             return
         output = self._step(action, known)
         try:
-            check(Plan(tuple(self.steps)), self.library)
+            check(Plan(tuple(self.steps), question=self.question), self.library)
         except PlanError as error:
             del self.steps[-1]
             self.note("left-out", f"'{step.output}' is left out: {error.message}", step)

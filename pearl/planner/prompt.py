@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from pearl.actions.native import is_operator
 from pearl.documents.kinds import DocumentKind
@@ -14,6 +15,7 @@ from pearl.dsl.printer import one_line, print_action, print_plan, print_step
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import Diagnostic, render_diagnostics
 from pearl.llm import Message
+from pearl.planner.earlier_answers import PLACEHOLDER
 from pearl.planner.examples import Example
 
 __all__ = [
@@ -37,7 +39,7 @@ How to write the plan:
 for every action you need that is not in the list. Prefer the actions of the list.
 - Then a blank line, then the steps, numbered from 1: 1. output = ACTION(arguments) : what the step is for
 - An argument is CTX, the output of an earlier step, a string in straight double quotes, a number, \
-or a list of those in square brackets. A call never stands inside a call.
+or a list of those in square brackets. A string names no output and no step. A call never stands inside a call.
 - Give every action exactly the arguments of its signature, every step an output name of its own.
 - The answer is made of every output that no other step uses, so use up what does not belong to it.
 - Reply with the plan alone."""
@@ -70,6 +72,8 @@ what stands in a row. Give it the question as it was asked; its own model sees t
 - One question takes one LOOKUP: never select, sort or count again what it gives. Several questions take one each.
 - Where cells are long texts that have to be understood, begin with SPLIT(CTX, "record"), then FILTER or CLASSIFY."""
 
+_EARLIER = "ANSWER_1 and the like stand for answers to earlier questions: copy them into strings as they are."
+
 _SHORT_PLANNER = """\
 You write short plans that answer questions about a document. You do not see the document; it is called CTX."""
 
@@ -82,15 +86,17 @@ _MAX_SHORT_WORDS = 12
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A valid plan that failed or gave a wrong answer.
+    """A valid plan that was run in vain, without anything of the document.
 
     Attributes:
         plan: Its text.
-        error: Why it failed; None if its answer was wrong.
+        failure: What came of it.
+        step: The output whose step failed or is undecided; "" for none.
     """
 
     plan: str
-    error: str | None = None
+    failure: Literal["wrong", "failed", "undecided"] = "wrong"
+    step: str = ""
 
 
 def material(
@@ -143,6 +149,7 @@ def plan_messages(
         "Write the plan for this question.",
         *([f"What CTX consists of: {card}"] if card else []),
         f"Question: {question}",
+        *([_EARLIER] if PLACEHOLDER.search(question) else []),
         *([advice] if advice else []),
     ]
     return Message("system", _PLANNER), Message("user", "\n\n".join(parts))
@@ -235,6 +242,9 @@ def rejection_messages(rejected: Sequence[Rejected]) -> tuple[Message, ...]:
 
 
 def _in_vain(rejected: Rejected) -> str:
-    if rejected.error is None:
+    if rejected.failure == "wrong":
         return "It was run over the document, and the answer it gave was wrong."
-    return f"It could not be run over the document: {rejected.error}."
+    where = f"its step '{rejected.step}'" if rejected.step else "it"
+    if rejected.failure == "failed":
+        return f"Run over the document, {where} failed."
+    return f"Run over the document, {where} was undecided: what a step replied could not be used."

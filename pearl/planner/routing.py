@@ -80,7 +80,15 @@ async def route(
         note = f"its parts are not known: {told.flaw}"
         _tell(
             trace,
-            QuestionRouted(level=5, parts=(), by="planner", usage=told.usage, notes=(note,)),
+            QuestionRouted(
+                level=5,
+                parts=(),
+                by="planner",
+                notes=(note,),
+                usage=told.usage,
+                n_calls=told.n_calls,
+                n_cached=told.n_cached,
+            ),
         )
         return Route()
     level = level_of(found.parts)
@@ -94,6 +102,8 @@ async def route(
             parts=lines,
             by="planner" if plan is None else "rule",
             usage=told.usage,
+            n_calls=told.n_calls,
+            n_cached=told.n_cached,
             notes=() if level == found.level else (differs,),
         ),
     )
@@ -129,7 +139,7 @@ def compose(
     Returns:
         None where the library lacks an action for it, a figure has no period, or the plan is too long.
     """
-    draft = _Draft(library)
+    draft = _Draft(library, question)
     parts = decomposition.parts
     try:
         for part in parts:
@@ -151,6 +161,15 @@ def compose(
         return None
 
 
+_LESS = re.compile(r"lower|lowest|less|least|smaller|smallest|fewer|fewest", re.I)
+_WHICH = re.compile(
+    rf"\b(?:which|who|whose|or)\b(?![^?]{{0,300}}\bthan\b)[^?]{{0,300}}?\b({_LESS.pattern}|greater|greatest|higher|highest|larger|largest"
+    r"|bigger|biggest|more|most)\b",
+    re.I,
+)
+"""A question whose answer is the name of what is greater, or of what is less."""
+
+
 class _NotPlannedError(Exception):
     """The parts make no plan by rule."""
 
@@ -164,6 +183,7 @@ class _Draft:
     """
 
     library: ActionLibrary
+    question: str = ""
     steps: list[Step] = field(default_factory=list)
     outputs: dict[str, Reference] = field(default_factory=dict)
     figures: dict[tuple[str, str], Reference] = field(default_factory=dict)
@@ -179,6 +199,10 @@ class _Draft:
                 self.outputs[operand] if operand in self.outputs else _number(operand)
                 for operand in part.operands
             ]
+            if part.calculator == "greater" and (which := _WHICH.search(self.question)):
+                known = {each.id: label(each, parts) for each in parts}
+                names = [String(known.get(operand, operand)) for operand in part.operands]
+                operands += reversed(names) if _LESS.fullmatch(which[1]) else names
             found = self.calculate(part.calculator, label(part, parts), part.calculator, operands)
         elif isinstance(part, Figure):
             found = self.metric(part, label(part, parts))

@@ -1,9 +1,10 @@
 """A question of a conversation → the same question, clear without the turns before it.
 
-A model says what pronouns and left out words stand for. Its reply is checked, because a plan is
-written for what it says: a reply that is no question, loses a year of the question or brings in a
-number that nobody named is requested once more. After that the question stays as it was asked, with
-a note that says so.
+A model says what pronouns and left out words stand for. It is shown the earlier questions; their
+answers, which are text of the document, are placeholders. Its reply is checked, because a plan is
+written for what it says: a reply that is no question, loses words of the question or has words or numbers
+that no question has is requested once more. After that the question stays as it was asked, with a
+note that says so.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pearl.data.turns import Turn
+from pearl.data.turns import Turn, without_background
+from pearl.documents.passages import terms
 from pearl.documents.tokens import Counter
 from pearl.errors import ModelError
 from pearl.llm import Message, Model, Request, StandaloneTask, Usage
 from pearl.llm.reply_limits import reply_limit
+from pearl.planner.earlier_answers import PLACEHOLDER, earlier_answers
 from pearl.retrieval.queries import years_in
 
 __all__ = [
@@ -31,8 +34,8 @@ __all__ = [
 MAX_LENGTH = 1_000
 """Characters that a reply may have more than the question."""
 
-MAX_ANSWER = 300
-"""Characters of an earlier answer that are shown."""
+MAX_QUESTION = 300
+"""Characters of an earlier question that are shown."""
 
 MAX_TURNS = 12
 """Earlier turns that are shown: the first, which names what it is all about, and the latest ones."""
@@ -50,7 +53,8 @@ Rewrite the question as one question that is clear by itself:
 it leaves out: who or what, which figure, which period or unit.
 - Change nothing else. Keep its own periods, names, numbers and units; where it names a period, that one \
 takes the place of the earlier one.
-- Take from earlier answers only what the question refers to. Compute nothing and do not answer.
+- ANSWER_1 stands for the answer to the first question, which you cannot see: write ANSWER_1 where the \
+question refers to it, and take all other words from the questions. Compute nothing and do not answer.
 - A question that is clear already stays as it is.
 - Reply with the question alone, on one line."""
 
@@ -73,6 +77,19 @@ _SHIFTS = re.compile(
 )
 _SMALL = 12
 """Numbers to this one may be words of the conversation written in digits, where the question keeps its own."""
+_SPOKEN = re.compile(
+    r"\b(?:I|[Yy]ou|[Yy]ours?|[Mm]y|me|[Ww]e|us|[Oo]urs?|[Nn]ot|[Nn]ever|[Nn]o)\b|n['’]t\b"
+)
+"""Persons of an assistant's phrases, and negations: an added one is another question."""
+_ASKED_HOW = re.compile(r"\b(?:who|whom|whose|when|where|why|how)\b", re.I)
+_AGAIN = re.compile(r"\b(?:again|repeat|once more)\b", re.I)
+_PLAIN = frozenset(
+    terms(
+        "value amount figure number year quarter period date time person people character thing reason part"
+        " mention give name same one first second last specific again document text passage story article report according"
+    )
+)
+"""Terms that a question may have beside those of the conversation: they name nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +100,14 @@ class Standalone:
         notes: That it could not be made clear, and why.
         usage: Tokens of the calls.
         n_calls: Replies that were read.
+        n_cached: Those of them that were cached.
     """
 
     question: str
     notes: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
     n_calls: int = 0
+    n_cached: int = 0
 
 
 async def make_standalone(
@@ -102,7 +121,8 @@ async def make_standalone(
 
     Args:
         question: One line.
-        history: The turns before it, the first one first; without any, nothing is asked.
+        history: The turns before it, the first one first; without any, nothing is asked. Their answers
+            are not shown to the model.
         model: Rewrites the question.
         max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
 
@@ -112,10 +132,16 @@ async def make_standalone(
     """
     if not history:
         return Standalone(question)
-    task = StandaloneTask(question, tuple(history))
-    messages = standalone_messages(question, shown_turns(history, model))
+    answers = earlier_answers(question, history)
+    names = (f"ANSWER_{number}" for number in range(1, len(history) + 1))
+    turns = tuple(
+        Turn(turn.question, name if name in answers else "")
+        for name, turn in zip(names, history, strict=True)
+    )
+    task = StandaloneTask(question, turns)
+    messages = standalone_messages(question, shown_turns(turns, model))
     limit = reply_limit(task, model.window, max_output_tokens)
-    usage, n_calls, problem = Usage(), 0, ""
+    usage, n_calls, n_cached, problem = Usage(), 0, 0, ""
     for _ in range(2):
         try:
             completion = await model.complete(Request(messages, task, limit))
@@ -126,19 +152,20 @@ async def make_standalone(
             n_calls += 1
             continue
         usage, n_calls = usage + completion.usage, n_calls + 1
-        found, problem = read_reply(completion.text, question, history)
+        n_cached += completion.is_remembered
+        found, problem = read_reply(completion.text, question, turns)
         if not problem:
-            return Standalone(found, (), usage, n_calls)
+            return Standalone(found, (), usage, n_calls, n_cached)
         messages = unusable_messages(messages, completion.text, problem)
     note = f"the question is asked as it stands; what it refers to was not made clear: {problem}"
-    return Standalone(question, (note,), usage, n_calls)
+    return Standalone(question, (note,), usage, n_calls, n_cached)
 
 
 def shown_turns(history: Sequence[Turn], model: Model) -> tuple[Turn, ...]:
-    """The turns that a prompt shows: the first and the latest ones that fit, answers shortened."""
+    """The turns that a prompt shows: the first and the latest ones that fit, questions shortened."""
     counter = Counter.for_model(model.name)
     left = MAX_TOKENS if model.window is None else min(MAX_TOKENS, model.window // 4)
-    first, *rest = (Turn(_short(turn.question), _short(turn.answer)) for turn in history)
+    first, *rest = (Turn(_short(turn.question), turn.answer) for turn in history)
     left -= counter.count(_turn(first))
     latest: list[Turn] = []
     for turn in reversed(rest[1 - MAX_TURNS :]):
@@ -173,8 +200,13 @@ def unusable_messages(messages: Sequence[Message], reply: str, problem: str) -> 
 def read_reply(reply: str, question: str, history: Sequence[Turn]) -> tuple[str, str]:
     """The question of a reply, and what is wrong with it; one of them is "".
 
+    Args:
+        reply: What a model replied.
+        question: The question as it was asked.
+        history: The turns before it, with placeholders for answers.
+
     Example:
-        >>> turns = [Turn("What were net sales in 2008?", "$5 million")]
+        >>> turns = [Turn("What were net sales in 2008?", "ANSWER_1")]
         >>> read_reply("Question: What were net sales in 2009?", "and in 2009?", turns)
         ('What were net sales in 2009?', '')
         >>> read_reply("$7 million", "and in 2009?", turns)
@@ -195,9 +227,44 @@ def read_reply(reply: str, question: str, history: Sequence[Turn]) -> tuple[str,
     lost = sorted({*years_in(question)} - {*years_in(text)})
     if lost:
         return "", f"it leaves out {lost[0]}, which the question names"
-    if invented := _invented(text, question, history):
-        return "", f"it has {invented}, which neither the question nor the conversation names"
+    if why := _differs(text, question, history):
+        return "", why
     return text, ""
+
+
+def _differs(text: str, question: str, history: Sequence[Turn]) -> str:
+    """Why a text is not the question made clear; "" if nothing speaks against it."""
+    earlier = [turn.question for turn in history]
+    placeholders = {*PLACEHOLDER.findall(text)}
+    if unknown := placeholders - {turn.answer for turn in history}:
+        return f"there is no {min(unknown)}"
+    words = PLACEHOLDER.sub(" ", " ".join(without_background(text)))
+    asked = [question, *earlier]
+    if invented := _invented(words, asked):
+        return f"it has {invented}, which neither the question nor the conversation names"
+    if spoken := {*_SPOKEN.findall(words)} - {*_SPOKEN.findall(" ".join(asked))}:
+        return f"it says '{min(spoken)}', which no question does"
+    known = {*_PLAIN, *(term for each in asked for term in terms(each))}
+    letters = {*"".join(asked).casefold()}
+    for term in terms(words, drop_stop_words=True):
+        is_part = len(term) <= 2 and not term.isascii() and letters.issuperset(term)
+        if not (term in known or is_part or any(map(str.isdigit, term))):
+            return f"it has words that no question has: '{term}'"
+    own = {*terms(question, drop_stop_words=True)} - _PLAIN
+    own = {term for term in own if term.isalpha() and (len(term) > 2 or term.isascii())}
+    if 2 * len(own - {*terms(words)}) > len(own):
+        return "it leaves out the words of the question"
+    how = {word.casefold() for word in _ASKED_HOW.findall(question)}
+    if left := how - {word.casefold() for word in _ASKED_HOW.findall(words)}:
+        return f"it does not ask '{min(left)}', as the question does"
+    is_bare = not own and not _NUMBER.search(question)
+    if is_bare and _bare(words) in map(_bare, earlier) and not _AGAIN.search(question):
+        return "it is an earlier question"
+    return ""
+
+
+def _bare(question: str) -> str:
+    return " ".join(re.findall(r"\w+", question.casefold()))
 
 
 def _unwrapped(text: str) -> str:
@@ -221,11 +288,11 @@ def _is_question(text: str, question: str) -> bool:
     return same or _ASKING.match(text) is not None
 
 
-def _invented(text: str, question: str, history: Sequence[Turn]) -> str:
-    """The first number of a text that was not said before; "" if there is none."""
-    said = [question, *(part for turn in history for part in (turn.question, turn.answer))]
-    known = {_plain(number) for part in said for number in _NUMBER.findall(part)}
-    known |= {str(year) for part in said for year in years_in(part)}
+def _invented(text: str, asked: Sequence[str]) -> str:
+    """The first number of a text that no question has, the last one first; "" if there is none."""
+    question = asked[0]
+    known = {_plain(number) for part in asked for number in _NUMBER.findall(part)}
+    known |= {str(year) for part in asked for year in years_in(part)}
     kept = {_plain(number) for number in _NUMBER.findall(text)}
     own = {_plain(number) for number in _NUMBER.findall(question) if not years_in(number)}
     is_replaced = not own <= kept
@@ -252,7 +319,7 @@ def _plain(number: str) -> str:
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= MAX_ANSWER else f"{line[: MAX_ANSWER - 4].rstrip()} ..."
+    return line if len(line) <= MAX_QUESTION else f"{line[: MAX_QUESTION - 4].rstrip()} ..."
 
 
 def _turn(turn: Turn) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pearl.data.turns import Turn
+from pearl.dsl.checker import CheckedPlan
 from pearl.llm import Model
+from pearl.planner.earlier_answers import PLACEHOLDER, earlier_answers, filled, filled_plan
 from pearl.planner.periods import Calendar, resolve_periods
 from pearl.planner.standalone import make_standalone
 from pearl.trace import QuestionUnderstood, Trace
@@ -20,7 +22,9 @@ class Understood:
 
     Attributes:
         asked: As it was asked.
-        question: Clear by itself.
+        question: Clear by itself, with the earlier answers that it refers to.
+        planned: The same with placeholders for them, as planners are shown it.
+        answers: Placeholder → answer.
         notes: Why it could not be made clear, if so; which periods were put in, by which date, and
             which are open.
     """
@@ -28,6 +32,12 @@ class Understood:
     asked: str
     question: str
     notes: tuple[str, ...] = ()
+    planned: str = ""
+    answers: Mapping[str, str] = field(default_factory=dict)
+
+    def filled(self, plan: CheckedPlan) -> CheckedPlan:
+        """A plan with the answers in place of the placeholders."""
+        return filled_plan(plan, self.answers, self.question)
 
     @property
     def says_more(self) -> bool:
@@ -62,11 +72,21 @@ async def understand(
     if calendar is not None:
         alone, periods = resolve_periods(alone, calendar)
         notes += periods
-    understood = Understood(question, alone, notes)
+    used = {*PLACEHOLDER.findall(alone)}
+    answers = {
+        name: answer for name, answer in earlier_answers(question, history).items() if name in used
+    }
+    told = filled(alone, answers)
+    understood = Understood(question, told, notes, alone, answers)
     if trace is not None and (understood.says_more or made.n_calls):
         trace.append(
             QuestionUnderstood(
-                asked=question, question=alone, notes=notes, usage=made.usage, n_calls=made.n_calls
+                asked=question,
+                question=told,
+                notes=notes,
+                usage=made.usage,
+                n_calls=made.n_calls,
+                n_cached=made.n_cached,
             )
         )
     return understood

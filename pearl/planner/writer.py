@@ -38,6 +38,7 @@ from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, ConstraintLe
 from pearl.llm.messages import constrained
 from pearl.planner.examples import Example
 from pearl.planner.finishing import finish_plan, n_reading_steps
+from pearl.planner.meant import not_meant
 from pearl.planner.profile import FULL, PlannerProfile
 from pearl.planner.prompt import (
     Rejected,
@@ -136,6 +137,7 @@ async def write_plan(
         n_written = min(n_reading_steps(question, profile.max_steps), max_steps)
     limits = _Limits(max_steps, n_written, model.window, max_output_tokens, profile)
     writer = _Writer(library, model, fallback, limits, trace)
+    asked, n_cached = {messages}, 0
     for round in range(max_repairs + 1):
         task = PlanTask(question, library, round, len(rejected), kind)
         try:
@@ -150,6 +152,7 @@ async def write_plan(
                 attempts=attempts,
                 help=f"{error.help}; --fallback direct answers without a plan",
             ) from error
+        n_cached += writer.n_cached > 0
         reading = read(completion.text, tolerant=True)
         fixed: Sequence[Diagnostic]
         if profile.is_explained:
@@ -161,8 +164,8 @@ async def write_plan(
         checked: CheckedPlan | None = None
         found: tuple[Diagnostic, ...] = ()
         try:
-            checked = compile_plan(text, library, max_steps=max_steps)
-            found = unread(checked)
+            checked = compile_plan(text, library, max_steps=max_steps, question=question)
+            found = unread(checked) + not_meant(completion.text, checked, question)
             if not found and round == 0 < max_repairs and (found := _of_best(checked)):
                 doubted = checked  # told once, for it may be what the question asks for
         except PlanError as error:
@@ -173,17 +176,21 @@ async def write_plan(
             trace.append(
                 _event(
                     attempt, round, completion.model, level.name, reading.original, reading.text,
-                    card, profile,
+                    card, profile, writer,
                 )
             )  # fmt: skip
         if checked is not None and not found:
             return checked.asking(question)
         messages = repair_messages(first, text, found)
+        if messages in asked:  # the reply would be the cached one
+            break
+        asked.add(messages)
     if doubted is not None:
         return doubted.asking(question)
     last = next(d for d in attempts[-1].diagnostics if d.severity == "error")
+    cached = f", {n_cached} of them cached" if n_cached else ""
     raise PlanningError(
-        f"no valid plan after {_counted(len(attempts))}; last problem: {last.message} [{last.code}]",
+        f"no valid plan after {_counted(len(attempts))}{cached}; last problem: {last.message} [{last.code}]",
         attempts=attempts,
         help="--trace FILE keeps every attempt; --fallback direct answers without a plan",
     )
@@ -258,6 +265,8 @@ class _Writer:
         self._n_written = min(limits.n_written, MAX_WRITTEN_STEPS)
         self._profile = limits.profile
         self._trace = trace
+        self.n_calls = 0
+        self.n_cached = 0
 
     async def write(
         self, messages: tuple[Message, ...], task: PlanTask
@@ -267,6 +276,7 @@ class _Writer:
         Raises:
             ModelError: The model gave no usable reply.
         """
+        self.n_calls = self.n_cached = 0
         return await self._fallback.ask(
             lambda level: self._on(level, messages, task), self._refused, self._flaw
         )
@@ -337,7 +347,10 @@ class _Writer:
         constraint: Constraint | None,
     ) -> Completion:
         request = Request(messages, task, self._limits.reply_tokens(task))
-        return await self._model.complete(constrained(request, constraint, level.by))
+        completion = await self._model.complete(constrained(request, constraint, level.by))
+        self.n_calls += 1
+        self.n_cached += completion.is_remembered
+        return completion
 
     def _refused(self, level: ConstraintLevel, error: ModelError) -> None:
         if self._trace is not None:
@@ -372,6 +385,7 @@ def _event(
     mended: str,
     card: str,
     profile: PlannerProfile,
+    writer: _Writer,
 ) -> PlanAttempted:
     """The trace event of an attempt; each note is rendered over the text it refers to."""
     lenient = [d for d in attempt.notes if d.severity == "note"]
@@ -391,6 +405,8 @@ def _event(
         usage=attempt.usage,
         shape=card,
         profile=profile.name,
+        n_calls=max(1, writer.n_calls),  # a reply that was cut off may count, too
+        n_cached=writer.n_cached,
     )
 
 

@@ -21,34 +21,42 @@ _T = TypeVar("_T")
 
 _FENCE = re.compile(r"\s*```")
 _LINE = re.compile(
-    r"(?P<indent>[ \t]*)(?P<bullet>[-*•–+][ \t]+)?[*_`\[(]{0,4}"
-    r"(?P<word><[ \t]*item[ \t]+|(?:item|entry|row)[ \t]*\#?[ \t]*|\#[ \t]*)?(?P<id>[0-9]{1,7})[*_`]{0,4}"
-    r"(?P<mark>[ \t]*>[ \t]*[:：]?|[\])]?[ \t]*[:：=]|[.)\]](?=[ \t]|\Z)|[ \t]+[-–—](?=[ \t]))"
+    r"(?P<indent>[ \t]*+)(?P<bullet>[-*•–+][ \t]++)?+[*_`\[(]{0,4}"
+    r"(?P<word><[ \t]*+item[ \t]++|(?:item|entry|row)[ \t]*+(?:\#[ \t]*+)?+|\#[ \t]*+)?(?P<id>[0-9]{1,7})[*_`]{0,4}"
+    r"(?P<mark>[ \t]*+>[ \t]*+[:：]?|[\])]?[ \t]*+[:：=|]|[.)\]](?=[ \t]|\Z)|[ \t]++[-–—](?=[ \t]))"
     r"[*_`]{0,4}(?P<value>.*)",
     re.I,
 )  # fmt: skip
 """An item's number, in the ways that models write it, and its value."""
-_END_TAG = re.compile(r"\s*</\s*item\s+[0-9]{1,7}\s*>\s*\Z", re.I)
-_ID = re.compile(r"\s*(?:<?\s*item\s*\#?)?\s*([0-9]{1,7})\s*>?\s*", re.I)
+_END_TAG = re.compile(r"</\s*+item\s++[0-9]{1,7}\s*+>\Z", re.I)
+_ID = re.compile(r"\s*+(?:<?\s*+item\s*+\#?\s*+)?+([0-9]{1,7})\s*+>?\s*+", re.I)
 _NESTED = 2
 """Characters of indent from which a line belongs to the item above it."""
-_JSON_START = re.compile(r"^[ \t]*(?=[{\[])", re.M)
-_JSON_END = re.compile(r"[ \t]*,?[ \t]*(?:\n|\Z)")
+_JSON_START = re.compile(r"^[ \t]*+(?=[{\[])", re.M)
+_JSON_END = re.compile(r"[ \t]*+(?:,[ \t]*+)?+(?:\n|\Z)")
 _MAX_TRIES = 8
 """Texts that look like JSON and are none before the rest is read as lines."""
 _ID_KEYS = ("id", "item", "number", "n", "item_id")
 _VALUE_KEYS = ("value", "label", "answer", "result", "rating", "score", "category", "reply")
-_PICK = re.compile(r"(?:[-*•–+]\s+)?[*_`\[(]*(?:<?\s*item\s*\#?\s*)?([0-9]{1,7})[*_`\])>.:]*", re.I)
+_PICK = re.compile(
+    r"(?:[-*•–+]\s++)?+[*_`\[(]*+(?:<?\s*+item\s*+(?:\#\s*+)?+)?+([0-9]{1,7})[*_`\])>.:]*+", re.I
+)
 _PICKS_ON_A_LINE = re.compile(r"\[?\s*[0-9]{1,7}(?:\s*[,>]\s*[0-9]{1,7})+\s*\]?\.?")
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The value that one line, or one entry of JSON, gives an item; None if it cannot be read."""
+    """The value that one line, or one entry of JSON, gives an item; None if it cannot be read.
+
+    Attributes:
+        is_last: Whether nothing follows it.
+        is_barred: Whether a bar stands after the number: words of the item follow, then its value.
+    """
 
     id: int
     value: str | None
     is_last: bool = False
+    is_barred: bool = False
 
 
 # ---------------------------------------------------------------------------------------------
@@ -81,11 +89,12 @@ def claims(text: str, *, is_free: bool) -> Iterator[Claim]:
     for i, match in enumerate(matches):
         if match is None or _style(match) != style:
             continue
-        value = _END_TAG.sub("", match["value"]).strip()
+        value = _END_TAG.sub("", match["value"].rstrip()).strip()
         if value.endswith("**") and value.count("**") % 2:
             value = value.removesuffix("**").rstrip()
         goes_on = is_free and i < last and _goes_on(lines[i + 1], matches[i + 1], style)
-        yield Claim(int(match["id"]), None if goes_on else value, i == last == len(lines) - 1)
+        is_last, is_barred = i == last == len(lines) - 1, match["mark"].endswith("|")
+        yield Claim(int(match["id"]), None if goes_on else value, is_last, is_barred)
 
 
 def _numbered(line: str, is_free: bool) -> re.Match[str] | None:
@@ -108,7 +117,7 @@ def _style(match: re.Match[str]) -> _Style:
 
 def _is_as_asked(style: _Style) -> bool:
     is_nested, _, _, mark = style
-    return not is_nested and mark == ":"
+    return not is_nested and mark in (":", "|")
 
 
 def _goes_on(line: str, match: re.Match[str] | None, style: _Style) -> bool:

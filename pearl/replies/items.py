@@ -1,10 +1,12 @@
 r"""A model's reply about numbered items → the value of each. The only parser of such replies.
 
-The reply asked for is one line `N: value` for every item. Values are taken by the number they are
-given with, never by their position: a number that is missing, that stands there with two different
-values or with one that is not allowed leaves its own item undecided, and no other.
+The reply asked for is one line `N: value` for every item, or `N | first words of the item: value`
+where no grammar holds it. Values are taken by their number, never by their position. A number with
+two values, with a value that is not allowed, or with words of another item leaves its own item
+undecided. Where the numbers cannot be those of the items, as they begin at 0, go beyond the last
+item, or end before it, the whole reply is undecided.
 
-    yes_no    yes or no
+    yes_no    yes, no, or not stated
     label     one of the labels; only case, blanks and the marks around it may differ
     line      one line of text; `Nothing found.` where the item says nothing
     rating    a number from 0 to 10
@@ -14,9 +16,11 @@ values or with one that is not allowed leaves its own item undecided, and no oth
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice, pairwise
 from typing import Any, Literal
 
 from pearl.dsl.cursor import terminal
@@ -25,17 +29,21 @@ from pearl.dsl.decoding.schema import closed_object, require
 from pearl.dsl.printer import one_line
 from pearl.dsl.signatures import NOTHING
 from pearl.replies.item_lines import claims, picks
+from pearl.replies.normaliser import plain
 from pearl.replies.typed import says_nothing
 
 __all__ = [
     "MAX_ITEM_TOKENS",
     "MAX_RATING",
+    "NOT_STATED",
     "ItemKind",
     "ItemReplies",
+    "first_words",
     "form_flaw",
     "items_constraint",
     "label_line",
     "line_length",
+    "n_first_words",
     "read_items",
 ]
 
@@ -47,14 +55,57 @@ MAX_ITEM_TOKENS = 64
 MAX_RATING = 10
 _CHARACTERS_A_TOKEN = 4
 
-_YES_NO = ("yes", "no")
+NOT_STATED = "not stated"
+"""The third verdict on a condition: the item says neither that it is true nor that it is not."""
+
+_YES_NO = ("yes", "no", NOT_STATED)
 _EDGES = " \t*_`\"'“”‘’«»„.,;:!()[]{}"
 """Marks around a value that say nothing."""
 _UNDECIDED = frozenset(
     {"undecided", "undecidable", "unclear", "unsure", "uncertain", "not sure", "n/a", "n.a", "null",
-     "cannot tell", "can't tell", "cannot say", "cannot be determined", "not applicable"}
+     "cannot tell", "can't tell", "cannot say", "cannot be determined", "not applicable",
+     "both", "either", "all of the above", "none of the above", "same", "as above", "see above", "ditto", "tbd"}
 )  # fmt: skip
+_NO_VALUE = re.compile(
+    r"(?:i'm|i am|we are|i) (?:so |very |really |truly )?(?:sorry|afraid|apologi[sz]e|unable|not able|not sure|unsure)\b.*"
+    r"|sorry\b.*|as an ai\b.*|(?:i|we) (?:do not|don't) (?:know|have)\b.*"
+    r"|(?:i|we) (?:cannot|can't|can not|could not|couldn't|won't) "
+    r"(?:help|assist|comply|provide|answer|determine|tell|say|do that|process|fulfil+|see|access)\b.*"
+    r"|(?:http )?error\b.{0,20}(?:filter|timeout|timed out|upstream|rate limit|[45][0-9]{2}).*"
+    r"|[45][0-9]{2} (?:bad gateway|too many requests|service unavailable|internal server error|gateway timeout)"
+    r"|(?:same|identical) (?:as|to) .*|not(?: an?| the)? [^\W\d]+|(?:item|entry|row) *#? *[0-9]+|.*(?:\.\.\.|…)",
+    re.S,
+)
+"""Refusals, errors, references to other lines, denials and cut-off texts in place of a value."""
+_NOT_STATED = re.compile(
+    r"(?:it is |is )?(?:not (?:stated|mentioned|specified|given|reported|documented|recorded|provided|known)|unspecified|unstated)"
+    r"(?: (?:in|by) the \w+)?|no (?:information|mention)(?: of \w+| given| available)?"
+    r"|(?:the |this )?(?:item|text|entry|row|record) (?:does not|doesn't) (?:say|state|mention|specify)(?: \w++){0,8}"
+)
+_PLACEHOLDER = re.compile(r"<[^<>]*>|\[[^][]*\]|\{[^{}]*\}")
+_TAG = re.compile(r"</?(?:think|thinking|thought|reasoning|result|value|item|text|input)\b", re.I)
+_SPECIAL = re.compile(r"<\|\w{1,30}\|>|</?s>|<end_of_turn>|\[/?(?:EOS|INST)\]")
+"""Tokens of chat formats."""
+_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 _RATING = re.compile(r"([0-9]{1,2}(?:\.[0-9]{1,3})?)(?:\s*(?:/|out of)\s*10)?", re.I)
+
+_SEPARATOR = re.compile(r"[:：|]")
+_MAX_SEPARATORS = 12
+_KEY_LENGTH = 200
+"""Characters of an item that its first words are compared with."""
+_MAX_WORDS = 8
+"""First words of an item that are asked for at most."""
+_MAX_WORD = 16
+"""Characters of a first word on average at most: some scripts have no blanks."""
+_LEAST_ECHOED = 6
+"""Words of an item from which a value that is the whole item is no value."""
+
+_OUTSIDE = "the numbers were not those of the items"
+_ENDED = "the last numbers were missing, so the others may be of the wrong items"
+_SHIFTED = "the words of an item stood beside the number of another"
+_NO_WORDS = "the first words of the item were missing beside its number"
+_NOT_CHOSEN = "it did not name so many different items"
+_NOT_ALLOWED = "some values were missing, or not of the form"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +116,12 @@ class ItemReplies:
         values: The value of every item in order, a label as it was given; None for undecided. Of
             `pick`: its place, "1" for the best, and "" for one that is not chosen; or None for all.
         flaws: How the reply departs from what was asked, a phrase each.
+        why: The main flaw in words for the model, which quote nothing; "" if there is none.
     """
 
     values: tuple[str | None, ...]
     flaws: tuple[str, ...] = ()
+    why: str = ""
 
 
 def read_items(
@@ -78,6 +131,10 @@ def read_items(
     labels: Sequence[str] = (),
     n_picks: int = 0,
     max_length: int | None = None,
+    *,
+    items: Sequence[str] = (),
+    is_echoed: bool = False,
+    is_cut: bool = False,
 ) -> ItemReplies:
     r"""Parse the reply about `n` items.
 
@@ -88,10 +145,17 @@ def read_items(
         labels: The values allowed for `label`.
         n_picks: Items to choose for `pick`.
         max_length: Characters at which a constraint cuts a line off; None if none does.
+        items: The items themselves, where their words in the reply are compared with them.
+        is_echoed: Whether a value counts only behind the first words of its item.
+        is_cut: Whether the reply is the beginning of one.
 
     Example:
-        >>> read_items("2: Spam\n**1**: no spam\n4: ham", 3, "label", ["spam", "ham"])
-        ItemReplies(values=(None, 'spam', None), flaws=("item 1: 'no spam' is not allowed", 'item 3: missing', 'item 4: there is none'))
+        >>> read_items("2: Spam\n**1**: no spam\n3: ham", 3, "label", ["spam", "ham"])
+        ItemReplies(values=(None, 'spam', 'ham'), flaws=("item 1: 'no spam' is not allowed",), why='some values were missing, or not of the form')
+        >>> read_items("0: spam\n1: ham", 2, "label", ["spam", "ham"]).values
+        (None, None)
+        >>> read_items("1 | Buy now: spam\n2 | Hi: ham", 2, "label", ["spam", "ham"], items=("Buy now!", "Hi, Al"), is_echoed=True).values
+        ('spam', 'ham')
         >>> read_items("4\n2", 4, "pick", n_picks=2).values
         ('', '2', '', '1')
     """
@@ -99,22 +163,40 @@ def read_items(
     if kind == "pick":
         return _read_picks(text, n, n_picks)
     allowed = _YES_NO if kind == "yes_no" else tuple(labels)
+    keys = [_key(item[: 2 * _KEY_LENGTH])[:_KEY_LENGTH] for item in items]
     given: dict[int, list[str | None]] = {}
-    flaws: list[str] = []
+    wordless: set[int] = set()  # without the first words of their item
+    shared: set[int] = set()  # with words that other items begin with, too
+    n_words = n_first_words(items) if items else 0
+    is_shifted = False
     last = 0
     in_order = True
     cut: int | None = None
     for claim in claims(text, is_free=kind == "line"):
-        if not 1 <= claim.id <= n:
-            flaws.append(f"item {claim.id}: there is none")
-            continue
-        in_order, last = in_order and claim.id > last, claim.id
-        cut = claim.id if claim.is_last else None
-        given.setdefault(claim.id, []).append(claim.value)
+        i, value = claim.id, claim.value
+        if not 1 <= i <= n:
+            return _unread(n, f"item {i}: there is none", _OUTSIDE)
+        if keys and value is not None and (is_echoed or claim.is_barred):
+            words, value = _behind_words(value, keys[i - 1])
+            n_fitting = sum(_begins(key, words) for key in keys)
+            if value is None:
+                wordless.add(i)
+                is_shifted |= bool(words) and n_fitting > 0
+            elif n_fitting > 1:
+                is_whole = len(words) >= len(_key(first_words(items[i - 1], n_words)))
+                (shared if is_whole else wordless).add(i)
+        in_order, last = in_order and i > last, i
+        cut = i if claim.is_last else None
+        given.setdefault(i, []).append(value)
+    n_last = max(given, default=0)
+    is_repeated = any(len(values) > 1 for values in given.values())
+    is_short = n_last < n or (is_repeated and len(given) < n)
+    if given and is_short and not (is_cut or (is_echoed and keys)):
+        return _unread(n, f"items after {n_last} are missing", _ENDED)
     if len(given) == n or (in_order and last == n):
         cut = None  # it got to its end
     values: list[str | None] = []
-    wrong: list[str] = []
+    flaws: list[str] = []
     for i in range(1, n + 1):
         value, flaw = _value(given.get(i, []), kind, allowed)
         is_full = kind == "line" and any(_is_full(one, max_length) for one in given.get(i, []))
@@ -122,10 +204,76 @@ def read_items(
             value, flaw = None, "is cut off"
         if i == cut and value is not None and _may_go_on(value, kind, allowed):
             value, flaw = None, "may be cut off"
+        if value is not None and items and _is_whole(value, items[i - 1]):
+            value, flaw = None, "is the item itself"
+        if i in wordless or (is_shifted and i in shared):
+            value, flaw = None, "not surely beside its own first words"
         values.append(value)
         if flaw:
-            wrong.append(f"item {i}: {flaw}")
-    return ItemReplies(tuple(values), (*wrong, *flaws))
+            flaws.append(f"item {i}: {flaw}")
+    why = _SHIFTED if is_shifted else _NO_WORDS if wordless else _NOT_ALLOWED if flaws else ""
+    return ItemReplies(tuple(values), tuple(flaws), why)
+
+
+def _unread(n: int, flaw: str, why: str) -> ItemReplies:
+    return ItemReplies((None,) * n, (flaw,), why)
+
+
+# ---------------------------------------------------------------------------------------------
+# First words
+
+
+def first_words(item: str, n: int) -> str:
+    r"""The first words of an item, as a line of a reply gives them.
+
+    Example:
+        >>> first_words("Buy now,\nor never", 3)
+        'Buy now, or'
+    """
+    return " ".join(item[: 40 * n].split()[:n])[: _MAX_WORD * n]
+
+
+def n_first_words(items: Sequence[str]) -> int:
+    """How many first words tell the items from the ones after them, or as many of them as possible.
+
+    Example:
+        >>> n_first_words(["date: May 1", "date: May 2", "date: June 1"]), n_first_words(["a b", "c"])
+        (3, 2)
+    """
+
+    def n_different(n: int) -> int:
+        words = [_key(first_words(item, n)) for item in items]
+        return sum(word != after for word, after in pairwise(words))
+
+    return max(range(2, _MAX_WORDS + 1), key=lambda n: (n_different(n), -n))
+
+
+def _key(text: str) -> str:
+    """The letters and digits of a text."""
+    return "".join(c for c in unicodedata.normalize("NFKC", text).casefold() if c.isalnum())
+
+
+def _behind_words(text: str, key: str) -> tuple[str, str | None]:
+    """The first words in a line, and the value behind them; None where they are not those of the item."""
+    separators = [*islice(_SEPARATOR.finditer(text), _MAX_SEPARATORS)]
+    words = ""
+    for separator in reversed(separators):
+        words = _key(text[: separator.start()])
+        if _begins(key, words):
+            return words, text[separator.end() :].strip()
+    return words, None
+
+
+def _begins(key: str, words: str) -> bool:
+    """Whether an item begins with words; a number before its text may be left out."""
+    if not words:
+        return not key
+    return key.startswith(words) or key.lstrip("0123456789").startswith(words)
+
+
+def _is_whole(value: str, item: str) -> bool:
+    """Whether a value repeats a long item."""
+    return len(value.split()) >= _LEAST_ECHOED and _key(value) == _key(item[: 2 * len(value)])
 
 
 def label_line(label: str) -> str:
@@ -153,21 +301,48 @@ def _value(
 
 def _read(text: str, kind: ItemKind, allowed: Sequence[str]) -> str | None:
     """A value in the form of its kind, or None."""
-    text = " ".join(one_line(text).split())
+    if kind == "label" and (label := _same_label(" ".join(one_line(text).split()), tuple(allowed))):
+        return label
+    text = " ".join(one_line(_INVISIBLE.sub("", _SPECIAL.sub(" ", text))).split())
+    text = text if kind == "line" else plain(text)
     match kind:
         case "rating":
-            found = _RATING.fullmatch(_bare(text))
-            number = float(found[1]) if found else -1
+            number_match = _RATING.fullmatch(_bare(text))
+            number = float(number_match[1]) if number_match else -1
             return f"{number:g}" if 0 <= number <= 10 else None
         case "line":
-            if says_nothing(text):
+            if says_nothing(text) or _NOT_STATED.fullmatch(_bare(text)):
                 return NOTHING
-            return None if not _bare(text) or _bare(text) in _UNDECIDED else text
+            return text.strip("*`") if _is_value(text) else None
         case "yes_no":
             word = {"true": "yes", "false": "no"}.get(_bare(text), _bare(text))
+            if says_nothing(text) or _NOT_STATED.fullmatch(word):
+                return NOT_STATED
             return word if word in allowed else None
         case _:
             return _same_label(text, tuple(allowed))
+
+
+def _is_value(text: str) -> bool:
+    """Whether a free line is a value, rather than a refusal, a placeholder or a leftover."""
+    bare = _bare(text).replace("’", "'")
+    return not (
+        not bare
+        or bare in _UNDECIDED
+        or _NO_VALUE.fullmatch(text.replace("’", "'").strip(_EDGES.replace(".", "")).casefold())
+        or _PLACEHOLDER.fullmatch(text)
+        or _TAG.search(text)
+        or "\ufffd" in text
+        or any(_is_mixed(word) for word in text.split())
+    )
+
+
+def _is_mixed(word: str) -> bool:
+    """Whether a word has Latin and Cyrillic letters, which look alike."""
+    if word.isascii():
+        return False
+    scripts = {unicodedata.name(c, "").partition(" ")[0] for c in word if c.isalpha()}
+    return {"LATIN", "CYRILLIC"} <= scripts
 
 
 def _bare(text: str) -> str:
@@ -212,7 +387,7 @@ def _read_picks(text: str, n: int, n_picks: int) -> ItemReplies:
     if not flaw and any(not 1 <= id <= n for id in picked):
         flaw = "an item is chosen that there is not"
     if flaw:
-        return ItemReplies((None,) * n, (flaw,))
+        return _unread(n, flaw, _NOT_CHOSEN)
     places = {id: str(place) for place, id in enumerate(picked, start=1)}
     return ItemReplies(tuple(places.get(i, "") for i in range(1, n + 1)))
 

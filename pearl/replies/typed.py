@@ -12,14 +12,18 @@ ambiguous reply is `undecided`, never a guessed number or entry.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from http import HTTPStatus
 from typing import Any, Literal
 
 from pearl.documents.evidence import quoted_line
-from pearl.documents.numbers import numbers
+from pearl.documents.measures import unit_of
+from pearl.documents.numbers import UnclearNumberError, plain, quantity
+from pearl.documents.table.columns import numbers_of
 from pearl.dsl.cursor import terminal
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from pearl.dsl.decoding.schema import closed_object, require
@@ -30,11 +34,11 @@ __all__ = ["Reply", "State", "follows_form", "read_reply", "reply_constraint", "
 
 Value = str | bool | list[str]
 
-State = Literal["found", "nothing", "undecided"]
-"""Whether a reply has a value, says that there is none, or is ambiguous."""
+State = Literal["found", "nothing", "undecided", "refused"]
+"""Whether a reply has a value, says that there is none, is ambiguous, or refuses one."""
 
 MAX_AMOUNT = 200
-"""Maximum characters of a number with its unit; bounds the time of the pattern."""
+"""Maximum characters of a number with its unit, or of a doubtful entry; bounds the time of patterns."""
 MAX_PLAIN_WORDS = 12
 """A longer line without a bullet is a sentence, not an entry."""
 
@@ -61,7 +65,14 @@ class _UnclearError(Exception):
     """The reply is ambiguous; the message says why."""
 
 
-def read_reply(text: str, wanted: ValueType, *, source: str = "", is_second: bool = False) -> Reply:
+def read_reply(
+    text: str,
+    wanted: ValueType,
+    *,
+    source: str = "",
+    is_second: bool = False,
+    is_of_numbers: bool = False,
+) -> Reply:
     r"""Parse the reply to a step.
 
     Args:
@@ -70,6 +81,7 @@ def read_reply(text: str, wanted: ValueType, *, source: str = "", is_second: boo
         source: The text that the step was shown. A single line without a bullet is an entry if it
             occurs there, else it may be a remark.
         is_second: Whether this reply follows the request that says every bullet counts as an entry.
+        is_of_numbers: Whether every entry of a list has to be a number.
 
     Example:
         >>> read_reply("- a dog\n- a cat\n\n> The dog saw the cat.", ValueType.LIST).value
@@ -85,17 +97,23 @@ def read_reply(text: str, wanted: ValueType, *, source: str = "", is_second: boo
     quotes = tuple(quote.strip() for _, quote in lines if quote and quote.strip())
     said = "\n".join(line for line, quote in lines if quote is None).strip()
     if wanted not in _READERS:
-        if says_nothing(said):
+        from pearl.replies.not_stated import says_not_stated  # late: 20 ms of patterns
+
+        if says_nothing(said) or says_not_stated(said):
             return Reply("nothing", said, quotes)
         return Reply("found", said or "\n\n".join(quotes) or text.strip(), quotes)
     if says_nothing(said) or (said and said.strip(_EDGES).casefold() in _NONE):
         return Reply("nothing", [], quotes)
+    said = _COURTESY.sub("", said)
     try:
         if not said:
             raise _UnclearError("there is nothing in it but quotes")
         shown = "\n".join((source, *quotes))
-        return Reply("found", _READERS[wanted](said, shown, is_second), quotes)
-    except _UnclearError as unclear:
+        value = _READERS[wanted](said, shown, is_second)
+        if is_of_numbers and isinstance(value, list):
+            numbers_of(value)
+        return Reply("nothing" if value == [] else "found", value, quotes)
+    except (_UnclearError, UnclearNumberError) as unclear:
         why = f"the reply cannot be read as {_NAMES[wanted]}: {unclear}"
         return Reply("undecided", f"undecided: {why}", quotes, why)
 
@@ -146,9 +164,12 @@ _NO_ENTRY = re.compile(
     re.I | re.S,
 )
 """Lines that may not be entries: totals, "and so on", headings, remarks."""
-_SEVERAL = re.compile(r"[,;/&、，；،]|\b(?:and|or|und|oder|et|ou|y|e|o)\b|<br|\s[•|]\s", re.I)
+_SEVERAL = re.compile(
+    r"[,;/&、，；،\t→+]|=>|->|\\n|\b(?:and|or|und|oder|et|ou|y|e|o|vs|as well as)\b|<br|\s[•|]\s",
+    re.I,
+)
 """Separators of several entries on one line."""
-_WRITTEN_AS_ONE = re.compile(r"<br|\s[•●▪]\s|\s\(?\d{1,2}\)\s")
+_WRITTEN_AS_ONE = re.compile(r"<br|\s[•●▪]\s|\s\(?\d{1,2}\)\s|\s2\.\s")
 
 _NO = re.compile(
     r"\b(?:no|not|none|nothing|neither|nor|never|without|cannot|unknown|unclear|unspecified|\w+n['’]t|"
@@ -189,13 +210,103 @@ def _entries(said: str, source: str, is_second: bool) -> Value:
         _UnclearError: A line may not be an entry, or may be several.
     """
     rows = [row for row in said.split("\n") if row.strip()]
-    if any(_BULLET.fullmatch(row) for row in rows):
-        entries = _bulleted(rows)
-        _refuse_denials(entries, is_second)
-        _refuse_others(entries)
-        if len(entries) == 1 and not is_second:
-            _refuse_several(entries[0])
-        return entries
+    entries = _json_entries(said)
+    is_marked = entries is not None or any(_BULLET.fullmatch(row) for row in rows)
+    if entries is None:
+        entries = _bulleted(said.split("\n")) if is_marked else _unmarked(rows, source)
+    if not entries:
+        return []
+    _refuse_denials(entries, is_second)
+    _refuse_others(entries)
+    if not all(map(_NO.search, entries)):  # no fever, no cough
+        _refuse_non_instances(entries, source)
+    _refuse_repeats(entries)
+    if is_marked:
+        _refuse_several(entries)
+    return [_unquoted(plain(entry)) for entry in entries]
+
+
+def _unquoted(entry: str) -> str:
+    """An entry without the quotation marks or the emphasis around all of it."""
+    match = re.fullmatch(r"([\"“'*_])([^\"“”'*_]+)[\"”'*_]", entry)
+    return match[2] if match else entry
+
+
+def _json_entries(said: str) -> list[str] | None:
+    """The strings of a JSON array, or of an object with one array; None if the reply has no JSON.
+
+    Raises:
+        _UnclearError: It has JSON of another form, or something beside it that may be an entry.
+    """
+    start = re.search(r"^[ \t]*(?=[\[{])", said, re.M)
+    decoder = json.JSONDecoder(object_pairs_hook=_values, parse_int=str, parse_float=str)
+    try:
+        value, end = decoder.raw_decode(said, start.end()) if start else (None, 0)
+    except (ValueError, RecursionError):
+        return None
+    if start is None or said[end : end + 1].strip():
+        return None
+    if isinstance(value, tuple):  # an object
+        value = value[0] if len(value) == 1 else None
+    if not (isinstance(value, list) and all(isinstance(v, str) and v.strip() for v in value)):
+        raise _UnclearError("it is JSON, but not one array of strings")
+    _check_remarks([said[: start.start()], said[end:]], len(value))
+    return value
+
+
+def _bulleted(rows: Sequence[str]) -> list[str]:
+    """The entries of one block of bullets, with remarks before it and, below a blank line, after it."""
+    entries: list[str] = []
+    before: list[str] = []
+    after: list[str] = []
+    ordinals: list[str] = []
+    indent, kinds, is_apart = -1, set(), False
+    for row in rows:
+        bullet = _BULLET.fullmatch(row)
+        width = len(
+            (bullet["indent"] if bullet else row[: len(row) - len(row.lstrip())]).expandtabs()
+        )
+        if not row.strip():
+            is_apart = True
+            continue
+        if bullet is None and entries and width > indent:
+            entries[-1] = f"{entries[-1]} {row.strip()}"  # continuation line
+        elif bullet is None and not entries:
+            before.append(row)
+        elif bullet is None and (is_apart or after):
+            after.append(row)
+        elif bullet is None or after:
+            raise _UnclearError(
+                f"{_short(after[0] if after else row)} stands among the entries; only entries, without headings"
+            )
+        elif indent >= 0 and width > indent:
+            raise _UnclearError(
+                f"{_short(row)} is an entry within an entry; all entries on one level"
+            )
+        else:
+            if not entries and before and not (is_apart or _HEADING.fullmatch(before[-1])):
+                raise _UnclearError(f"{_short(before[-1])} may be a remark or an entry")
+            indent = width  # numbers may be aligned at their right
+            kinds.add(bullet["ordinal"] is None)
+            ordinals.append(re.sub(r"\D", "", bullet["ordinal"] or ""))
+            if len(kinds) > 1:
+                raise _UnclearError(
+                    f"{_short(row)} may be an entry within an entry; all entries on one level"
+                )
+            entries.append((bullet["entry"] or "").strip())
+        is_apart = False
+    numbers = [int(ordinal) for ordinal in ordinals if ordinal]
+    if len(set(numbers)) > 1 and numbers != [numbers[0] + i for i in range(len(entries))]:
+        raise _UnclearError("the numbers before the entries are not 1, 2, 3")
+    if numbers and not all(entries):
+        raise _UnclearError("a numbered entry is empty")
+    entries = [entry for entry in entries if entry]
+    _check_remarks([" ".join(before), *after], len(entries))
+    return entries
+
+
+def _unmarked(rows: Sequence[str], source: str) -> list[str]:
+    """The entries of lines without bullets."""
     if len({len(row) - len(row.lstrip()) for row in rows}) > 1:
         raise _UnclearError("some lines are indented, and may be entries within entries")
     if len(rows) > 1 and rows[0].rstrip(" *_").endswith(":"):
@@ -205,37 +316,54 @@ def _entries(said: str, source: str, is_second: bool) -> Value:
     _refuse_others(entries)
     for entry in entries:
         if _is_remark(entry) or _MARKUP.match(entry):
-            raise _UnclearError(f"{_short(entry)} may be a remark")
-    if len(entries) == 1 and _key(entries[0]) not in _key(source):
-        raise _UnclearError(f"{_short(entries[0])} may be a remark")
+            raise _UnclearError(f"{_short(entry)} may be a remark; one entry a line, after '- '")
     if len(entries) == 1:
-        _refuse_several(entries[0])
+        if _key(entries[0]) not in _key(source):
+            raise _UnclearError(
+                f"{_short(entries[0])} may be a remark; one entry a line, after '- '"
+            )
+        _refuse_several(entries)
     return entries
 
 
-def _bulleted(rows: Sequence[str]) -> list[str]:
-    entries: list[str] = []
-    indent = -1
-    kinds = set()
-    for row in rows:
-        bullet = _BULLET.fullmatch(row)
-        width = len(
-            (bullet["indent"] if bullet else row[: len(row) - len(row.lstrip())]).expandtabs()
-        )
-        if bullet is None and entries and width > indent:
-            entries[-1] = f"{entries[-1]} {row.strip()}"  # continuation line
-        elif bullet is None:
-            if entries or not row.rstrip(" *_").endswith(":"):
-                raise _UnclearError(f"{_short(row)} may be a remark or an entry")
-        elif indent >= 0 and width > indent:
-            raise _UnclearError(f"{_short(row)} is an entry within an entry")
-        else:
-            indent = width  # numbers may be aligned at their right
-            kinds.add(bullet["ordinal"] is None)
-            if len(kinds) > 1:
-                raise _UnclearError(f"{_short(row)} may be an entry within an entry")
-            entries.append((bullet["entry"] or "").strip())
-    return [entry for entry in entries if entry]
+_HEADING = re.compile(r"\s*(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|.*:[\s*_]*)")
+_QUALIFIES = re.compile(
+    r"\b(?:others?|another|more|also|additional\w*|further|plus|too|as well|even|etc|and so on|some|few|several|many|"
+    r"possibl[ey]|perhaps|maybe|may|might|could|probabl[ey]|likely|partial\w*|incomplete|includ\w+|exclud\w+|"
+    r"except\w*|impl\w+|infer\w*|duplicat\w*|twice|continu\w*|example\w*)\b|\.\.\.|…",
+    re.I,
+)
+"""Words of a remark about a list that change what counts as an entry."""
+_NUMBER_WORDS = (  # noqa: SIM905
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen twenty"
+).split()
+_COUNT = re.compile(rf"\d[\d,.]*|\b(?:{'|'.join(_NUMBER_WORDS)})\b", re.I)
+
+
+def _check_remarks(remarks: Sequence[str], n_entries: int) -> None:
+    """Check that what stands before and after a list is about the list, and agrees with it.
+
+    Raises:
+        _UnclearError: It may be an entry, qualifies the list, or names another number of entries.
+    """
+    for remark in filter(None, (plain(text).strip() for text in remarks)):
+        if not (_SENTENCE.search(remark) or _REMARK.match(remark) or _HEADING.fullmatch(remark)):
+            raise _UnclearError(f"{_short(remark)} may be a remark or an entry")
+        if (
+            doubt := re.match(r"(?:and|or)\b", remark, re.I)
+            or _QUALIFIES.search(remark)
+            or _BUT.search(remark)
+            or _NO.search(remark)
+        ):
+            raise _UnclearError(
+                f"{_short(doubt[0])} in the remark {_short(remark)} may change the list"
+            )
+        for count in _COUNT.findall(remark):
+            number = count.strip(".,").replace(",", "").casefold()
+            number = str(_NUMBER_WORDS.index(number)) if number in _NUMBER_WORDS else number
+            if number != str(n_entries) and not _YEAR.fullmatch(number):
+                raise _UnclearError(f"{_short(remark)} names {number}, the list has {n_entries}")
 
 
 def _refuse_denials(entries: Sequence[str], is_second: bool) -> None:
@@ -266,17 +394,124 @@ def _refuse_others(entries: Sequence[str]) -> None:
         ):
             raise _UnclearError(f"{_short(entry)} may be no entry")
         if _WRITTEN_AS_ONE.search(entry):
-            raise _UnclearError(f"{_short(entry)} may be several entries")
+            raise _UnclearError(f"{_short(entry)} may be several entries{_ONE_A_LINE}")
+    total = re.fullmatch(r"(?:in all\W+)?(\w+) (?:[a-z]+ ){0,2}[a-z]+s\W*", entries[-1], re.I)
+    n_before = len(entries) - 1
+    number = total[1].casefold() if total else ""
+    number = str(_NUMBER_WORDS.index(number)) if number in _NUMBER_WORDS else number
+    is_count = number == str(n_before) or (not n_before and number.isdigit())
+    if total and is_count and not unit_of(entries[-1], *total.span(1)):
+        raise _UnclearError(f"{_short(entries[-1])} may be a number of entries, and no entry")
 
 
-def _refuse_several(entry: str) -> None:
-    """Reject a single line that may list several entries.
+_PLACEHOLDER = re.compile(
+    r"[\[<{(][^\[\]<>{}()]*[\]>})]|.*(?:</s>|<\|[^|>]*\|>|<(?:eos|end_of_turn|pad|unk)>|\[/?INST\]|\[end\b[^\]]*\]).*"
+    r"|\[[ xX]?\].*|\W*(?:end|eof|stop|done|fin|finis|finished|complete|end of (?:the |this )?(?:list|text|document|reply|response|answer|output|entries|file)|no more(?: \w+)?)\W*"
+    r"|\W*(?:error|exception|traceback|warning|fatal|timeout)\b\s*[\]:).].*|\W*(?:tbd|tba|todo|placeholder|null|undefined)\W*",
+    re.I | re.S,
+)
+"""Places of a template that are not filled in, marks of an end and errors."""
+_ABOUT_LIST = re.compile(
+    r"\W*(?:sources?|notes?|n\.?b\.?|references?|disclaimer|quotes?|evidence|citations?|comments?|remarks?|explanation|"
+    r"reason(?:ing)?|summary|conclusion|confidence|hint|caveat|correction|update|answer|question|instructions?|result|"
+    r"count|number of [\w ]+)\s*:.*"
+    r"|(?:(?:first|second|third|then|next|finally|now|okay|ok|so|sure|wait|hmm+)\b\W*)?(?:i|we|let me|let['’]s|my)\b.*"
+    r"\b(?:text|document|passage|story|list|article|question|instructions?|request|answers?|entr(?:y|ies)|reply)\b.*"
+    r"|(?:(?:first|second|third|next|last)\s)?(?:item|entry|element|example|option|page)\s*#?(?:\d*|one|two|three|four|five)"
+    r"|(?:based on|according to|as an ai|sorry|please|hope (?:this|that)|there (?:is|are)|(?:the )?name of)\b.*"
+    r"|\W*(?:see|same|ditto|as) (?:above|below|before)\W*|\W*(?:same as|ditto|idem)\b.*"
+    r"|\W*(?:yes|no|true|false|various|misc(?:ellaneous)?|unknown|n/a|assistant|user|system|string|foo|bar)\W*"
+    r"|(?:some|several|various|unnamed|other)\s(?:\w+\s)?\w+|the\s\w+\s(?:above|below)"
+    r"|.*\b(?:rate limit|try again|internal server error|timed out|connection (?:reset|refused)|service unavailable)\b.*"
+    r"|.*[(\[](?:duplicate|already \w+|crossed out|removed|excluded|omitted|deleted|repeated|corrected)\b[^()]*[)\]]\W*"
+    r"|(?:excluding|except|not counting)\b.*|.+\b(?:was|were|is|are) (?:excluded|omitted|removed)\W*|~~.*",
+    re.I | re.S,
+)
+"""Remarks and sources, which are entries only if the text itself says so."""
+_HEDGES = (
+    r"(?:implied|inferred|possibl[ey]|maybe|perhaps|probabl[ey]|presumabl[ey]|likely|uncertain|unclear|unsure|"
+    r"assumed|apparently|potential(?:ly)?|might be|may be|could be|not sure|unconfirmed|alleged(?:ly)?)"
+)
+_HEDGED = re.compile(
+    rf"\W*{_HEDGES}\b.*|.*[(\[]\W*{_HEDGES}\b[^()]*[)\]]\W*|(?:\S+\s){{0,2}}\S*\?", re.I | re.S
+)
+_NOT_SO = r"not(?: \w+)? (?:mentioned|present|stated|named|listed|included|found|seen|there|sure|in)\b[^()]*|not"
+_NEGATED = re.compile(
+    r".+(?:[:–—=]|\s-)\s*(?:no|none|not\b.*|false|absent|n/?a|0|[✗✘❌])\W*"
+    r"|(?:no|not|keine?)\s(?:\S+\s?){1,3}"
+    rf"|.+[(\[](?:no|none|{_NOT_SO}|absent|false)[)\]]\W*|\W*[✗✘❌].*|.*[✗✘❌]\W*|.*\ufffd.*",
+    re.I | re.S,
+)
+
+
+def _refuse_non_instances(entries: Sequence[str], source: str) -> None:
+    """Reject entries that are no instance of what is asked for.
 
     Raises:
-        _UnclearError: It may be more than one.
+        _UnclearError: There may be one.
     """
-    if _SEVERAL.search(entry) and not _SENTENCE.search(entry):
-        raise _UnclearError(f"{_short(entry)} may be several entries")
+    shown = ""
+    for entry in map(plain, entries):
+        if len(entry) > MAX_AMOUNT:
+            continue
+        if _PLACEHOLDER.fullmatch(entry) or _STATUSES.fullmatch(entry):
+            raise _UnclearError(f"{_short(entry)} is a placeholder or an end mark, and no entry")
+        for pattern, what in (
+            (_ABOUT_LIST, "may be a remark, and no entry"),
+            (_HEDGED, "may be a guess; only entries that the text states"),
+            (_NEGATED, "may say that it is no entry"),
+        ):
+            if pattern.fullmatch(entry):
+                shown = shown or _key(source)
+                if _key(entry) not in shown:
+                    raise _UnclearError(f"{_short(entry)} {what}")
+
+
+_BOLD = re.compile(r"\*\*([^*]+)\*\*\s*[-–—:(].*|\*\*([^*]+[:–—-])\*\*.*", re.S)
+"""An entry with its explanation."""
+
+
+def _refuse_repeats(entries: Sequence[str]) -> None:
+    """Reject entries that occur twice, as amounts may, and a number among entries without one.
+
+    Raises:
+        _UnclearError: One does.
+    """
+    figures = [entry for entry in entries if re.fullmatch(r"\W*\d[\d.,]*\W*", entry)]
+    if figures and not all(re.search(r"\d", entry) for entry in entries):
+        raise _UnclearError(f"{_short(figures[0])} may be a number of entries, and no entry")
+    names = set()
+    for entry in entries:
+        bold = _BOLD.fullmatch(entry)
+        name = _key(plain((bold[1] or bold[2]) if bold else entry)).strip(_EDGES + ",;")
+        name = re.sub(r"\A(?:an?|the)\s", "", name)
+        if name in names and not re.match(r"\W*(?:[A-Z]{3}\W*)?\d", name, re.I):
+            raise _UnclearError(f"{_short(entry)} is named twice")
+        names.add(name)
+
+
+_ONE_A_LINE = "; write one a line, or put it in quotation marks if it is one"
+
+
+def _refuse_several(entries: Sequence[str]) -> None:
+    """Reject lines that may have several entries.
+
+    Raises:
+        _UnclearError: One may.
+    """
+    dashed = [
+        entry for entry in entries if re.search(r"\s[-–—|/]\s", entry) and not _BOLD.match(entry)
+    ]
+    if dashed and (len(entries) == 1 or len(dashed) < len(entries)):
+        raise _UnclearError(f"{_short(dashed[0])} may be several entries{_ONE_A_LINE}")
+    is_quoted = len(entries) == 1 and _unquoted(entries[0]) != entries[0]
+    if (
+        len(entries) == 1
+        and not is_quoted
+        and _SEVERAL.search(entries[0])
+        and not _SENTENCE.search(entries[0])
+    ):
+        raise _UnclearError(f"{_short(entries[0])} may be several entries{_ONE_A_LINE}")
 
 
 def _is_remark(line: str) -> bool:
@@ -293,50 +528,187 @@ def _key(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-_AMOUNT = re.compile(
-    r"(?:(?:about|around|approximately|approx\.|circa|ca\.|roughly|[~≈])\s*)?"
-    r"(?P<amount>[-+−]?(?:[$€£¥]\s?)?[\d.,]*\d[\d.,]*)\s?(?P<unit>[^\W\d_.%‰°][^\s\d]*|[%‰°$€£¥][^\s\d]*)?"
-    r"(?:\s[^\s\d]+){0,3}",
+_MONEY = r"(?:US\$|[$€£¥]|\b(?:USD|EUR|GBP|JPY|CHF)\b)"
+_FIGURE = re.compile(
+    rf"(?<![\w.,])(?:(?:minus|negative)\s)?[-+−]?(?:{_MONEY}\s?[-−]?)?(?:\d[\d.,]*|\.\d+)(?<![.,])"
+    r"(?:e\+?\d{1,3}\b)?",
     re.I,
 )
-
-
+_IN_BRACKETS = re.compile(
+    r"[$€£¥]?\s?\([$€£¥]?\s?[\d.,]+\s?(?:%|(?:thousand|[mbtr]+illion)s?)?\)\s?[^\d()]*", re.I
+)
+"""A number below 0, as accounts write it."""
+_AFTER = re.compile(
+    r"(?P<unit>\s?(?:[^\W\d_]|[%‰°$€£¥])[^\s\d]*)?(?:\s[^\s\d]+){0,3}?"
+    r"(?P<rest>(?:\s(?:are|is|were|was))?(?:\s(?:mentioned|named|listed|described|found|stated|given))?"
+    r"(?:\s(?:in|from|by)\s(?:the|this)\s(?:whole\s)?\w+)?(?:\s\((?:see|from|per|as|according)\b[^()\d]*\))?)",
+    re.I,
+)
+"""What may follow a figure: its unit, a few words, and where it stands."""
+_ABOUT = r"(?:(?:about|around|approximately|approx\.|circa|ca\.|roughly)\s)?"
+_LEAD = re.compile(
+    r"(?:.*(?:[:=]|\b(?:is|was|are|were|be|equals?|totals?|totall?ed|(?:amount|come|came)(?:s|ed)?\s+to|"
+    r"stands\s+at|stood\s+at|count(?:ed)?|found|reported|recorded))\s+(?:a\s+total\s+of\s+)?"
+    rf"|a\s+total\s+of\s+)?{_ABOUT}",
+    re.I,
+)
+"""What may stand before a figure: nothing, or the beginning of a sentence that ends with it."""
+_YEAR_NAMED = re.compile(
+    r"\s*\(?\b(?:(?:in|for|of|during|at|by|as\sof|on|ended|ending|FY|fiscal|year)\s*)++"
+    r"(?:(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s(?:\d{1,2},?\s)?)?"
+    r"(?:19|20)\d\d\b(?!\s?(?:million|billion|thousand|[%$€£¥]))\)?,?|\b(?:19|20)\d\d(?=\s*:)|\s\((?:19|20)\d\d\)",
+    re.I,
+)
+"""A year that says of when a figure is."""
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_SIGN_WORDS = r"loss\w*|decreas\w+|declin\w+|fell|drop\w*|reduc\w+|deficit|shortfall|down|negative|credit|debit|cr|dr"
 _OR_ELSE = re.compile(
-    r"[?]|\b(?:or|and|to|than|more|less|fewer|most|least|maximum|minimum|below|above|under|over|maybe|"
+    rf"[?]|\s[-–—]\s*\Z|\A-?ish\b|\b(?:{_SIGN_WORDS}|wrong|ago|etc|exclud\w+|without|or|and|to|than|more|less|fewer|most|least|maximum|minimum|below|above|under|over|maybe|"
     r"perhaps|possibly|guess|think|estimated?|each|plus|minus|und|oder|bis|mehr|weniger|et|ou|à|"
     r"moins|más|menos|più|meno|или|и|до)\b",
     re.I,
 )
 """Suffixes that change or blur the amount before them."""
+_UNSURE = re.compile(
+    r"[?~≈]|[.!;]\s|\b(?:or|maybe|perhaps|possibly|probably|likely|presumably|guess|think|believe|estimat\w+|assum\w+|"
+    r"at\s(?:least|most)|more|less|fewer|than|up|over|under|above|below|nearly|almost|per|each|half|if|unless|"
+    r"might|may|could|would|should|seems?|appears?|impl\w+|between|exclud\w+|except\w*|only|but|however|"
+    rf"although|some|several|few|many|other|another|remaining|{_SIGN_WORDS}|prior|previous|last\syear)\b"
+    r"|\b(?:page|line|note|footnote|option|confidence|error|status|code|step|table|section|chapter|item)\s*(?:\w+\s*)?[:=]",
+    re.I,
+)
+"""Words in a sentence that may change, blur or turn around the number in it."""
+_STATUSES = re.compile(
+    "|".join(rf"{int(status)}\s+{re.escape(status.phrase)}" for status in HTTPStatus), re.I
+)
+
+
+def _alone(said: str) -> str:
+    """The single line that a reply of one value has, without marks around it.
+
+    Raises:
+        _UnclearError: It has several lines.
+    """
+    if said.startswith("{"):
+        said = _json_value(said)
+    if tagged := re.fullmatch(r"<(answer|result|value)>([^<>]*)</\1>", said):
+        said = tagged[2]
+    rows = [row.strip() for row in said.split("\n") if row.strip()]
+    if len(rows) == 2 and rows[0].rstrip("*_ ").endswith(":"):
+        rows = rows[1:]
+    if len(rows) == 2 and re.fullmatch(r"\(in [a-z]+\)", rows[1]):
+        rows = [" ".join(rows)]
+    if len(rows) != 1 or len(rows[0]) > MAX_AMOUNT:
+        raise _UnclearError(f"one short line is needed, with nothing else in {_short(said)}")
+    line = _BOXED.sub(r"\1\2", plain(rows[0]).replace("\\$", "$"))
+    return _SURE.sub("", line).strip(" \t*_`\"'“”")
+
+
+_BOXED = re.compile(r"\$*\\boxed\{([^{}]*)\}\$*|(?:\\\(|\$\$)(.*?)(?:\\\)|\$\$)")
+_SURE = re.compile(r"\A\W*(?:sure|certainly|of course)[!,.:]\s+", re.I)
+_COURTESY = re.compile(
+    r"\n\s*\n\s*(?:let me know|is there anything else|(?:i )?hope (?:this|that) helps|feel free)\b[^\n]*\Z",
+    re.I,
+)
+"""The last line of a reply that offers more help."""
+
+
+def _json_value(said: str) -> str:
+    """The value of a JSON object that has one; else the text as it is."""
+    try:
+        values = json.loads(said, parse_int=str, parse_float=str, object_pairs_hook=_values)
+    except (ValueError, RecursionError):
+        return said
+    if re.match(r"\{\s*\"(?:error|status|code|confidence|page)\"", said):
+        return said
+    if len(values) == 1 and isinstance(values[0], bool):
+        return "yes" if values[0] else "no"
+    return values[0] if len(values) == 1 and isinstance(values[0], str) else said
+
+
+def _values(pairs: list[tuple[str, Any]]) -> tuple[Any, ...]:
+    return tuple(value for _, value in pairs)
 
 
 def _amount(said: str, source: str, is_second: bool) -> Value:
-    """Parse a number with its unit.
+    """Parse a number with its unit, alone or at the end of a sentence.
 
     Raises:
         _UnclearError: It is not exactly one number.
     """
-    line = said.strip(" \t*_`.")
-    match = None if "\n" in line or len(line) > MAX_AMOUNT else _AMOUNT.fullmatch(line)
-    if match is None or _NO.search(line) or _OR_ELSE.search(line, match.end("amount")):
-        raise _UnclearError(_short(said))
-    try:
-        numbers([line])
-    except ValueError as error:
-        raise _UnclearError(str(error)) from None
-    return line
+    if _BULLET.fullmatch(said.split("\n", 1)[0]):
+        raise _UnclearError(f"{_short(said)} begins with a bullet, which may be a minus")
+    line = _alone(said)
+    if line.endswith(("..", "…")) or re.match(r"0\d", line):
+        raise _UnclearError(f"{_short(said)} is cut off, or a code")
+    line = line.rstrip(". ")
+    if _IN_BRACKETS.fullmatch(line):
+        quantity(line)
+        return line
+    text = _YEAR_NAMED.sub(" ", line).strip()
+    figures = list(_FIGURE.finditer(text))
+    if len(figures) != 1:
+        raise _UnclearError(
+            f"{'more than one' if figures else 'no'} number in digits in {_short(said)}"
+        )
+    (figure,) = figures
+    before, after = text[: figure.start()], _AFTER.fullmatch(text, figure.end())
+    if not _LEAD.fullmatch(before) or after is None or _STATUSES.search(line):
+        raise _UnclearError(f"{_short(said)} is not one number with its unit")
+    doubt = (
+        _NO.search(text)
+        or _UNSURE.search(before)
+        or _OR_ELSE.search(text[figure.end() : after.start("rest")])
+    )
+    if doubt:
+        raise _UnclearError(f"{_short(doubt[0])} in {_short(said)} leaves the number open")
+    about = re.search(rf"{_ABOUT}\Z", before, re.I)
+    value = text[about.start() if about else 0 : after.start("rest")].strip()
+    if _YEAR.fullmatch(value) and not is_second:
+        raise _UnclearError(f"{_short(value)} may be a year; if it is the number, repeat it")
+    quantity(value)
+    return value
+
+
+_VERDICT = re.compile(
+    r"(?:(?:so|therefore|thus|hence)\b,?\s*)?(?:(?:the\s)?(?:final\s)?(?:answer|result|verdict|value)\s*(?:is|:|=)\s*)?"
+    r"[\"'“*_(\[]*(?P<verdict>yes|no|true|false)\b[\"'”*_)\]]*(?P<rest>(?:\Z|\s*[.,;:!–—]|\s+-\s|\s*\n).*)",
+    re.I | re.S,
+)
+_PARTLY = re.compile(
+    r"[?]|\b(?:part(?:ly|ially|ial)?|mostly|mainly|largely|somewhat|sometimes|maybe|perhaps|possibly|probably|likely|"
+    r"presumably|if|depend\w*|might|may|could|would|seems?|appears?|unclear|uncertain|impl\w+|infer\w*|suggest\w*|"
+    r"assum\w+|arguabl\w+|technically|sort of|kind of|in a sense|not (?:sure|entirely|exactly|quite|really|fully)|"
+    r"rather|or|on the other hand|while|whereas|despite|wait|actually|correction|at first|at (?:least|most)|initially|"
+    r"originally|later|again|apparently|claim\w*|according|alleged\w*|reported\w*|almost|nearly|hardly|barely|scarcely|"
+    r"rarely|seldom|(?:tried|tries|attempt\w*|fail\w*|refus\w*) to|den(?:y|ied|ies)|contrary|opposite|exceptions?|some|certain|"
+    r"extent|limited|i|me|please)\b",
+    re.I,
+)
+"""Words after yes or no that take some of it back."""
+_SECOND_VERDICT = re.compile(r"\n\W*(?:yes|no|true|false)\b|\b(?:yes|true)\b", re.I)
 
 
 def _truth(said: str, source: str, is_second: bool) -> Value:
-    """Yes or no.
+    """Yes or no, alone or with a reason that takes nothing back.
 
     Raises:
         _UnclearError: It is neither.
     """
-    word = said.strip(_EDGES).casefold()
-    if word not in ("yes", "no", "true", "false"):
-        raise _UnclearError(_short(said))
-    return word in ("yes", "true")
+    text = plain(_json_value(said) if said.startswith("{") else said)
+    match = _VERDICT.fullmatch(re.sub(r"\A[-*•]\s+", "", _BOXED.sub(r"\1\2", text)))
+    if match is None:
+        raise _UnclearError(f"{_short(said)} does not begin with yes or no")
+    is_true, rest = match["verdict"].casefold() in ("yes", "true"), match["rest"]
+    denial = _NO.search(rest)
+    doubt = _BUT.search(rest) or _PARTLY.search(rest) or _SECOND_VERDICT.search(rest)
+    if denial and (is_true or _ABSENT.search(rest)):
+        doubt = denial
+    if doubt:
+        raise _UnclearError(f"{_short(doubt[0])} after {match['verdict']!r} may take it back")
+    if not is_true and not denial and re.search(r"\w", rest):
+        raise _UnclearError(f"{_short(said)} says no, and then something that may be so")
+    return is_true
 
 
 _READERS = {ValueType.LIST: _entries, ValueType.NUMBER: _amount, ValueType.BOOL: _truth}
@@ -348,7 +720,7 @@ _NAMES = {ValueType.LIST: "a list", ValueType.NUMBER: "a number", ValueType.BOOL
 
 _VALUES: Mapping[ValueType, str] = {
     ValueType.LIST: 'value: "- " TEXT (NEXT TEXT)*\nNEXT: "\\n- "',
-    ValueType.NUMBER: "value: AMOUNT\nAMOUNT: /[-+]?[0-9][0-9.,]{0,20}(?: [^0-9\\n>]{1,40})?/",
+    ValueType.NUMBER: "value: AMOUNT\nAMOUNT: /[-+]?[$€£¥]?[0-9][0-9.,]{0,20}%?(?: [^0-9\\n>]{1,40})?/",
     ValueType.BOOL: 'value: "yes" | "no"',
 }
 

@@ -31,7 +31,7 @@ __all__ = [
     "TextKind",
 ]
 
-DEFAULT_METHOD = "bm25+"
+DEFAULT_METHOD = "bm25"
 
 MOST = sys.float_info.max
 
@@ -69,7 +69,7 @@ class Hit:
         rank: From 1.
         score: Higher is better; only comparable within one search.
         legs: For each ranking that was merged or reordered, its name with the passage's rank and
-            score there: `bm25+`, `dense`, `rerank`.
+            score there: `bm25`, `dense`, `rerank`.
         is_free: Whether it is so short that it does not count towards `k`.
     """
 
@@ -85,7 +85,7 @@ class SearchSettings:
     """How passages are ranked.
 
     Attributes:
-        method: A module of `methods`: `bm25+`, `bm25`, `tfidf`, `dense`, `hybrid`.
+        method: A module of `methods`: `bm25`, `bm25+`, `tfidf`, `dense`, `hybrid`.
         k1: Saturation of term frequency, from 0 (repeats do not count).
         b: Normalisation by length, 0 (none) to 1.
         delta: What BM25+ adds for each term that a passage has.
@@ -109,12 +109,12 @@ class SearchSettings:
 
     method: str = DEFAULT_METHOD
     k1: float = 1.2
-    b: float = 0.5
+    b: float = 0.75
     delta: float = 1.0
     idf: Idf = "lucene"
     stem: Stem = "english"
     free_words: int = 0
-    lexical: str = "bm25+"
+    lexical: str = DEFAULT_METHOD
     fusion: Fusion = "weighted"
     dense_weight: float = 0.5
     thesaurus: str = ""

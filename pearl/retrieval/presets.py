@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pearl.errors import UsageError, suggest
 from pearl.retrieval import SearchSettings
 
-__all__ = ["PRESETS", "Preset", "find_preset"]
+__all__ = ["PRESETS", "Preset", "find_preset", "ranking_settings"]
 
 
 class Preset(NamedTuple):
@@ -50,3 +50,13 @@ def find_preset(name: str) -> Preset:
     if name in PRESETS:
         return PRESETS[name]
     raise UsageError(f"unknown preset '{name}'", help=suggest(name, tuple(PRESETS), "presets"))
+
+
+def ranking_settings(name: str) -> SearchSettings:
+    """The settings of a preset, or the usual ones with a ranking method.
+
+    Example:
+        >>> ranking_settings("corpus-qa").free_words, ranking_settings("tfidf").free_words
+        (15, 0)
+    """
+    return PRESETS[name].settings if name in PRESETS else SearchSettings(name)

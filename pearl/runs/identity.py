@@ -127,7 +127,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "n_examples": len(pearl.material.examples),
         "bank_sha256": text_sha256(bank),
         "nearest": pearl.material.nearest,
-        "ranker": pearl.searcher.settings.method,
+        "ranker": pearl.ranker,
         "embeddings": pearl.embeddings,
         "reranker": pearl.reranker,
         "context": pearl.limits.strategy,
@@ -227,10 +227,12 @@ def prompts_sha256() -> str:
         unusable_messages(standalone_messages("what?", turns), "she", "why"),
         action_messages(task),
         *(action_messages(replace(task, gives=form)) for form in FORMS),
-        *(again_messages(action_messages(task), "one", form) for form in FORMS),
+        *(again_messages(action_messages(task), "one", "why", form) for form in FORMS),
         combine_messages(task, ("one", "two")),
         *(
-            items_messages(ItemsTask("a", find, (("X", "x"),), ("one",), kind, ("b",), 1))
+            items_messages(
+                ItemsTask("a", find, (("X", "x"),), ("one",), kind, ("b",), 1, is_echoed=True)
+            )
             for kind in get_args(ItemKind)
         ),
         *(

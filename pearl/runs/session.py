@@ -36,7 +36,7 @@ from pearl.runs.identity import fingerprint
 from pearl.runs.recording import keyed, run_recorded, unrecorded
 from pearl.runs.request import refuse_others
 from pearl.runs.shard import Shard, parse_shard
-from pearl.runs.store import Run, RunSpec, Store
+from pearl.runs.store import FILE, Run, RunSpec, Store
 from pearl.runs.summary import SessionRun, Summary, Watcher
 from pearl.runs.tasks import read_tasks, tasks_to_json
 from pearl.telemetry.tracing import RunSpans, Telemetry
@@ -456,6 +456,8 @@ def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Sto
         if store.warning:
             on_notice(store.warning)
         yield store
+        if store.is_mended:
+            on_notice(f"{store.folder / FILE}: an index was damaged, and is made anew")
         if n := store.n_bad_replies:
             on_notice(f"{n} kept replies were damaged and asked for again")
 

@@ -1,7 +1,8 @@
 """What happens in a run, in order: appended event by event, written as JSON Lines, read by viewers.
 
 A trace contains what models were asked, but for texts of the document, whose lengths stand in their
-place, and what they replied; no other document text and no API keys.
+place, what they replied, and the passages that the answer quotes; no other document text and no API
+keys.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Self, TypeVar, assert_never
+from typing import Any, NamedTuple, Self, TypeVar, assert_never
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -91,6 +92,7 @@ __all__ = [
     "Retrieved",
     "RunFinished",
     "RunStarted",
+    "Spent",
     "StepFailed",
     "StepFinished",
     "StepStarted",
@@ -98,6 +100,7 @@ __all__ = [
     "event_line",
     "read_trace",
     "retrieved",
+    "spent",
 ]
 
 SCHEMA_VERSION = 1
@@ -188,34 +191,12 @@ class Trace(ShownInNotebooks):
     @property
     def usage(self) -> Usage:
         """Tokens of every reply so far: questions, plans, steps and choices."""
-        return sum((event.usage for event in self._replies()), Usage())
+        return spent(self._events).usage
 
     @property
     def n_calls(self) -> int:
         """Calls so far that were answered, or failed."""
-        return sum(
-            event.n_calls
-            if isinstance(event, OptionChosen | QuestionUnderstood | PlanChosen)
-            else 1
-            for event in self._replies()
-        )
-
-    def _replies(
-        self,
-    ) -> Iterator[
-        QuestionUnderstood | PlanAttempted | PlanChosen | ModelCalled | CallFailed | OptionChosen
-    ]:
-        counted = (
-            QuestionUnderstood
-            | PlanAttempted
-            | PlanChosen
-            | ModelCalled
-            | CallFailed
-            | OptionChosen
-        )
-        for event in self._events:
-            if isinstance(event, counted):
-                yield event
+        return spent(self._events).n_calls
 
     def to_jsonl(self) -> str:
         """One JSON object per line, each with the schema version and the id of the run."""
@@ -237,6 +218,55 @@ class Trace(ShownInNotebooks):
             del row["v"], row["id"]
             trace._events.append(_ADAPTER.validate_python(row))
         return trace
+
+
+class Spent(NamedTuple):
+    """Calls of a run, for questions, plans, steps and choices.
+
+    Attributes:
+        n_calls: Calls that were answered or failed, cached replies included.
+        n_cached: Those of them whose reply was cached, so that nothing was sent.
+        n_failed: Those of them that gave no usable reply.
+        usage: Tokens of all of them.
+    """
+
+    n_calls: int = 0
+    n_cached: int = 0
+    n_failed: int = 0
+    usage: Usage = Usage()
+
+
+def spent(events: Iterable[Event]) -> Spent:
+    """Count the calls of a run and their tokens.
+
+    Example:
+        >>> called = PlanAttempted(round=0, model="m", reply="", usage=Usage(10, 2))
+        >>> spent([called, called.model_copy(update={"n_cached": 1, "usage": Usage()})])
+        Spent(n_calls=2, n_cached=1, n_failed=0, usage=Usage(n_input_tokens=10, n_output_tokens=2, n_cached_tokens=0, n_implausible_calls=0))
+    """
+    n_calls = n_cached = n_failed = 0
+    usage = Usage()
+    for event in events:
+        match event:
+            case (
+                QuestionUnderstood()
+                | QuestionRouted()
+                | PlanAttempted()
+                | PlanChosen()
+                | OptionChosen()
+            ):
+                n_calls += event.n_calls
+                n_cached += event.n_cached
+            case ModelCalled():
+                n_calls += 1
+                n_cached += event.is_remembered
+            case CallFailed():
+                n_calls += event.is_sent
+                n_failed += event.is_sent
+            case _:
+                continue
+        usage += event.usage
+    return Spent(n_calls, n_cached, n_failed, usage)
 
 
 def event_line(id: str, event: Event) -> str:

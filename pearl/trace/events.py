@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from pearl.actions.searching import Fetched
 from pearl.errors import ModelErrorKind
@@ -44,8 +44,8 @@ __all__ = [
     "retrieved",
 ]
 
-AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided"]
-"""Whether there is an answer, the document has none, or it is uncertain."""
+AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided", "refused"]
+"""Whether there is an answer, the document has none, it is uncertain, or the model refused a step."""
 
 MAX_PASSAGES = 20
 """Passages that an event shows."""
@@ -87,6 +87,10 @@ class PlanAttempted(EventBase):
     """What the planner was told about the document; "" for nothing."""
     profile: Literal["full", "small"] = "full"
     """How much of the library and of the examples the planner was shown."""
+    n_calls: int = 1
+    """Replies that make it up: with some constraints the new actions come in one of their own."""
+    n_cached: int = 0
+    """Those of them that were cached."""
 
 
 PlanWriter = Literal["rule", "example", "model"]
@@ -118,6 +122,8 @@ class PlanChosen(EventBase):
     usage: Usage = Usage()
     n_calls: int = 0
     """Calls that rated candidates."""
+    n_cached: int = 0
+    """Those of them whose reply was cached."""
 
 
 class QuestionUnderstood(EventBase):
@@ -132,6 +138,8 @@ class QuestionUnderstood(EventBase):
     usage: Usage = Usage()
     n_calls: int = 0
     """Replies that say what it refers to."""
+    n_cached: int = 0
+    """Those of them that were cached."""
 
 
 class QuestionRouted(EventBase):
@@ -146,6 +154,10 @@ class QuestionRouted(EventBase):
     notes: tuple[str, ...] = ()
     """Where the parts contradict the level that was told, or why they are not known."""
     usage: Usage = Usage()
+    n_calls: int = 1
+    """Replies that tell the parts."""
+    n_cached: int = 0
+    """Those of them that were cached."""
 
 
 class ConstraintRefused(EventBase):
@@ -297,6 +309,8 @@ class ModelCalled(EventBase):
     """The messages, with the lengths of texts of the document in their place; "" in older traces."""
     reply: str = ""
     """What was replied; "" in older traces."""
+    reasoning: str = ""
+    """The reasoning that came with it; "" where none was sent, and in older traces."""
 
 
 class CallFailed(EventBase):
@@ -315,6 +329,8 @@ class CallFailed(EventBase):
     duration_s: float
     usage: Usage
     """Zero where the server did not say."""
+    is_sent: bool = True
+    """Whether the server was reached."""
 
 
 class FoundPassage(BaseModel):
@@ -382,6 +398,8 @@ class StepFinished(EventBase):
     state: State = "found"
     truncated: str = ""
     """What was cut off; "" if nothing was."""
+    verdicts: dict[str, int] = {}
+    """Rows by verdict on the step's condition: yes, no, not stated."""
     is_native: bool
     context: Literal["full", "map-reduce", "retrieve", "rows", "none"]
     coverage: float | None
@@ -422,6 +440,8 @@ class OptionChosen(EventBase):
     """Fraction of the document that was shown; None for a choice based on the answer."""
     n_calls: int = 1
     """0 if the answer was an option verbatim, so that no model was called."""
+    n_cached: int = 0
+    """Whether the reply was cached, as a number."""
     usage: Usage
     duration_s: float
 
@@ -434,6 +454,11 @@ class RunFinished(EventBase):
     answer: str
     usage: Usage
     duration_s: float
+    evidence: tuple[dict[str, JsonValue], ...] | None = None
+    """Passages that the answer quotes, as rows of results have them; None in traces older than this field."""
+    unverified_quotes: tuple[dict[str, str], ...] = ()
+    n_rows: int = 0
+    """Rows that the answer is computed from; rows of results have them."""
 
 
 Event = Annotated[

@@ -13,7 +13,7 @@ from pearl.errors import PlanError, Span
 from pearl.interpreter.answer import Answer
 from pearl.llm import Usage
 from pearl.llm.prices import Prices, read_prices
-from pearl.trace import CallFailed, ModelCalled, PlanAttempted, RunFinished
+from pearl.trace import RunFinished, Spent, spent
 from pearl.view.highlights import blocks, highlighted
 from pearl.view.page import render_page
 from pearl.view.plan_graph import draw_plan
@@ -85,8 +85,8 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
     seconds = {s.output: s.finished.duration_s for s in result.steps if s.finished}
     prices = prices or read_prices()
     price = prices.of(result.model)
-    usage = _usage(result)
-    called = result.of(ModelCalled)
+    calls_made = spent(record.events)
+    usage = _usage(result, calls_made)
     return render_page(
         "answer",
         result.question or result.document or "A result",
@@ -100,9 +100,8 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
         usage=usage,
         prices_of=prices.as_of.isoformat(),
         cost_usd=None if price is None or usage is None else price.cost_usd(usage),
-        failures=result.of(CallFailed),
-        n_kept=sum(event.is_remembered for event in called),
-        n_calls=len(called),
+        spent=calls_made,
+        of_rows=marks[result.n_quoted :],
         n_at_once=n_at_once(calls),
         bars=calls[:MAX_BARS],
         n_bars_left=max(0, len(calls) - MAX_BARS),
@@ -185,11 +184,10 @@ def _with_arguments(
             yield each, None, []
 
 
-def _usage(result: Result) -> Usage | None:
+def _usage(result: Result, calls_made: Spent) -> Usage | None:
     """Tokens by the row, else of all calls in the trace; None where neither tells."""
     if result.n_input_tokens is None or result.n_output_tokens is None:
-        replies = result.of(PlanAttempted, ModelCalled, CallFailed)
-        return sum((event.usage for event in replies), Usage()) if replies else None
+        return calls_made.usage if result.events else None
     cached = min(result.n_cached_tokens or 0, result.n_input_tokens)
     return Usage(result.n_input_tokens, result.n_output_tokens, cached)
 

@@ -120,7 +120,7 @@ def _shown(text: str, spans: Sequence[Span], most: int) -> list[Span]:
         return [Span(0, len(text))]
     around = [Span(max(0, s.start - AROUND), min(len(text), s.end + AROUND)) for s in spans]
     joined: list[Span] = []
-    for span in sorted(around or [Span(0, AROUND)], key=lambda each: each.start):
+    for span in sorted(around or [Span(0, min(AROUND, len(text)))], key=lambda each: each.start):
         if joined and span.start <= joined[-1].end:
             joined[-1] = Span(joined[-1].start, max(joined[-1].end, span.end))
         else:

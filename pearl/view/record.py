@@ -56,7 +56,7 @@ def record_of_answer(answer: Answer, document: Document | None = None) -> Result
 def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
     """What a trace says of a result, as the fields of a row that it knows.
 
-    A run that has no end is `unfinished`; evidence and quotes stand in no trace.
+    A run that has no end is `unfinished`. Rows that an answer is computed from stand in no trace.
 
     Example:
         >>> from pearl.llm import Usage
@@ -94,6 +94,9 @@ def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
                 row["status"] = event.status
                 if event.status != "failed":
                     row["answer"] = event.answer
+                if event.evidence is not None:
+                    row["evidence"] = list(event.evidence)
+                    row["unverified_quotes"] = list(event.unverified_quotes)
                 row["usage"] = {
                     "input_tokens": event.usage.n_input_tokens,
                     "output_tokens": event.usage.n_output_tokens,

@@ -22,6 +22,7 @@ from pearl.trace import (
     PlanChosen,
     PlanRewritten,
     Retrieved,
+    RunFinished,
     RunStarted,
     StepFailed,
     StepFinished,
@@ -31,7 +32,7 @@ from pearl.view.record import ResultRecord
 __all__ = ["Place", "Result", "ShownStep", "read_result"]
 
 STATUSES = (
-    "answered", "degraded", "nothing_found", "undecided", "failed", "unfinished", "planned",
+    "answered", "degraded", "nothing_found", "undecided", "refused", "failed", "unfinished", "planned",
 )  # fmt: skip
 
 _DOUBTS = {
@@ -99,7 +100,9 @@ class Result:
     """What is known of a result, as the fields of a row with the events of its trace.
 
     Attributes:
+        why: Why it is undecided, degraded or refused; else "".
         problems: What is missing or cannot be read, a sentence each.
+        has_evidence: Whether it says what the answer rests on; older traces do not.
         rows_left: Rows behind the answer that are not among `places`.
         started: How its run began; None where no trace says it.
         seconds: That it took; None if that is not known.
@@ -107,6 +110,7 @@ class Result:
 
     id: str
     status: str
+    why: str
     question: str
     understood: str
     answer: str
@@ -117,6 +121,7 @@ class Result:
     plan: str
     places: tuple[Place, ...]
     n_quoted: int
+    has_evidence: bool
     rows_left: int
     unverified: tuple[tuple[str, str, str], ...]
     notes: tuple[str, ...]
@@ -159,14 +164,6 @@ class Result:
     def waits(self) -> list[ModelWaited]:
         """Times that a call waited."""
         return self.of(ModelWaited)
-
-    @property
-    def why(self) -> str:
-        """Why it is undecided or degraded, with the first step that is; else ""."""
-        if self.status not in ("undecided", "degraded"):
-            return ""
-        reasons = ((step, step.truncated or step.why) for step in self.steps)
-        return next((f"step '{s.output}' ({s.action}): {why}" for s, why in reasons if why), "")
 
 
 class _Fields:
@@ -264,12 +261,15 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
     number = None if started is None else started.plan_number
     events = [event for event in record.events if event.plan_number in (None, number)]
     quoted, of_rows = _places(row)
+    ends = [event.n_rows for event in events if isinstance(event, RunFinished)]
+    n_rows = ends[-1] if ends else 0
     usage, understood = row.inner("usage"), row.inner("understood")
     error = row.inner("error")
     steps = tuple(_steps(row, events))
     return Result(
         id=record.id,
         status=status,
+        why=row.text("why") or _why(status, steps),
         question=row.text("question"),
         understood=understood.text("question"),
         answer=row.text("answer"),
@@ -280,7 +280,8 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         plan=plan or (started.plan if started else ""),
         places=(*quoted, *of_rows[:max_rows]),
         n_quoted=len(quoted),
-        rows_left=max(0, len(of_rows) - max_rows),
+        has_evidence="evidence" in record.row,
+        rows_left=max(max(0, len(of_rows) - max_rows), n_rows - len(of_rows)),
         unverified=tuple(_unverified(row)),
         notes=(*understood.texts("notes"), *row.texts("notes")),
         agreement=_agreement(row),
@@ -294,6 +295,14 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         started=started,
         problems=tuple(dict.fromkeys(problems)),
     )
+
+
+def _why(status: str, steps: tuple[ShownStep, ...]) -> str:
+    """Why a row without a reason is not plainly answered, with the first step that has one."""
+    if status not in ("undecided", "degraded", "refused"):
+        return ""
+    reasons = ((step, step.truncated or step.why) for step in steps)
+    return next((f"step '{s.output}' ({s.action}): {why}" for s, why in reasons if why), "")
 
 
 def _places(row: _Fields) -> tuple[list[Place], list[Place]]:

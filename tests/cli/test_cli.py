@@ -319,6 +319,13 @@ def test_bad_input(pearl: Terminal, case: str, monkeypatch: pytest.MonkeyPatch) 
     assert said[0].startswith("pearl: ")
     assert re.search(words, pearl.talk), pearl.talk
     assert out == ""
+    failed = json.loads(pearl(*args, "--json", code=code))
+    assert (failed["status"], failed["error"]["exit_code"]) == ("error", code)
+    assert failed["error"]["type"].endswith("Error")
+    told = f"pearl: {failed['error']['message']}\n"
+    if failed["error"]["help"]:
+        told += f"  help: {failed['error']['help']}\n"
+    assert pearl.talk.endswith(told)
     assert sorted(Path().iterdir()) == before
 
 

@@ -122,6 +122,14 @@ def test_the_dry_run_beside_the_bill(pearl: Terminal, openai_server: Server) -> 
     assert actual == "actual    2 calls, 200 + 4 tokens (128 cached), $0.0004"
 
 
+@pytest.mark.usefixtures("_no_waits")
+def test_a_connection_that_is_refused_costs_nothing(pearl: Terminal) -> None:
+    where = ["--model", "openai:test-model", "--base-url", "http://127.0.0.1:9/v1"]
+    limits = ["--price", "2/8", "--max-tokens", "1000000"]
+    pearl("ask", "Why?", "story.txt", *where, *limits, code=5)
+    assert "actual    0 calls, 0 + 0 tokens, $0.0000\n" in pearl.talk
+
+
 def test_a_limit_ends_the_run_and_keeps_what_is_done(
     pearl: Terminal, openai_server: Server, tmp_path: Path
 ) -> None:

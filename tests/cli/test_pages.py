@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from tests.cli.terminal import Terminal
+import pytest
+
+from tests.cli.terminal import PLAN, Terminal
+from tests.server import Server
 from tests.view.test_answer_page import Page
 
 
@@ -18,3 +22,47 @@ def test_pearl_ask_writes_it_and_refuses_several(pearl: Terminal) -> None:
     Path("mine.html").write_text("mine", "utf-8")
     pearl("ask", "Why did Nils sell the boat?", "story.txt", "--page", "mine.html", code=2)
     assert Path("mine.html").read_text("utf-8") == "mine"
+
+
+@pytest.mark.usefixtures("_no_waits")
+def test_page_and_terminal_count_the_same_calls_and_tokens(
+    pearl: Terminal, openai_server: Server
+) -> None:
+    def counts() -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Calls and tokens as the page and as the terminal have them."""
+        pearl(
+            "ask", "Why did Nils sell the boat?", "story.txt", "--page", "p.html", "--price", "2/8",
+            "--model", "openai:test-model", "--base-url", openai_server.url, "--force",
+        )  # fmt: skip
+        text = Page(Path("p.html").read_text("utf-8")).text
+        (shown,) = re.findall(
+            r"calls(\d+).*?tokens in, cached(\d+), (\d+)\s*tokens out(\d+)", text, re.S
+        )
+        (told,) = re.findall(
+            r"actual +(\d+) calls?.*?, (\d+) \+ (\d+) tokens(?: \((\d+))?", pearl.talk
+        )
+        calls, n_input, n_output, n_cached = told
+        return shown, (calls, n_input, n_cached or "0", n_output)
+
+    openai_server.on("Question: .*Nils", PLAN)
+    openai_server.on("", "The hull was rotten")
+    openai_server.next("500")
+    page, terminal = counts()  # a plan and a step
+    assert page == terminal
+    assert page[:2] == ("2", "200")
+    assert "and 1 that failed" in pearl.talk
+    page, terminal = counts()  # both replies are cached
+    assert page == terminal == ("0", "0", "0", "0")
+
+
+def test_attempts_to_plan_are_the_calls_that_were_made(
+    pearl: Terminal, openai_server: Server
+) -> None:
+    openai_server.on("", "I would rather not.")
+    args = ["--model", "openai:test-model", "--base-url", openai_server.url]
+    pearl("ask", "Why did Nils sell the boat?", "story.txt", *args, code=4)
+    n = len(openai_server.requests)
+    assert f"no valid plan after {n} attempts;" in pearl.talk
+    pearl("ask", "Why did Nils sell the boat?", "story.txt", *args, code=4)
+    assert len(openai_server.requests) == n
+    assert f"no valid plan after {n} attempts, {n} of them cached;" in pearl.talk

@@ -42,6 +42,7 @@ def test_dates_are_settings_of_flags_variables_and_files(
     assert understood(*flags) == "What were sales in fiscal 2024?"
     for written in ("2024-11-05", '"2024-11-05"'):
         Path("pearl.toml").write_text(f'as_of = {written}\nfiscal-year-end = "09-30"\n')
+        pearl("config", "trust")
         assert understood() == "What were sales in fiscal 2024?"
     monkeypatch.setenv("PEARL_AS_OF", "2020-01-01")
     assert understood("--fiscal-year-end", "12-31") == "What were sales in 2019?"

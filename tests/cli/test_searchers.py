@@ -77,6 +77,14 @@ def test_a_corpus_is_asked_by_words_and_meaning(pearl: Terminal, embeddings: Ser
     assert len(embeddings.requests) == n  # passages from the index, the query from the cache
 
 
+def test_a_preset_ranks_by_its_settings(pearl: Terminal, corpus: Path) -> None:
+    methods = {
+        name: {search["method"] for search in answered(pearl, *ASKED, "--ranker", name)[1]}
+        for name in ("bm25", "corpus-qa")
+    }
+    assert methods == {"bm25": {"bm25"}, "corpus-qa": {"bm25+"}}
+
+
 def test_a_server_of_embeddings_gets_no_key_of_the_models(
     pearl: Terminal, embeddings: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,7 +120,7 @@ def test_where_the_embeddings_are_down_words_go_on_and_that_is_said(
         shown = pearl(*asked, *HYBRID)
     assert told["evidence"][0]["text"] == "Nils sold the boat in June."
     (note,) = {note for each in searches for note in each["notes"]}
-    assert note.startswith("ranked by words alone (bm25+), without vectors: ")
+    assert note.startswith("ranked by words alone (bm25), without vectors: ")
     assert "no server at http://127.0.0.1:9" in note
     assert any("without vectors" in each for each in told["notes"])
     assert "without vectors" in shown

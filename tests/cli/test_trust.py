@@ -201,7 +201,7 @@ def test_a_folder_cannot_bring_its_own_trust(user: User, evil: Server, home: Pat
 @pytest.mark.parametrize(
     "line",
     ['model = "llamacpp:model.gguf"', 'library = "x.actions"', 'examples = "bank"', 'domain = "quality"',
-     'server = "vllm"'],
+     'server = "vllm"', 'as_of = "1990-05-01"', 'fiscal_year_end = "06-30"'],
 )  # fmt: skip
 def test_what_else_a_folder_may_not_set(user: User, line: str) -> None:
     (user.folder / "pearl.toml").write_text(line, encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from time import process_time
 
 import pytest
 from hypothesis import example, given
@@ -93,6 +94,25 @@ def test_nothing_is_lost_without_being_told(unit: str, document: Document) -> No
 def test_a_blank_text_has_none(unit: str, text: str) -> None:
     with pytest.raises(ValueError, match=r"^no [a-z]+"):
         plugins.load("pearl.documents.units", unit).split(text)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(
+    ("before", "repeated", "after"),
+    [('{"a":1}', " ", "x"), ('{"a":1}', " \n", "x"), ("", "# ", "x"), ('"a": [', " ", "x")],
+)
+def test_four_times_the_text_takes_about_four_times_as_long(
+    unit: str, before: str, repeated: str, after: str
+) -> None:
+    def seconds(n: int) -> float:
+        document = from_text(before + repeated * n + after)
+        start = process_time()
+        pieces = cut(unit, document) or []
+        left_out(document.text, pieces)
+        return process_time() - start
+
+    short, long = seconds(10_000), seconds(40_000)
+    assert long < 0.1 or long < 10 * short, "quadratic would be sixteen times"
 
 
 def test_the_units_are_those_that_plans_name() -> None:

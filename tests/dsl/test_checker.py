@@ -24,7 +24,8 @@ LIBRARY = read_library(
 
 
 def codes(text: str, library: ActionLibrary = LIBRARY, **settings: int) -> list[str]:
-    return [d.code for d in diagnose(read(text), library, **settings)]
+    found = diagnose(read(text), library, **settings)
+    return [d.code for d in found if d.code != "joins-answer"]
 
 
 @given(st.data(), libraries())
@@ -250,6 +251,80 @@ def test_obvious_slips_are_mended(text: str, mended: str) -> None:
 def test_what_may_be_meant_otherwise_is_not(text: str) -> None:
     assert mend_plan(text, LIBRARY) == (text, [])
     assert any(d.help for d in diagnose(read(text), LIBRARY) if d.severity == "error")
+
+
+REFERRING = (
+    "{key}",
+    "{{key}}",
+    "${key}",
+    "$key",
+    "<key>",
+    "[key]",
+    "{ key }",
+    "{CTX}",
+    "{key.name}",
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *REFERRING,
+        *(f"the owner of {name}" for name in REFERRING),
+        "{nobody}", "the key from step 1", "the result of step 1", "(see Step #1)", "output 1", "step one",
+        "the previous step's output", "the output of the previous step", "the key identified above",
+    ],
+)  # fmt: skip
+def test_a_string_that_names_an_output_or_a_step_is_never_sent(text: str) -> None:
+    step = '1. key = FIND(CTX, "the key") : x\n2. b = FIND(CTX, {}) : x'
+    for argument in (f'"{text}"', f'["who has it", "{text}"]'):
+        [found] = diagnose(read(step.format(argument)), LIBRARY)
+        assert (found.code, found.severity) == ("reference-in-string", "error")
+        assert found.help
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the theme", "key", "{1}", "x^{2}", "{a, b}", "{{nobody}}", "$5", "<b>", "[sic]", "step 1 of the recipe",
+        "step 2", "step 9", "his previous steps", "the outputs of the factory", "steps", "{",
+    ],
+)  # fmt: skip
+def test_a_string_that_names_none_is_left_alone(text: str) -> None:
+    step = f'1. key = FIND(CTX, "the key") : x\n2. b = FIND(CTX, ["{text}", key]) : x'
+    assert codes(step) == []
+
+
+@pytest.mark.parametrize("text", ["what {key} stands for", "what step 1 is", "{nobody}"])
+def test_words_of_the_question_are_text(text: str) -> None:
+    steps = f'1. key = FIND(CTX, "key") : x\n2. b = FIND(CTX, ["{text}", key]) : x'
+    assert codes(f"Question: Who says {text}?\n\n{steps}") == []
+    assert compile_plan(steps, LIBRARY, question=f"Who says {text}?").plan.question
+    with pytest.raises(PlanCheckError, match="reference-in-string"):
+        compile_plan(steps, LIBRARY)
+
+
+@pytest.mark.parametrize(
+    ("call", "mended"),
+    [
+        ('FIND(CTX, "{key}")', "FIND(CTX, key)"),
+        ('FIND(CTX, ["a", "<key>"])', 'FIND(CTX, ["a", key])'),
+        ('SUMMARIZE("{CTX}")', "SUMMARIZE(CTX)"),
+        ('COUNT("{{key}}")', "COUNT(key)"),
+    ],
+)
+def test_a_string_that_is_nothing_but_an_output_becomes_the_output(call: str, mended: str) -> None:
+    step = '1. key = FIND(CTX, "the key") : x\n2. b = {} : x'
+    assert mend_plan(step.format(call), LIBRARY)[0] == step.format(mended)
+
+
+def test_outputs_that_join_the_answer_are_noted() -> None:
+    text = '1. a = FIND(CTX, "x") : x\n2. b = SUMMARIZE(CTX) : x\n3. c = CONCAT(a) : x'
+    assert [(d.code, d.severity) for d in diagnose(read(text), LIBRARY)] == [
+        ("joins-answer", "note")
+    ]
+    assert compile_plan(text, LIBRARY).outputs == ("b", "c")
+    assert diagnose(read(text.replace("CONCAT(a)", "CONCAT(a, b)")), LIBRARY) == []
 
 
 def test_mending_tells_what_the_tolerant_reader_forgave() -> None:

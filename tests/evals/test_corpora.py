@@ -10,12 +10,12 @@ import pytest
 
 from pearl import Document, Pearl
 from pearl.data.samples import Sample
-from pearl.errors import DataError
+from pearl.errors import DataError, ModelError
 from pearl.evals import conversations
 from pearl.evals.corpora import OWN, AskedCorpus, corpus_of_samples, found
-from pearl.evals.log import EvalLog, Found
+from pearl.evals.log import EvalLog, EvalRecord, Found
 from pearl.evals.runner import Evaluation, evaluate
-from pearl.llm import ActionTask, Request
+from pearl.llm import ActionTask, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.index import Index
@@ -79,6 +79,35 @@ def test_what_steps_were_shown_is_compared_with_what_is_right() -> None:
     (score,) = conversations.retrieval(log)
     assert (score.stage, score.n, score.recall) == ("retrieved", 1, 1.0)
     assert score.precision == 1 / known.n_passages
+
+
+FAILING = """\
+New actions:
+- None
+
+1. found = RETRIEVE(CTX, "rent of mill 3", 4) : Find it
+2. ans = MAP(found, "the rent") : Read it
+"""
+
+
+@pytest.mark.parametrize(("plan", "n_found"), [(FAILING, 1), ("I have no plan.", 0)])
+def test_a_failed_answer_counts_with_what_was_found_before(plan: str, n_found: int) -> None:
+    def reply(request: Request) -> str:
+        if isinstance(request.task, PlanTask):
+            return plan
+        raise ModelError("the server refuses", kind="bad_request")
+
+    async def main() -> EvalRecord:
+        asked = Evaluation(("pearl",), corpus=corpus_of_samples(SAMPLES), scorer="numeric")
+        (record,) = [one async for one in evaluate(Pearl(Scripted(reply)), SAMPLES[2:3], asked)]
+        return record
+
+    failed = asyncio.run(main())
+    assert failed.status == "failed"
+    full = Found(n_gold=1, n_gold_found=1, n_passages=4, n_right=1)
+    records = (failed, record("q1", method="pearl", retrieved=full))
+    (score,) = conversations.retrieval(EvalLog(header(methods=("pearl",)), records))
+    assert (score.n, score.n_unknown, score.recall) == (2, 0, (1 + n_found) / 2)
 
 
 def measured(asked: Sample, corpus: AskedCorpus, plan: str) -> dict[str, Found]:

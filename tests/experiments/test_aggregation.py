@@ -278,7 +278,7 @@ def test_what_the_oracle_cannot_answer_is_an_error(parts: Parts, prompt: str) ->
 @pytest.mark.parametrize(
     ("fault", "ids"),
     [
-        ("drop", 4), ("duplicate", 6), ("reorder", 5), ("foreign_id", 6), ("off_list", 5), ("prose", 5),
+        ("drop", 4), ("duplicate", 6), ("reorder", 5), ("foreign_id", 6), ("off_list", 5), ("prose", 5), ("shift", 5),
     ],
 )  # fmt: skip
 def test_faults_are_what_they_are_called(parts: Parts, fault: str, ids: int) -> None:
@@ -290,7 +290,7 @@ def test_faults_are_what_they_are_called(parts: Parts, fault: str, ids: int) -> 
     assert len(found) == ids
     right = [(str(i), TEXTS[text]) for i, text in enumerate(texts, 1)]
     kept = set(found) & set(right)
-    assert len(kept) == {"drop": 4, "off_list": 4}.get(fault, 5)
+    assert len(kept) == {"drop": 4, "off_list": 4, "shift": 4}.get(fault, 5)
     if fault in ("prose", "reorder"):
         assert call.reply.splitlines() != [f"{id}: {label}" for id, label in right]
     again = [oracle.call(prompt_of(*texts)).reply for _ in range(20)]

@@ -11,6 +11,7 @@ from pearl import Document, Pearl
 from pearl.llm import ItemsTask, PlanTask, Request
 from pearl.llm.backends.extractive.planning import write_plan
 from pearl.llm.backends.scripted import Scripted
+from tests.models import item_lines
 from tests.root import ROOT
 
 NOT_PLANNED = {"first month with more", "months with more", "months with most"}
@@ -31,9 +32,12 @@ def test_the_plans_give_the_right_answers(monkeypatch: pytest.MonkeyPatch) -> No
         if isinstance(task, PlanTask):
             return write_plan(task.question, task.library)
         assert isinstance(task, ItemsTask)
-        found = (window.labels_of[item.partition("Instance: ")[2].strip()] for item in task.items)
-        offered = (label if label in task.labels else "another label" for label in found)
-        return "\n".join(f"{i}: {label}" for i, label in enumerate(offered, start=1))
+
+        def label(item: str) -> str:
+            right: str = window.labels_of[item.partition("Instance: ")[2].strip()]
+            return right if right in task.labels else "another label"
+
+        return item_lines(request, label)
 
     async def ask() -> dict[str, float]:
         pearl = Pearl(Scripted(reply))

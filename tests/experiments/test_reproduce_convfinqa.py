@@ -127,7 +127,7 @@ def test_rules_answer_what_they_can_and_refuse_the_rest(tmp_path: Path) -> None:
     assert (page["dialogues"], page["dialogues_right"]) == (1, 0)
     assert [(one["is"], one["gold"]) for one in page["wrong"]] == [("31", "99.0")]
     assert corpus["pages_right"] == 5
-    assert report["retrieval"]["page, bm25+"]["measures"]["R@5"]["estimate"] == 1
+    assert report["retrieval"]["page, bm25"]["measures"]["R@5"]["estimate"] == 1
 
 
 def test_published_results_stand_beside_those_of_the_same_task(tmp_path: Path) -> None:

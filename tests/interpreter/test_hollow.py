@@ -35,7 +35,7 @@ def status(first: str, second: str = "Its hull was rotten.") -> tuple[str, str]:
     model = Scripted.replay({"why": first, "ans": second})
     document = Document("story", TEXT)
     answer = asyncio.run(Pearl(model).execute(PLAN, document))
-    return answer.status, answer.truncated
+    return answer.status, answer.why
 
 
 @pytest.mark.parametrize("unit", ["the ", "rotten hull, ", "He sold it.\n", "no, no, yes "])
@@ -51,7 +51,7 @@ def test_strict_fails_the_step() -> None:
         asyncio.run(Pearl(model, strict=True).execute(PLAN, Document("story", TEXT)))
 
 
-def test_an_echo_of_the_instructions_is_degraded() -> None:
+def test_an_echo_of_the_instructions_is_refused() -> None:
     seen: list[Request] = []
 
     def echo(request: Request) -> str:
@@ -60,8 +60,9 @@ def test_an_echo_of_the_instructions_is_degraded() -> None:
         return " ".join(words[-12:])
 
     answer = asyncio.run(Pearl(Scripted(echo)).execute(PLAN, Document("story", TEXT)))
-    assert answer.status == "degraded"
-    assert "only has words of its instructions" in answer.truncated
+    assert answer.status == "refused"
+    assert "repeats what it was sent" in answer.why
+    assert len(seen) == 2, "it is asked again once, and no step goes on from it"
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,15 @@ def test_quotes_and_short_replies_are_not(reply: str) -> None:
 
 def test_the_result_of_an_earlier_step_may_be_said_again() -> None:
     assert status(f"{REASON}, said the mate", f"{REASON}, said the mate")[1] == ""
+
+
+def test_a_copy_of_the_beginning_of_the_document_is_degraded() -> None:
+    text = " ".join(
+        f"On day {day} the ship {verb}." for day in range(40) for verb in ("sailed", "lay")
+    )
+    answer = asyncio.run(Pearl(Scripted(lambda request: text[:500])).execute(PLAN, Document(text)))
+    assert answer.status == "degraded"
+    assert "beginning of the document" in answer.why
 
 
 def test_it_is_judged_for_steps_only() -> None:

@@ -64,10 +64,13 @@ def test_what_is_asked_of_items() -> None:
         kind: items_messages(replace(TASK, kind=kind, labels=(), n_picks=1))[1].content
         for kind in ("yes_no", "line", "rating", "pick")
     }
-    assert "a colon and yes or no\n" in forms["yes_no"]
+    assert 'a colon and yes, no, or "not stated" where' in forms["yes_no"]
     assert '"Nothing found."' in forms["line"]
     assert "from 0, not at all, to 10" in forms["rating"]
     assert "the numbers of the 1 items" in forms["pick"]
+    echoed = items_messages(replace(TASK, is_echoed=True))[1].content
+    assert 'its number, " | ", its first words, a colon and one of these labels' in echoed
+    assert echoed.endswith("Now the lines 1 to 2, with the first 2 words of the item in each.")
 
 
 @given(

@@ -13,7 +13,7 @@ from pearl.actions.library import read_library
 from pearl.documents.document import Document
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ExecutionError
-from pearl.llm import ActionTask, CombineTask, Constrains, Request
+from pearl.llm import ActionTask, CombineTask, Constrains, Message, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.fallback import reply_fallback
 from pearl.pipeline import Pearl
@@ -33,11 +33,14 @@ COUNT(ITEMS) : Count
 FIRST(ITEMS) : The first
 MAX(NUMBERS) : The largest
 SUM(NUMBERS) : Add
+RELATION(A, B) : Compare
+CALCULATE(NAME, A1, A2, ...) : Compute
+EVALUATE(CTX, PROGRAM) : Compute
 """,
     "test",
 )
 FARM = Document("Ada keeps bees. Ben keeps goats. They trade honey for milk.", "farm.txt")
-Status = Literal["answered", "nothing_found", "undecided"]
+Status = Literal["answered", "degraded", "nothing_found", "undecided"]
 
 
 def plan(*steps: str) -> str:
@@ -58,20 +61,39 @@ def by_output(replies: dict[str, str]) -> Callable[[Request], str]:
         (['a = FIND(CTX, "x")'], {"a": "bees\n> Ada keeps bees."}, "answered", "bees"),
         (['a = FIND(CTX, "x")'], {"a": "> Ada keeps bees."}, "answered", "Ada keeps bees."),
         (['a = FIND(CTX, "x")'], {"a": "Nothing found."}, "nothing_found", "Nothing found."),
+        (['a = FIND(CTX, "x")'], {"a": "The text does not say."}, "nothing_found", "The text does not say."),
         (['a = LIST_ALL(CTX, "x")'], {"a": "None"}, "nothing_found", "Nothing found."),
-        (["a = DOSE(CTX)"], {"a": "30 mg\n> a dose of 30 mg"}, "answered", "30 mg"),
-        (["a = DOSE(CTX)"], {"a": "The dose is 30 mg"}, "undecided", None),
+        (["a = DOSE(CTX)"], {"a": "30 mg\n> Ada keeps bees."}, "answered", "30 mg"),
+        (["a = DOSE(CTX)"], {"a": "30 mg\n> a dose of 30 mg"}, "degraded", "30 mg"),
+        (["a = DOSE(CTX)"], {"a": "The dose is 30 mg"}, "answered", "30 mg"),
+        (["a = DOSE(CTX)"], {"a": "The dose is 30 mg or 40 mg"}, "undecided", None),
+        (['a = FIND(CTX, "x")', "n = SUM(a)"], {"a": "- 138.0\n- **$124.0**"}, "answered", "262"),
+        (['a = FIND(CTX, "x")', "n = SUM(a)"], {"a": "- 30 mg\n- a few"}, "undecided", None),
+        (['a = FIND(CTX, "x")', "n = SUM(a)"], {"a": "- $5\n- <20"}, "undecided", None),
+        (['a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', 'n = CALCULATE("difference", a, b)'],
+         {"a": "**$138.0 million**", "b": "In 2009 it was USD 124 million."}, "answered", "$14 million"),
+        (['a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', 'n = CALCULATE("difference", a, b)'],
+         {"a": "- 138.0", "b": "124.0"}, "undecided", None),
+        (['a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', 'n = CALCULATE("difference", a, b)'],
+         {"a": "$138.0 million", "b": "124.0"}, "undecided", None),
+        (['a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', 'n = CALCULATE("difference", a, b)'],
+         {"a": "$138.0 million", "b": "Nothing found."}, "nothing_found", None),
+        (['a = FIND(CTX, "x")', "n = RELATION(a, 3)"], {"a": "5 goats"}, "answered", "more"),
+        (['a = FIND(CTX, "x")', "n = EVALUATE(CTX, a)"], {"a": "Nothing found."}, "nothing_found", None),
+        (['a = FIND(CTX, "x")', 'n = EVALUATE(a, "table_sum(x)")'], {"a": "Nothing found."}, "nothing_found", None),
+        (['a = FIND(CTX, "x")', "n = EVALUATE(CTX, a)"], {"a": "add(1, 2)"}, "answered", "3"),
+        (['a = FIND(CTX, "x")', "n = EVALUATE(CTX, a)"], {"a": "add them up"}, "undecided", None),
         (['a = DID(CTX, "x")'], {"a": "Yes."}, "answered", "yes"),
         (['a = DID(CTX, "x")'], {"a": "Perhaps."}, "undecided", None),
         (['a = FIND(CTX, "x")', "f = FIRST(a)"], {"a": "none"}, "nothing_found", "Nothing found."),
         (['a = FIND(CTX, "x")', "m = MAX(a)"], {"a": "none"}, "nothing_found", "Nothing found."),
         (['a = FIND(CTX, "x")', "f = FIRST(a)", "n = COUNT(f)"], {"a": "none"}, "answered", "0"),
         (['a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', "c = CONCAT(a, b)"],
-         {"a": "bees\n> q", "b": "Nothing found: no y."}, "answered", "bees\n\nNothing found: no y."),
+         {"a": "bees\n> q", "b": "Nothing found: no y."}, "degraded", "bees\n\nNothing found: no y."),
         (['a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', "c = CONCAT(a, b)"],
          {"a": "Nothing found.", "b": "Nothing found: no y."}, "nothing_found", "Nothing found.\n\nNothing found: no y."),
         (['a = FIND(CTX, "x")', 'c = CONCAT("Bees:", a)'], {"a": "Nothing found."}, "nothing_found", None),
-        (['a = FIND(CTX, "x")', "c = CONCAT(CTX, a)"], {"a": "Nothing found."}, "answered", None),
+        (['a = FIND(CTX, "x")', "c = CONCAT(CTX, a)"], {"a": "Nothing found."}, "degraded", None),
         (['a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', "n = COUNT([a, b])"],
          {"a": "- bees", "b": "Nothing found: no y."}, "answered", "1"),
         (['a = LIST_ALL(CTX, "x")', 'n = COUNT([a, "cow"])'], {"a": "- bees\n- goats"}, "answered", "3"),
@@ -133,10 +155,35 @@ def test_a_text_that_is_put_together_keeps_what_is_decided() -> None:
     assert done.text.startswith("Kept:\n\nundecided: ")
 
 
-def test_an_entry_without_a_number_fails_its_step() -> None:
-    pearl = Pearl(Scripted(by_output({"a": "- 30 mg\n- a few"})), library=LIBRARY)
-    with pytest.raises(ExecutionError, match=r"SUM.*'a few'"):
-        asyncio.run(pearl.execute(plan('a = FIND(CTX, "x")', "s = SUM(a)"), FARM))
+@pytest.mark.parametrize(
+    ("steps", "reply", "reason"),
+    [
+        (['a = FIND(CTX, "x")', "n = COUNT(a)"], "- bees\n  - of Ada", "one level"),
+        (['a = FIND(CTX, "x")', "n = COUNT(a)"], "- bees, goats", "one a line"),
+        (['a = FIND(CTX, "x")', "n = SUM(a)"], "- 30 mg\n- a few", "no number in 'a few'"),
+        (['a = FIND(CTX, "x")', "n = SUM([a, 3])"], "- 30 mg\n- $5", "different units"),
+        (['a = FIND(CTX, "x")', 'n = CALCULATE("difference", a, 3)'], "- 5", "a bullet, which may be a minus"),
+        (['a = DID(CTX, "x")'], "Yes, but\n\nlate" + "x" * 999, "'but' after 'Yes' may take it back"),
+    ],
+)  # fmt: skip
+def test_the_reason_is_sent_when_it_is_asked_again(
+    steps: list[str], reply: str, reason: str
+) -> None:
+    model = Scripted(lambda request: reply)
+    asyncio.run(Pearl(model, library=LIBRARY).execute(plan(*steps), FARM))
+    first, again = model.requests
+    assert "Form of the result" in first.prompt
+    assert again.messages[:-1] == (*first.messages, Message("assistant", reply))
+    told = again.messages[-1].content
+    assert reason in told
+    assert "\n" not in told
+    assert "x" * 81 not in told
+
+
+def test_a_division_by_0_fails_its_step() -> None:
+    pearl = Pearl(Scripted(by_output({"a": "0"})), library=LIBRARY)
+    with pytest.raises(ExecutionError, match="divides by 0"):
+        asyncio.run(pearl.execute(plan('a = FIND(CTX, "x")', 'n = CALCULATE("ratio", 1, a)'), FARM))
 
 
 def test_it_is_not_asked_again_where_that_does_not_fit() -> None:

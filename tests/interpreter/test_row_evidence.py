@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-import re
 
 from pearl import Document, Pearl
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.row_evidence import write_rows
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
+from tests.models import item_lines
 
 TEXT = "\n".join(f"User: {user} || Item: {item}" for user, item in (
     ("1", "apple"), ("2", "beet"), ("3", "egg"), ("1", "egg two"), ("4", "pear"),
@@ -19,10 +19,8 @@ TEXT = "\n".join(f"User: {user} || Item: {item}" for user, item in (
 
 
 def say(request: Request) -> str:
-    items = re.findall(r"<item (\d+)>\n(.*?)\n</item \1>", request.messages[-1].content, re.DOTALL)
     said = {"apple": "fruit", "pear": "fruit", "beet": "root"}
-    lines = [(number, said.get(text.rpartition(" ")[2])) for number, text in items]
-    return "\n".join(f"{number}: {value}" for number, value in lines if value) or "I cannot say."
+    return item_lines(request, lambda item: said.get(item.rpartition(" ")[2])) or "I cannot say."
 
 
 def run(*steps: str, text: str = TEXT) -> Answer:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import re
 from collections.abc import Callable
 
 import pytest
 
 from pearl import Document, Pearl
+from pearl.documents.table.rendering import markdown
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.answer import Answer
 from pearl.llm import ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
-from tests.models import Reading
+from pearl.replies.items import first_words
+from tests.models import Reading, item_lines
 
 LABELS = {"apple": "fruit", "beet": "root", "carrot": "root", "date": "fruit", "egg": "other"}
 
@@ -42,9 +46,7 @@ class Oracle:
         prompt = request.messages[-1].content
         items = re.findall(r"<item (\d+)>\n(.*?)\n</item \1>", prompt, re.DOTALL)
         self.asked.append([text for _, text in items])
-        lines = [
-            f"{number}: {said}" for number, text in items if (said := self.say(text)) is not None
-        ]
+        lines = item_lines(request, self.say).splitlines()
         if self.n_dropped and len(lines) > self.n_dropped:
             lines = lines[self.n_dropped :]
         return "\n".join(lines) or "I cannot say."
@@ -152,7 +154,7 @@ def test_of_a_reply_that_is_cut_off_the_whole_lines_count() -> None:
     oracle = Oracle(kind)
 
     def why(text: str) -> ModelError | None:
-        return cut_off(text[: text.index("\n30: ") + 6]) if "\n32: " in text else None
+        return cut_off(text[: text.index("\n30 |") + 6]) if "\n32 |" in text else None
 
     answer = asyncio.run(Pearl(Failing(oracle, why)).execute(COUNTING, entries(40)))
     assert (answer.text, answer.status) == ("other", "answered")
@@ -165,7 +167,7 @@ def test_one_batch_without_a_usable_reply_is_undecided(error_kind: ModelErrorKin
     oracle = Oracle(kind)
 
     def why(text: str) -> ModelError | None:
-        return ModelError("no reply", kind=error_kind) if "\n32: " in text else None
+        return ModelError("no reply", kind=error_kind) if "\n32 |" in text else None
 
     answer = asyncio.run(Pearl(Failing(oracle, why)).execute(COUNTING, entries(40)))
     assert answer.status == "undecided"
@@ -182,7 +184,7 @@ def test_a_server_that_fails_is_no_undecided_row() -> None:
     oracle = Oracle(kind)
 
     def why(text: str) -> ModelError | None:
-        return ModelError("no such model", kind="bad_request") if "\n32: " in text else None
+        return ModelError("no such model", kind="bad_request") if "\n32 |" in text else None
 
     with pytest.raises(ExecutionError, match="no such model"):
         asyncio.run(Pearl(Failing(oracle, why)).execute(COUNTING, entries(40)))
@@ -208,16 +210,118 @@ def test_what_stays_unread_is_undecided_and_shown() -> None:
         run(plan, entries(20), Oracle(say), strict_items=True)
 
 
-def test_a_reply_never_decides_another_item() -> None:
-    """Positions do not stand in for numbers."""
+AGES = """\
+1. rows = SPLIT(CTX, "line") : One row a line
+2. old = FILTER(rows, "the patient is older than 60") : Those
+3. ans = COUNT(old) : How many
+4. others = DIFFERENCE(rows, old) : The others"""
 
-    def shifted(request: Request) -> str:
+
+def test_rows_that_do_not_state_it_are_a_group_of_their_own() -> None:
+    document = Document("\n".join(f"Ann {i}{', 63' * (i < 3)}{', 40' * (i > 5)}" for i in range(9)))
+
+    def say(text: str) -> str:
+        return "yes" if ", 63" in text else "no" if ", 40" in text else "Not stated."
+
+    answer = run(AGES, document, Oracle(say))
+    assert (answer.steps[2].text, answer.status) == ("3", "answered")
+    assert "old: 3 yes, 3 no, 3 not stated" in answer.notes
+    step = answer.to_json()["steps"][1]
+    assert (step["state"], step["verdicts"]) == ("found", {"yes": 3, "not stated": 3, "no": 3})
+    (event,) = (e for e in answer.trace if e.event == "step_finished" and e.step == "old")
+    assert event.verdicts == step["verdicts"]
+    strict = run(AGES, document, Oracle(say), strict=True)
+    assert (strict.steps[2].text, strict.status) == ("3 (3 undecided)", "undecided")
+    with pytest.raises(ExecutionError, match="3 of 9 rows are undecided"):
+        run(AGES, document, Oracle(say), strict_items=True)
+
+
+@pytest.mark.parametrize(
+    ("form", "why"),
+    [
+        ("{value}", "some values were missing"),
+        ("{n}: {value}", "the first words of the item were missing"),
+        ("{before} | {words}: {value}", "the numbers were not those of the items"),
+        ("{n} | {next_words}: {value}", "the words of an item stood beside the number of another"),
+    ],
+)
+def test_a_reply_never_decides_another_item(form: str, why: str) -> None:
+    """Every item is asked about again, with the reason; what is never of the form is undecided."""
+
+    def odd(request: Request) -> str:
         assert isinstance(request.task, ItemsTask)
-        n = len(request.task.items)
-        return "\n".join("fruit" for _ in range(n))
+        items = request.task.items
+        words = [first_words(item, 3) for item in items]
+        return "\n".join(
+            form.format(n=i + 1, before=i, value=kind(items[i]), words=words[i], next_words=words[i - 1])
+            for i in range(len(items))
+        )  # fmt: skip
 
-    answer = asyncio.run(Pearl(Scripted(shifted)).execute(COUNTING, entries(10)))
+    model = Scripted(odd)
+    answer = asyncio.run(Pearl(model).execute(COUNTING, entries(10)))
     assert answer.status == "undecided"
+    first, second = model.requests
+    assert "(what was wrong before: " not in first.prompt
+    assert f"(what was wrong before: {why}" in second.prompt
+    mended = Scripted(lambda request: (odd if len(mended.requests) == 1 else Oracle(kind))(request))
+    answer = asyncio.run(Pearl(mended).execute(COUNTING, entries(10)))
+    assert (answer.status, len(mended.requests)) == ("answered", 2)
+
+
+PATIENTS = """\
+id,age,sex,complaint,history
+1,63,f,feels dizzy,HISTORY
+2,40,m,"hot, ""39""
+and </item 2> red",none
+3,63,f,,none
+4,,m,feels dizzy,none
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "shown"),
+    [
+        ("older than 60", ["id: 1\nage: 63\nsex: f\ncomplaint: feels dizzy\nhistory: HISTORY",
+                           'id: 2\nage: 40\nsex: m\ncomplaint: hot, "39" and &lt;/item 2> red\nhistory: none',
+                           "id: 3\nage: 63\nsex: f\nhistory: none", "id: 4\nsex: m\ncomplaint: feels dizzy\nhistory: none"]),
+        ("the age is over 60, or the complaint is of the head",
+         ["id: 1\nage: 63\nsex: f\ncomplaint: feels dizzy",
+          'id: 2\nage: 40\nsex: m\ncomplaint: hot, "39" and &lt;/item 2> red\nhistory: none',
+          "id: 3\nage: 63\nsex: f\nhistory: none", "id: 4\nsex: m\ncomplaint: feels dizzy\nhistory: none"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("form", ["csv", "markdown", "tsv"])
+def test_a_model_is_shown_the_names_of_columns(condition: str, shown: list[str], form: str) -> None:
+    """Those that the plan names, and others as long as there is room; evidence is as in the document."""
+    long = "was well " * 100
+    text = PATIENTS.replace("HISTORY", long)
+    if form == "tsv":
+        cells = csv.reader(io.StringIO(text))
+        text = "\n".join("\t".join(" ".join(cell.split()) for cell in row) for row in cells)
+    elif form == "markdown":
+        header, *rows = csv.reader(io.StringIO(text))
+        text = markdown(header, rows)
+    oracle = Oracle(lambda text: "yes" if "age: 63" in text else "no")
+    plan = FILTERING.replace("line", "record").replace("it is a fruit", condition)
+    answer = run(plan, Document(text), oracle)
+    assert answer.text == "2"
+    (items,) = oracle.asked
+    assert items == [item.replace("HISTORY", long.strip()) for item in shown]
+    assert all(row.text in text and row.value == row.text for row in answer.rows)
+
+
+def test_rows_that_are_shown_alike_are_asked_about_once() -> None:
+    text = "id,note,place\n" + "".join(f"{i},{'red ' * 200}{i % 2},Oslo\n" for i in range(9))
+    oracle = Oracle(lambda text: "yes" if text.endswith("1") else "no")
+    plan = FILTERING.replace("line", "record").replace("it is a fruit", "the note says so")
+    assert run(plan, Document(text), oracle).text == "4"
+    assert [len(batch) for batch in oracle.asked] == [2]
+
+
+def test_the_only_item_of_a_call_needs_no_words() -> None:
+    model = Scripted(lambda request: f"1: {kind(request.task.items[0])}")  # type: ignore[union-attr]
+    answer = asyncio.run(Pearl(model, items_per_call=1).execute(COUNTING, entries(10)))
+    assert (answer.text, answer.status) == ("other", "answered")
 
 
 def test_the_same_step_in_another_plan_takes_no_call() -> None:
@@ -239,7 +343,7 @@ def test_the_same_step_in_another_plan_takes_no_call() -> None:
     assert len(oracle.asked) == 2
 
 
-def test_an_edited_line_is_asked_about_on_its_own() -> None:
+def test_of_an_edited_document_only_the_calls_with_the_edited_line_are_made_again() -> None:
     oracle = Oracle(kind)
     document = entries(64)
     edited = Document(document.text.replace("Item: beet 1\n", "Item: egg 1000\n"))
@@ -250,7 +354,8 @@ def test_an_edited_line_is_asked_about_on_its_own() -> None:
         await pearl.execute(COUNTING, edited)
 
     asyncio.run(both())
-    assert oracle.asked[2:] == [["egg 1000"]]
+    (again,) = oracle.asked[2:]
+    assert (len(again), "egg 1000" in again) == (32, True)
 
 
 def test_a_row_longer_than_the_window_is_read_in_parts() -> None:
@@ -262,7 +367,7 @@ def test_a_row_longer_than_the_window_is_read_in_parts() -> None:
 
     def say(request: Request) -> str:
         if isinstance(request.task, ItemsTask):
-            return "\n".join(f"{i}: no" for i in range(1, len(request.task.items) + 1))
+            return item_lines(request, lambda text: "no")
         return "yes"
 
     document = Document(f"One.\n{long}\nTwo.")

@@ -17,6 +17,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.index import Index, IndexedDocument
 from pearl.trace import Retrieved, Trace
+from tests.models import item_lines
 from tests.server import Canned, Seen, Server, serving
 
 GOATS = "\n\n".join(f"Paragraph {i} of the goats on hill {i}, and of their way home." for i in range(200))  # fmt: skip
@@ -58,7 +59,7 @@ def test_rows_that_were_found_are_evidence_with_document_span_and_rank() -> None
         assert row.to_json()["ranks"] == {"found": rank}
     (event,) = searches(trace)
     assert (event.step, event.queries, event.method, event.k, event.n_hits) == (
-        "found", ("bees",), "bm25+", 5, 2,
+        "found", ("bees",), "bm25", 5, 2,
     )  # fmt: skip
     assert {p.document for p in event.passages} == {"a.txt", "b.txt"}
     assert Trace.from_jsonl("", trace.to_jsonl()).to_jsonl() == trace.to_jsonl()
@@ -92,9 +93,7 @@ def test_rows_by_a_model_and_text_as_document_go_on_from_what_was_found() -> Non
     def reply(request: Request) -> str:
         task = request.task
         if isinstance(task, ItemsTask):
-            return "\n".join(
-                f"{i}: {'yes' if 'sold' in item else 'no'}" for i, item in enumerate(task.items, 1)
-            )
+            return item_lines(request, lambda item: "yes" if "sold" in item else "no")
         assert isinstance(task, ActionTask)
         return task.document or ""
 
@@ -103,7 +102,7 @@ def test_rows_by_a_model_and_text_as_document_go_on_from_what_was_found() -> Non
 2. sold = FILTER(found, "it says that something was sold") : Which
 3. ans = SUMMARIZE(sold) : Tell it"""
     answer, _ = run(plan, corpus(a=A, b=B), Scripted(reply))
-    assert answer.text == "Nils sold the bees in June."
+    assert answer.text == "# b.txt\n\nNils sold the bees in June."
 
 
 def test_k_is_checked_before_any_call() -> None:
@@ -208,7 +207,7 @@ def test_the_model_rates_rows_for_a_query_and_the_best_come_first() -> None:
     def reply(request: Request) -> str:
         assert isinstance(request.task, ItemsTask)
         assert dict(request.task.arguments) == {"QUERY": "Where is the salt?"}
-        return "\n".join(f"{i}: {ratings[item]}" for i, item in enumerate(request.task.items, 1))
+        return item_lines(request, lambda item: str(ratings[item]))
 
     model = Scripted(reply)
     answer, trace = run(RERANKED, from_text(ROWS, "a.txt"), model)
@@ -219,16 +218,14 @@ def test_the_model_rates_rows_for_a_query_and_the_best_come_first() -> None:
     ranks = [row.fields["rank"] or "" for row in rows]
     assert ranks == sorted(ranks), "with equal ratings they keep their order"
     assert rows.notes == ("among the 2 that match best; more match",)
-    assert [event.method for event in searches(trace)] == ["bm25+", "model"]
+    assert [event.method for event in searches(trace)] == ["bm25", "model"]
     assert {dict(row.ranks)["best"] for row in answer.rows} == {1, 2}
 
 
 def test_a_row_that_stays_without_rating_may_be_among_the_best() -> None:
     def reply(request: Request) -> str:
         assert isinstance(request.task, ItemsTask)
-        rated = {"Salt.": "1: 3", "Iron and salt.": "1: 9"}
-        items = enumerate(request.task.items, 1)
-        return "\n".join(f"{i}{rated[item][1:]}" for i, item in items if item in rated) or "none"
+        return item_lines(request, {"Salt.": "3", "Iron and salt.": "9"}.get) or "none"
 
     answer, _ = run(RERANKED, from_text(ROWS, "a.txt"), Scripted(reply))
     rows = answer.steps[1].rows
@@ -259,6 +256,91 @@ def test_where_the_reranker_is_down_rows_keep_their_order_and_that_is_said() -> 
     assert best is not None
     assert best.values == found.values[:2]
     assert any("not reranked" in note and "cannot be reached" in note for note in answer.notes)
+
+
+# --- tables beside prose ----------------------------------------------------------------------
+
+ROWS_OF_MILL = "\n".join(f"| rent of year {n} | {n} |" for n in range(1_000, 1_400))
+
+
+def mill(n: int) -> CorpusDocument:
+    table = f"| mill {n} | 2012 |\n|---|---|\n| wages | {n}77 |"
+    if n == 3:
+        table = f"| mill {n} | rent |\n|---|---|\n{ROWS_OF_MILL}"
+    prose = "The millers of the valley went on strike because of the pay in their mill"
+    other = "| other | x |\n|---|---|\n| no | 1 |"
+    return CorpusDocument(f"mill{n}.txt", f"{prose} {n}.\n\n{table}\n\n{other}\n\n{GOATS}")
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        '1. wages = FIND_FIGURE(CTX, "wages, or rent of year 1200, and strike of the millers", "2012") : Look up',
+        """1. passages = RETRIEVE(CTX, "millers strike pay", 4) : Search
+2. wages = FIND_FIGURE(passages, "wages, or rent of year 1200", "2012") : Look up""",
+    ],
+)
+def test_prose_of_a_document_is_shown_with_its_table_that_matches(plan: str) -> None:
+    document = Index.build(map(mill, range(4))).document("mills")
+    model = Scripted(lambda request: "Nothing found.")
+    run(plan, document, model, domain="finance", window=8_000, apart=False)
+    prompt = model.requests[-1].prompt
+    for n in range(3):
+        assert f"strike because of the pay in their mill {n}" in prompt
+        assert f"# mill{n}.txt" in prompt
+        assert f"| wages | {n}77 |" in prompt
+    assert "| no | 1 |" not in prompt  # no word of it is asked for
+    assert "| rent of year 1200 | 1200 |" in prompt
+    assert "| rent of year 1001 | 1001 |" not in prompt  # of a long table the rows around the best
+
+
+# --- figures of companies ---------------------------------------------------------------------
+
+
+REPORTS = Index.build(
+    [
+        CorpusDocument("lmt.txt", "Lockheed Martin, 2012.\n\n| item | 2012 |\n|---|---|\n| net sales | 8,347 |"),
+        CorpusDocument("p2.txt", "| item | 2012 |\n|---|---|\n| net sales | 512 |", {"company": "Norfolk Lines"}),
+        CorpusDocument("p3.txt", "Notes.\n\n| item | 2012 |\n|---|---|\n| net sales | 77 |"),
+    ]
+).document("reports")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("what", "reply", "why"),
+    [
+        ("net sales of Contoso", "8,347", "no passage of the corpus names 'Contoso'"),
+        ("net sales of contoso", "8,347", "no passage of the corpus names 'contoso'"),
+        ("Contoso's net sales", "512", "no passage of the corpus names 'Contoso'"),
+        (
+            "Contoso Freight Inc. net sales",
+            "8,347",
+            "no passage of the corpus names 'Contoso Freight Inc.'",
+        ),
+        (
+            "net sales of Norfolk Lines",
+            "8,347\n> | net sales | 8,347 |",
+            "which does not name 'Norfolk Lines'",
+        ),
+        ("net sales of Lockheed Martin", "$ 77", "'p3.txt', which does not name 'Lockheed Martin'"),
+        ("net sales of the Lockheed Martin Corporation", "8,347", ""),
+        ("Norfolk Lines net sales", "512", ""),
+        ("net sales (or revenue) of LMT", "8,347", ""),
+        ("Net sales", "77", ""),
+        ("net sales of the year", "77", ""),
+        ("net sales as of December 31", "77", ""),
+    ],
+)
+@pytest.mark.parametrize("how", ["passages", "CTX"])
+def test_a_figure_is_of_the_company_that_its_document_names(
+    how: str, what: str, reply: str, why: str
+) -> None:
+    plan = f'''1. passages = RETRIEVE(CTX, "net sales 2012", 9) : Search
+2. sales = FIND_FIGURE({how}, "{what}", "2012") : Look up
+3. ans = CALCULATE("sum", sales, 1) : Add'''
+    answer, _ = run(plan, REPORTS, Scripted(lambda request: reply), domain="finance")
+    assert answer.status == ("undecided" if why else "answered")
+    assert why in answer.why
 
 
 # --- embeddings -------------------------------------------------------------------------------

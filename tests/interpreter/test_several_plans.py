@@ -35,7 +35,7 @@ def model(*answers: str) -> Scripted:
         assert isinstance(task, ActionTask)
         said = answers[int(dict(task.arguments).get("X", "part 1").removeprefix("part ")) - 1]
         if said == "!":
-            raise ModelError("cut off", kind="refused")
+            raise ModelError("cut off", kind="bad_request")
         return said
 
     return Scripted(reply)

@@ -78,7 +78,7 @@ def test_a_loop_is_kept_once() -> None:
 def test_a_reply_that_is_cut_off_is_asked_for_once_more_with_more_room() -> None:
     scripted, trace = model(cut("It leak"), "It leaked."), Trace()
     answer = run(ONE, scripted, trace)
-    assert (answer.text, answer.status, answer.truncated) == ("It leaked.", "answered", "")
+    assert (answer.text, answer.status, answer.why) == ("It leaked.", "answered", "")
     first, second = (request.max_output_tokens or 0 for request in scripted.requests)
     assert second == 2 * first
     (failed,) = (event for event in trace if isinstance(event, CallFailed))
@@ -92,7 +92,7 @@ def test_of_one_that_is_cut_off_twice_the_beginning_is_kept_and_told() -> None:
         ONE, model(cut("It leaked. And th"), cut("It leaked. And then it sank. So")), trace
     )
     assert (answer.text, answer.status) == ("It leaked. And then it sank.", "degraded")
-    assert answer.truncated == (
+    assert answer.why == (
         "step 'why' (FIND): the reply was cut off at its limit; its beginning is kept"
     )
     assert answer.to_json()["status"] == "degraded"
@@ -122,7 +122,7 @@ def test_a_loop_is_not_asked_for_again() -> None:
     scripted = model(cut("It leaked. " * 200, "repetition"))
     answer = run(ONE, scripted)
     assert (answer.status, answer.text) == ("degraded", "It leaked.")
-    assert "repeated itself" in answer.truncated
+    assert "repeated itself" in answer.why
     assert len(scripted.requests) == 1
 
 
@@ -135,7 +135,7 @@ def test_without_a_whole_sentence_it_is_undecided() -> None:
 def test_what_is_counted_of_a_list_that_is_cut_off_is_degraded() -> None:
     answer = run(COUNTED, model(cut("- a dog\n- a cat\n- a ho")))
     assert (answer.text, answer.status) == ("2", "degraded")
-    assert "step 'all'" in answer.truncated
+    assert "step 'all'" in answer.why
 
 
 def test_strict_fails_as_a_call_that_failed() -> None:
@@ -155,7 +155,7 @@ def test_where_a_step_fails_those_that_finished_are_with_the_error() -> None:
 
     def said(request: Request) -> str:
         if '"two"' in request.prompt or "two" in str(getattr(request.task, "arguments", "")):
-            raise ModelError("refused", kind="refused")
+            raise ModelError("no", kind="bad_request")
         return "One thing."
 
     with pytest.raises(ExecutionError) as caught:

@@ -18,7 +18,7 @@ from pearl.pipeline import Pearl
 from tests.models import MemoryReplies, answer_task
 
 FULL = [
-    "Retrying", "DedupCache", "PrefixWarmup", "Limited", "CacheWriter", "RepetitionGuard", "Budgeted",
+    "Retrying", "DedupCache", "PrefixWarmup", "Limited", "CacheWriter", "ReplyGuard", "Budgeted",
     "AttemptReporter",
 ]  # fmt: skip
 """From outside to inside, with replies kept."""
@@ -46,7 +46,7 @@ def test_the_order_of_the_stack() -> None:
     assert named(Client(settings)) == WITHOUT_STORE
     drawn = named(Client(replace(settings, seed=7, is_shared=False)))
     assert drawn == ["Retrying", "Sampling", *WITHOUT_STORE[2:]]
-    assert named(Client()) == ["Retrying", "Limited", "Budgeted"]
+    assert named(Client()) == ["Retrying", "Limited", "ReplyGuard", "Budgeted"]
 
 
 def test_each_layer_asks_the_next_and_the_last_the_model() -> None:

@@ -101,13 +101,11 @@ def test_a_plan_that_cannot_be_carried_out_is_a_wrong_plan() -> None:
     (row,) = tried(model := planner(ADDING, SECOND), sample())
     assert row.outcome == "kept"
     second = [r.prompt for r in model.requests if isinstance(r.task, PlanTask)][-1]
-    assert (
-        "It could not be run over the document: step 'found' (FIND): "
-        "the reply cannot be read as a list: a value." in second
-    )
+    assert "Run over the document, its step 'found' was undecided" in second
     assert "was wrong" not in second
-    assert OPTIONS[1] not in second  # what a step read is never shown to the planner
-    assert row.tries[0].error is not None
+    assert "cannot be read" in (row.tries[0].error or "")
+    for word in ("list", OPTIONS[1]):  # of the error, which may be words of the document
+        assert word not in second.partition("Run over the document")[2]
     assert row.tries[0].choice is None
     assert row.tries[1].choice == 0
 

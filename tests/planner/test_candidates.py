@@ -312,7 +312,7 @@ def test_rules_that_give_no_plan_leave_the_question_to_the_fallback() -> None:
 def test_rules_write_another_plan_where_one_was_run_in_vain() -> None:
     pearl = Pearl(planned_by="rule")
     first = asyncio.run(pearl.plan(QUESTION))
-    other = asyncio.run(pearl.plan(QUESTION, rejected=[Rejected(str(first), "in vain")]))
+    other = asyncio.run(pearl.plan(QUESTION, rejected=[Rejected(str(first), "failed")]))
     assert other.plan.steps != first.plan.steps
     assert other.plan.question == QUESTION
 

@@ -241,3 +241,16 @@ def test_what_only_a_plan_can_find_is_planned_with_the_parts_as_advice() -> None
     (routed,) = [event for event in trace if isinstance(event, QuestionRouted)]
     assert (routed.level, routed.by) == (5, "planner")
     assert routed.notes == ("level 1 as the model sees it; its parts are of level 5",)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Which was greater, the revenue of Union Pacific in 2013 or in 2016?", "revenue of Union Pacific in 2013"),
+        ("Which was lower, the revenue of Union Pacific in 2013 or in 2016?", "revenue of Union Pacific in 2016"),
+        ("Was the revenue of Union Pacific greater in 2013 than in 2016?", "yes"),
+    ],
+)  # fmt: skip
+def test_what_is_greater_is_told_by_its_name(question: str, answer: str) -> None:
+    asked = Pearl(domain="finance").ask(question, Document(PAGE))
+    assert asyncio.run(asked).text == answer

@@ -106,6 +106,10 @@ KEPT = (
     "What was it in the last year for which there are figures?",
     "What is the latest year in the table?",
     "What was it in its last year as a company?",
+    "What is the last year included in the remaining terms of the facility leases?",
+    "What is the last year?",
+    "What was its change in that last year?",
+    "What part of the obligations is due within the next year?",
     "What was it last year (2013)?",
     "What was it in the last fiscal year ended 30 June 2012?",
     "What was it two years before the merger?",
@@ -126,6 +130,7 @@ OPEN = {
     "In 2012 and the previous quarter?": "which quarter it is counted from is open",
     "What was it the following year?": "which year it is counted from is open",
     "As of 31 March 2012, what was it last year?": "a date of its own",
+    "What was it in the previous year? (asked with: what were net earnings)": "the questions before it name no year",
     "In 2012 and 500 years earlier?": "more than 200 years from 2024-05-01",
 }
 

@@ -12,7 +12,7 @@ from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError, UsageError
-from pearl.llm import PlanTask, Request
+from pearl.llm import PlanTask
 from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.scripted import Scripted
@@ -49,6 +49,15 @@ def test_a_good_plan_is_taken_as_it_is() -> None:
     assert str(checked) == f"Question: Where is the key?\n\n{GOOD}"
     assert len(model.requests) == 1
     assert attempts(trace)[0].notes == ()
+
+
+def test_an_output_in_a_string_is_repaired_and_text_of_the_question_is_not() -> None:
+    steps = '1. who = FIND(CTX, "the owner") : Find\n2. ans = FIND_REASON(CTX, "{}") : Find why'
+    wrong, right = steps.format("why {who} left"), steps.replace('"{}"', '["why", who]')
+    checked, model, _ = plan(wrong, right)
+    assert "[reference-in-string]" in model.requests[1].prompt
+    assert checked.plan.steps == parse(right).steps
+    assert len(plan(wrong, question="Who wrote 'why {who} left'?")[1].requests) == 1
 
 
 def test_the_prompt_has_actions_and_question_and_no_document() -> None:
@@ -154,13 +163,6 @@ def test_too_long_a_plan_goes_back() -> None:
         plan(long, max_repairs=0, max_steps=3)
 
 
-def test_scripted_requests_are_kept() -> None:
-    model = Scripted(lambda request: "x")
-    assert model.requests == []
-    assert isinstance(model.name, str)
-    assert Request
-
-
 def test_a_plan_that_was_rejected_is_shown_in_every_round() -> None:
     tried = '1. a = FIND(CTX, "the wrong place") : f'
     _, model, _ = plan("no plan", GOOD, rejected=[Rejected(tried)])
@@ -201,3 +203,58 @@ def test_every_repair_begins_with_the_first_prompt_and_shows_the_last_attempt_al
     assert third[: len(first)] == first
     assert (second[len(first)].content, third[len(first)].content) == (bad, worse)
     assert len(second) == len(third) == len(first) + 2
+
+
+OTHER = GOOD.replace("the key", "the colour")
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        "Question: What colour is it?\n\n", "**Question:** What colour is it?\n", "### Question 2\nWhat colour?\n\n",
+        "User: What colour is it?\n\nAssistant: ", "Human: And the colour?\n\n", "Q: Which colour?\nA:\n", "<|im_start|>user\n",
+        "User: What colour is it?\nAssistant:\n",
+    ],
+)  # fmt: skip
+def test_a_question_that_the_model_invents_is_left_out_with_its_plan(below: str) -> None:
+    checked, model, _ = plan(f"{GOOD}\n\n{below}{OTHER}")
+    assert checked.plan.steps == parse(GOOD).steps
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"```\n{GOOD}\n```\nBetter:\n```\n{OTHER}",
+        f"```\n{GOOD}\n```\n\n```plan\n{OTHER[:-14]}",
+        f"Draft:\n{OTHER}\n\nFinal plan:\n{GOOD}",
+        f"{OTHER}\n\nNo, wait.\n\n{GOOD}",
+        f"```\n{OTHER}\n```\nCorrected:\n```\n{GOOD}\n```",
+        f"{GOOD}\n\n{GOOD}",
+        f"Question: where's the key\n\n{GOOD}",
+    ],
+)
+def test_the_plan_that_is_meant_is_taken(reply: str) -> None:
+    checked, model, _ = plan(reply)
+    assert checked.plan.steps == parse(GOOD).steps
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (f"{OTHER}\n\n{GOOD}", "several plans"),
+        (f"Plan A:\n{OTHER}\n\nPlan B:\n{GOOD}", "several plans"),
+        (f"```\n{OTHER}\n```\nor\n```\n{GOOD}\n```", "several plans"),
+        (f"```\n{GOOD}\n```\nActually:\n{OTHER[21:]}", "several plans"),
+        ('1. a = FIND(CTX, "x") : F\n\n1. b = FIND(CTX, "y") : F', "several plans"),
+        (f"{GOOD}\n\nQuestion: Where is the key?\n\n{OTHER}", "several plans"),
+        (f"Do not use this plan:\n{OTHER}", "not to be used"),
+        (f"{OTHER}\n\nThis plan is wrong.", "not to be used"),
+        (f"Question: Who sold the boat?\n\n{OTHER}\n\nQuestion: Where is the key?\n\n{GOOD}", "another question"),
+    ],
+)  # fmt: skip
+def test_a_plan_that_may_not_be_meant_is_asked_for_again(reply: str, why: str) -> None:
+    checked, model, _ = plan(reply, GOOD)
+    assert why in model.requests[1].messages[-1].content
+    assert checked.plan.steps == parse(GOOD).steps

@@ -150,7 +150,9 @@ def test_a_run_with_plug_ins_of_its_own(mine: Mine) -> None:
 def test_rows_with_plug_ins_of_its_own(mine: Mine) -> None:
     (mine.folder / "rows.plan").write_text(OF_ROWS)
     (mine.folder / "boat.txt").write_text("Nils sold the boat. Ada kept hers.")
-    told = mine("execute", "rows.plan", "boat.txt", "--model", "mine:1: yes\n2: no", "--json")
+    told = mine(
+        "execute", "rows.plan", "boat.txt", "--model", "mine:1 | Nils: yes\n2 | Ada: no", "--json"
+    )
     assert '"answer": "1"' in told
     assert mine.called >= {"pearl_mine.unit.split", "pearl_mine.tag.collect"}
 

@@ -51,7 +51,7 @@ def test_a_reply_that_is_cut_off_is_told_and_not_kept(smollm2: Watched) -> None:
     assert (answer.status, answer.steps[0].state) in {
         ("degraded", "found"), ("undecided", "undecided"),
     }  # fmt: skip
-    assert "was cut off at its limit" in answer.truncated
+    assert "was cut off at its limit" in answer.why
     assert replies.replies == {}, "it would be taken for a whole one"
     (failed,) = (event for event in trace if isinstance(event, CallFailed))
     assert failed.kind == "truncated"

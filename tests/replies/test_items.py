@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import Any, get_args
 
 import pytest
@@ -15,6 +16,7 @@ from pearl.errors import UsageError
 from pearl.replies.items import (
     MAX_RATING,
     ItemKind,
+    first_words,
     form_flaw,
     items_constraint,
     label_line,
@@ -65,17 +67,22 @@ def test_the_ways_in_which_models_number_items(text: str) -> None:
         ("1: yes\n1: Yes\n2: no\n3: yes", ("yes", "no", "yes")),
         ('{"1": "yes", "1": "no", "2": "no", "3": "yes"}', (None, "no", "yes")),
         ('1: yes\n2: no\n3: yes\n{"1": "no"}', (None, "no", "yes")),
-        ("0: yes\n1: yes\n4: no\n40000: no", ("yes", None, None)),
+        ("1: yes\n1: no\n2: no", (None, None, None)),
+        ("0: yes\n1: yes\n2: no", (None, None, None)),
+        ("1: yes\n2: no\n3: no\n4: yes", (None, None, None)),
+        ('{"0": "yes", "1": "no", "2": "yes"}', (None, None, None)),
+        ("1: yes\n2: no", (None, None, None)),
         ("1: yes, mostly\n2: maybe\n3: undecided", (None, None, None)),
         ("1: unclear\n2: n/a\n3:", (None, None, None)),
         ('{"1": null, "2": "", "3": ["yes"]}', (None, None, None)),
         ('[{"id": 1, "value": "yes", "label": "no"}, {"value": "no"}]', (None, None, None)),
         ("1: yes, 2: no, 3: yes", (None, None, None)),
         ("", (None, None, None)),
-        ("<item 1>\na\n</item 1>\n1: yes\n<item 2>\nb\n</item 2>\n2: no", ("yes", "no", None)),
+        ("<item 1>\na\n</item 1>\n1: yes\n<item 3>\nb\n</item 3>\n3: no", ("yes", None, "no")),
         ('{"1": "yes", "2": "no"', (None, None, None)),
         ("[" * 50_000, (None, None, None)),
         ("1: yes\n2: no\n3: y", ("yes", "no", None)),
+        ("1: yes<|eot_id|>\n2: n\u200bo\n3: yеs</s>", ("yes", "no", None)),
     ],
 )
 def test_what_is_not_said_of_an_item_is_undecided(
@@ -83,7 +90,7 @@ def test_what_is_not_said_of_an_item_is_undecided(
 ) -> None:
     read = read_items(text, 3, "yes_no")
     assert read.values == values
-    assert bool(read.flaws) == (None in values or "0:" in text)
+    assert bool(read.flaws) == bool(read.why) == (None in values)
 
 
 @pytest.mark.parametrize(
@@ -151,12 +158,95 @@ def test_free_lines(text: str, values: tuple[str | None, ...]) -> None:
 
 
 def test_a_last_line_that_may_be_cut_off_is_not_trusted() -> None:
-    assert read_items("1: ham\n2: human", 3, "label", LABELS).values == ("ham", None, None)
-    assert read_items("1: ham\n2: human\n", 3, "label", LABELS).values == ("ham", "human", None)
-    assert read_items("1: ham\n2: spam", 3, "label", LABELS).values == ("ham", "spam", None)
-    assert read_items("1: 7\n2: 1", 3, "rating").values == ("7", None, None)
-    assert read_items("1: a\n2: the man wa", 3, "line").values == ("a", None, None)
-    assert read_items("2: b\n3: the end", 3, "line").values == (None, "b", "the end")
+    def read(text: str, kind: ItemKind) -> tuple[str | None, ...]:
+        return read_items(text, 3, kind, LABELS, is_cut=True).values
+
+    assert read("1: ham\n2: human", "label") == ("ham", None, None)
+    assert read("1: ham\n2: human\n", "label") == ("ham", "human", None)
+    assert read("1: ham\n2: spam", "label") == ("ham", "spam", None)
+    assert read("1: 7\n2: 1", "rating") == ("7", None, None)
+    assert read("1: a\n2: the man wa", "line") == ("a", None, None)
+    assert read("2: b\n3: the end", "line") == (None, "b", "the end")
+
+
+ANIMALS = ("The dog barks.", "A cat, 3 kg", "12:30 the hen is fed: twice")
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("1 | The dog barks: yes\n2 | A cat, 3: no\n3 | 12:30 the hen: yes", ("yes", "no", "yes")),
+        (
+            '- **3** | "12:30 the": yes\n- **1** | the dog...: yes\n- **2** | A cat: no',
+            ("yes", "no", "yes"),
+        ),
+        ("1: The dog: yes\n2: A cat: no\n3: the hen is: yes", ("yes", "no", "yes")),
+        ("1 | The dog: yes\n3 | 12:30 the hen: yes", ("yes", None, "yes")),
+        ("1 | The dog: yes\n2 | A cow: no\n3 | 12:30 the hen: yes", ("yes", None, "yes")),
+        ("1 | The dog: yes\n2 | 12:30 the hen: no\n3 | 12:30 the hen: yes", ("yes", None, "yes")),
+        ("1 | A cat: yes\n2 | The dog: no\n3 | 12:30 the hen: yes", (None, None, "yes")),
+        ("1: yes\n2: no\n3: yes", (None, None, None)),
+    ],
+)
+def test_a_value_counts_behind_the_first_words_of_its_item(
+    text: str, values: tuple[str | None, ...]
+) -> None:
+    assert read_items(text, 3, "yes_no", items=ANIMALS, is_echoed=True).values == values
+
+
+def test_words_that_several_items_begin_with_count_unless_others_are_shifted() -> None:
+    items = ("The dog barks", "The dog sleeps", "A cat")
+    text = "1 | The dog barks: yes\n2 | The dog: no\n3 | A: no"
+    read = partial(read_items, n=3, kind="yes_no", is_echoed=True)
+    assert read(text, items=items).values == ("yes", None, "no")
+    alike = (f"{'The dog ' * 8}barks", f"{'The dog ' * 8}sleeps", "A cat")
+    said = "1 | The dog: yes\n2 | {}: no\n3 | A cat: no"
+    said = said.replace("The dog", first_words(alike[0], 8))
+    assert read(said.format(first_words(alike[1], 8)), items=alike).values == ("yes", "no", "no")
+    assert read(said.format("A cat"), items=alike).values == (None, None, "no")
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("Both", None),
+        ("I don't know", None),
+        ("I'm sorry, I can't help with that.", None),
+        ("same as above", None),
+        ("[error: content filtered]", None),
+        ("<result>", None),
+        ("{colour}", None),
+        ("Item 2", None),
+        ("\ufffd\ufffd", None),
+        ("rеd", None),
+        ("not leak", None),
+        ("dark re...", None),
+        ("<think>red</think> blue", None),
+        ("The shoe is red and blue.", None),
+        ("Not stated.", "Nothing found."),
+        ("not mentioned in the text", "Nothing found."),
+        ("The item does not say", "Nothing found."),
+        ("r\u200bed<|eot_id|>", "red"),
+        ("**red**", "red"),
+        ("500 mg", "500 mg"),
+        ("no pain", "no pain"),
+        ("not found in Oslo", "not found in Oslo"),
+    ],
+)
+def test_a_line_is_a_value_or_none(said: str, value: str | None) -> None:
+    items = ("The shoe is red and blue.", "b")
+    assert read_items(f"1: {said}\n2: blue", 2, "line", items=items).values == (value, "blue")
+
+
+@pytest.mark.parametrize("kind", get_args(ItemKind))
+@pytest.mark.parametrize(
+    "text", ["1: {}x", "1{}x", "item{}x", '{{"1": 2}}{}x', "{}1: no", "1 |{}:"]
+)
+def test_a_reply_of_blanks_takes_linear_time(kind: ItemKind, text: str) -> None:
+    for blank in (" ", "\t", "*", ":"):
+        read_items(
+            text.format(blank * 200_000), 2, kind, LABELS, 1, items=("a", "b"), is_echoed=True
+        )
 
 
 @pytest.mark.parametrize(
@@ -229,6 +319,7 @@ def test_never_a_value_that_the_reply_does_not_give(
         unsure.add(said[at][0])
         said[at] = (said[at][0], f"rather {said[at][1]}")
     if "foreign" in faults:
+        unsure |= set(range(1, n + 1))
         said.append((data.draw(st.sampled_from([0, n + 1, n + 32])), data.draw(_said(kind))))
     if "reorder" in faults:
         said = data.draw(st.permutations(said))

@@ -90,6 +90,16 @@ def test_what_cannot_be_compared_is_left_out_and_said() -> None:
     assert notes == ("1 passage left out: 'year' cannot be compared there",)
 
 
+@pytest.mark.parametrize(
+    ("other", "n_left", "n_notes"), [("ticker=ETR", 0, 1), ("ticker!=ETR", 2, 0), ("title=", 1, 1)]
+)
+def test_of_several_conditions_one_that_does_not_hold_decides(
+    other: str, n_left: int, n_notes: int
+) -> None:
+    mask, notes = select(REPORTS, map(parse_filter, ("year>=2005", other)))
+    assert (mask.sum(), len(notes)) == (n_left, n_notes)
+
+
 def test_an_order_of_day_and_month_that_is_guessed_is_said() -> None:
     index = Fields({"at": "03/04/2023"}, {"at": "05/06/2023"})
     mask, (note,) = select(index, [parse_filter("at>=2023-05-01")])

@@ -102,6 +102,15 @@ def test_sub_queries_are_merged_by_rank(index: Index) -> None:
     assert both.hits[0].score == pytest.approx(1 / 61)
 
 
+def test_a_passage_that_is_deep_in_both_rankings_is_found() -> None:
+    """119 passages are before it in each ranking: those at ranks from 31 count less than it does in both."""
+    texts = [f"{word} {'filler ' * n}" for word in ("oar", "lamp") for n in range(1, 120)]
+    documents = [CorpusDocument(str(n), text) for n, text in enumerate(texts)]
+    both = CorpusDocument("both", f"oar lamp {'filler ' * 400}")
+    index = Index.build([*documents, both], Cutting("document"))
+    assert "both" in ids(found(index, ["oar", "lamp"], 70))
+
+
 def test_earlier_questions_say_what_is_meant(index: Index) -> None:
     assert ids(found(index, "and is it dear?")) == ["gold"]
     asked = found(index, "and is it dear?", 2, history=["Where is lead mined?"])
@@ -150,12 +159,12 @@ def test_years_of_the_query_boost_and_cut_nothing(index: Index) -> None:
     for hit in boosted.hits:
         factor = 3.0 if hit.passage.fields.get("year") == "2009" else 1.0
         assert hit.score == pytest.approx(factor * before[hit.passage.document])
-        assert hit.legs["bm25+"][1] == pytest.approx(before[hit.passage.document])
+        assert hit.legs["bm25"][1] == pytest.approx(before[hit.passage.document])
 
 
 def test_a_year_in_the_text_counts_too(index: Index) -> None:
     boosted = found(index, "gold FY2005 iron", settings=SearchSettings(year_boost=2.0))
-    assert all(hit.score == 2 * hit.legs["bm25+"][1] for hit in boosted.hits[:2])
+    assert all(hit.score == 2 * hit.legs["bm25"][1] for hit in boosted.hits[:2])
     assert {*ids(boosted)[:2]} == {"gold", "iron"}
 
 
@@ -168,7 +177,7 @@ def test_the_best_are_reordered(index: Index) -> None:
     assert ids(asked) == ["salt", "lead"]
     assert [hit.score for hit in asked.hits] == [2.0, 1.0]
     assert asked.hits[0].legs["rerank"] == (1, 2.0)
-    assert asked.hits[0].legs["bm25+"][0] == 3
+    assert asked.hits[0].legs["bm25"][0] == 3
     ((query, texts),) = reranker.asked
     assert query == "iron mined"
     assert texts[0] == METALS[0][1]
@@ -208,7 +217,7 @@ def test_hybrid_goes_on_with_words_where_no_vector_can_be_had(index: Index) -> N
     plain = found(index, "iron mined")
     assert asked.hits == plain.hits
     assert asked.notes == (
-        "ranked by words alone (bm25+), without vectors: no server at http://localhost:1",
+        "ranked by words alone (bm25), without vectors: no server at http://localhost:1",
     )
 
 
@@ -223,7 +232,7 @@ def test_vectors_of_another_model_than_those_of_the_index_rank_nothing(index: In
     asked = found(index, "iron mined", settings=SearchSettings("hybrid"), embedder=Other())
     assert asked.hits == found(index, "iron mined").hits
     assert asked.notes == (
-        "ranked by words alone (bm25+), without vectors: down made vectors of 4 dimensions before, "
+        "ranked by words alone (bm25), without vectors: down made vectors of 4 dimensions before, "
         "and now of 3",
     )
     with pytest.raises(ModelError, match="of 4 dimensions before, and now of 3"):

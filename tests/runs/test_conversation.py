@@ -26,7 +26,7 @@ PLAN = 'New actions:\n- None\n\n1. a = FIND(CTX, "the boat") : Find it'
 def reply(request: Request) -> str:
     match request.task:
         case StandaloneTask(question=question):
-            return f"Of the boat: {question}"
+            return f"After ANSWER_1: {question}"
         case PlanTask():
             return PLAN
     return "It leaked."
@@ -52,11 +52,11 @@ def test_each_question_is_understood_by_those_before_it() -> None:
     )
     tasks = [each.task for each in model.requests]
     assert [task for task in tasks if isinstance(task, StandaloneTask)] == [
-        StandaloneTask("And why?", (Turn("Who sold it?", "It leaked."),))
+        StandaloneTask("And why?", (Turn("Who sold it?", "ANSWER_1"),))
     ]
     assert conversation.last is not None
     assert conversation.last.understood is not None
-    assert conversation.last.understood.question == "Of the boat: And why?"
+    assert conversation.last.understood.question == 'After "It leaked.": And why?'
 
 
 def test_a_turn_that_fails_is_not_kept_and_the_next_one_goes_on() -> None:

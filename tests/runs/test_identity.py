@@ -20,9 +20,7 @@ def test_how_a_form_is_asked_for_is_part_of_the_wording(
 
 def test_how_it_is_asked_once_more_is_part_of_the_wording(monkeypatch: pytest.MonkeyPatch) -> None:
     before = prompts_sha256()
-    monkeypatch.setattr(
-        "pearl.runs.identity.again_messages", lambda messages, reply, wanted: messages
-    )
+    monkeypatch.setattr("pearl.runs.identity.again_messages", lambda messages, *_: messages)
     assert prompts_sha256.__wrapped__() != before
 
 

@@ -54,8 +54,13 @@ def test_synonyms_are_of_a_file_or_a_callable(tmp_path: Path) -> None:
     path = tmp_path / "own.txt"
     path.write_text("# own\nbig orange, Tel Aviv-Yafo\n", encoding="utf-8")
     own = Thesaurus(TABLE, Synonyms(path))
-    assert own.nearest("Where in the Big Orange?")["City"][0].text == "Tel Aviv-Yafo"
-    assert Thesaurus(TABLE, lambda _: ["Haifa"]).nearest("the bay")["City"][0].text == "Haifa"
+    assert [term.text for term in own.nearest("In the Big Orange?")["City"]] == ["Tel Aviv-Yafo"]
+    near = Thesaurus(TABLE, lambda _: ["Sheva hills", "Neurology ward"]).nearest("the bay")
+    # Tel Aviv-Yafo and Urology have only a part of these.
+    assert {column: [one.text for one in terms] for column, terms in near.items()} == {
+        "City": ["Tel Sheva"],
+        "Service": ["Neurology"],
+    }
     assert Thesaurus(TABLE, lambda _: []).nearest("an oculist") == {}
 
 

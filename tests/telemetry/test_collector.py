@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -99,11 +100,16 @@ def test_a_collector_that_is_of_no_use_is_told_once_and_changes_nothing(
         urls = {"dead": dead_address(), "silent": silent, "refusing": there.url, "nonsense": "::"}
         url = urls[manner].replace("http://", "http://me:secret@")
         monkeypatch.setenv(ENDPOINT, url)
+        before = set(threading.enumerate())
         assert run([*ASK, "--json", "--telemetry"]) == 0
+        left = set(threading.enumerate()) - before
+        assert all(thread.daemon for thread in left)
+        assert left or manner != "silent"  # which is not waited for to its end
     told = capsys.readouterr()
     assert answer.partition('"steps"')[0] == told.out.partition('"steps"')[0]
     (line,) = (line for line in told.err.splitlines() if "span" in line)
-    assert "did not reach the collector" in line
+    (missing, sent) = re.findall(r" (\d+) of (\d+) spans did not reach the collector", line)[0]
+    assert int(missing) == int(sent) > 1
     assert "Traceback" not in told.err
     assert "secret" not in told.err
 

@@ -13,6 +13,8 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 import pearl
 from pearl.errors import ExecutionError, PlanningError
+from pearl.llm import ChooseTask, Message, Request
+from pearl.llm.progress import CallAttempt
 from pearl.runs.executors import Task
 from pearl.telemetry import Telemetry
 from tests.server import Canned, Server, completion
@@ -347,6 +349,16 @@ def test_the_embedded_model_has_no_calls() -> None:
 invoke_workflow pearl status=nothing_found
   execute_tool FIND context=full state=nothing id=1"""
     )
+
+
+def test_a_call_lasts_as_long_as_its_attempt_and_begins_within_its_task() -> None:
+    spans, request = Spans(), Request((Message("user", "why?"),), ChooseTask("why?", ("a", "b")))
+    with Telemetry(spans.provider).tracing() as trace:
+        for duration_s in (1e-6, 3600.0):
+            trace.progressed(request.task, CallAttempt("m", "m", request, 0, duration_s))
+    (root,), (short, long) = spans.named("invoke_workflow pearl"), spans.named("chat m")
+    assert (short.end_time or 0) - (short.start_time or 0) == 1_000
+    assert long.start_time == root.start_time
 
 
 def test_spans_of_a_trace_that_was_not_heard(server: Server) -> None:

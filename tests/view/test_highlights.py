@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.errors import Span
-from pearl.view.highlights import Gap, Piece, blocks, highlighted
+from pearl.view.highlights import AROUND, Gap, Piece, blocks, highlighted
 
 
 @st.composite
@@ -35,14 +35,24 @@ def test_the_pieces_are_the_text_and_each_mark_is_its_span(
         ]
 
 
-@given(marked_texts())
+@given(marked_texts(), st.sampled_from([1, 100, 500]))
 def test_of_a_long_text_what_is_around_the_marks_is_shown(
-    given: tuple[str, list[tuple[int, Span]]],
+    given: tuple[str, list[tuple[int, Span]]], scale: int
 ) -> None:
-    text, marks = given
-    text = text * 500
+    text = given[0] * 500
+    marks = [(number, Span(span.start * scale, span.end * scale)) for number, span in given[1]]
     pieces = highlighted(text, marks, most=len(text) - 1)
-    assert sum(p.n if isinstance(p, Gap) else len(p.text) for p in pieces) == len(text)
+    at, shown_at = 0, set()
+    for piece in pieces:
+        n = piece.n if isinstance(piece, Gap) else len(piece.text)
+        if isinstance(piece, Piece):
+            assert piece.text == text[at : at + n]
+            shown_at.update(range(at, at + n))
+        at += n
+    assert at == len(text)
+    around = [range(span.start - AROUND, span.end + AROUND) for _, span in marks]
+    wanted = set().union(*around) if marks else set(range(AROUND))
+    assert shown_at == wanted & set(range(len(text)))
     for number, span in marks:
         shown = [p.text for p in pieces if isinstance(p, Piece) and number in p.marks]
         assert "".join(shown) == text[span.start : span.end]

@@ -36,6 +36,28 @@ def test_a_trace_that_was_cut_off_anywhere_has_a_page_that_says_so(tmp_path: Pat
         assert "The last event was cut off" in result_page(record)
 
 
+def test_a_trace_says_what_the_answer_rests_on_and_an_older_one_that_it_is_not_known(
+    tmp_path: Path,
+) -> None:
+    path = _trace(tmp_path / "trace.jsonl")
+    page = result_page(TraceFile(path).record(0))
+    assert f"{TEXT} <span" in page.replace("\n", " ")
+    assert "characters 0-36" in page
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        row.pop("evidence", None)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    page = result_page(TraceFile(path).record(0))
+    assert "What the answer rests on is not known" in page
+    assert "Nothing of the document is quoted" not in page
+    plan = '1. lines = SPLIT(CTX, "line") : Split\n2. n = COUNT(lines) : Count'
+    counted = asyncio.run(Pearl().execute(plan, Document("one\ntwo\nthree")))
+    path.write_text(counted.trace.to_jsonl())
+    page = result_page(TraceFile(path).record(0))
+    assert "3 rows behind the answer are not listed" in page
+    assert "Nothing of the document is quoted" not in page
+
+
 def test_a_trace_of_another_version_has_a_page_that_says_so(tmp_path: Path) -> None:
     path = _trace(tmp_path / "older.jsonl")
     rows = [{**json.loads(line), "v": 0, "mood": "<b>"} for line in path.read_text().splitlines()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pearl.documents.numbers import UnclearNumberError
+
 __all__ = [
     "AmbiguousRowError",
     "BadTokenError",
@@ -10,6 +12,7 @@ __all__ = [
     "MissingOperandError",
     "NotGivenError",
     "ProgramError",
+    "UnclearOperandError",
     "UnfitUnitsError",
     "UnknownRowError",
 ]
@@ -25,6 +28,10 @@ class BadTokenError(ProgramError):
 
 class MissingOperandError(ProgramError):
     """An operation lacks an operand, or names a step or an operand that is not there."""
+
+
+class UnclearOperandError(MissingOperandError, UnclearNumberError):
+    """The value of an operand is undecided, or not surely one number."""
 
 
 class NotGivenError(MissingOperandError):

@@ -7,17 +7,14 @@ from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from enum import StrEnum
 from typing import Literal
 
-from pearl.documents.numbers import quantity
-from pearl.documents.table.quantities import Quantity, read_quantity
+from pearl.documents.numbers import Quantity, find_quantity
+from pearl.documents.table.quantities import read_quantity
 from pearl.documents.words import words
 
 __all__ = ["Form", "Rule", "are_same_number", "match"]
 
 _ANY = Decimal("0.01")
 """Difference that `Rule.ONE_PERCENT` allows, relative to the reference."""
-
-_POINT = re.compile(r"(?<![\w.,])[0-9]{1,3}\.[0-9]{3}(?![\w]|[.,][0-9])")
-"""A point that might group thousands elsewhere; in answers it begins decimals."""
 
 _FIRST_DIGIT = re.compile(r"\W*(?:US)?\W*[0-9]")
 _MAX_UNIT_WORDS = 2
@@ -143,13 +140,4 @@ def _compared(said: Quantity, right: Quantity) -> Rule | None:
 def _read(text: str) -> Quantity | None:
     """The number of an answer, alone or the only one in a sentence."""
     text = text.strip()
-    found = read_quantity(text, is_point_decimal=True) or read_quantity(
-        text.rstrip("."), is_point_decimal=True
-    )
-    if found is None:
-        try:
-            number, unit = quantity(_POINT.sub(r"\g<0>0", text))
-        except ValueError:
-            return None
-        found = Quantity(Decimal(repr(number)), unit)
-    return found
+    return read_quantity(text, is_point_decimal=True) or find_quantity(text, is_point_decimal=True)

@@ -3,13 +3,17 @@
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from decimal import Decimal
 
 from pearl.actions.arithmetic.evaluation import PERCENT, RATIO, Amount, Result, evaluate
-from pearl.actions.arithmetic.faults import MissingOperandError, NotGivenError, UnfitUnitsError
+from pearl.actions.arithmetic.faults import (
+    MissingOperandError,
+    NotGivenError,
+    UnclearOperandError,
+    UnfitUnitsError,
+)
 from pearl.actions.calculators import CALCULATORS, Operand, load_calculator, program_of
 from pearl.actions.values import Scalar, Value, as_text, behind
-from pearl.documents.numbers import is_bound, quantity
+from pearl.documents.numbers import UnclearNumberError, quantity
 from pearl.documents.rows import Rows, shortened
 from pearl.documents.table.quantities import CURRENCIES, Quantity, read_quantity, scale_of
 from pearl.dsl.signatures import Action, Parameter
@@ -18,8 +22,8 @@ ACTION = Action(
     "CALCULATE",
     (
         Parameter("NAME", choices=CALCULATORS),
-        Parameter("A1", reads="value"),
-        Parameter("A2", reads="value"),
+        Parameter("A1", reads="figure"),
+        Parameter("A2", reads="figure"),
     ),
     "Return what NAME says, computed from its operands in their order: "
     + "; ".join(
@@ -43,6 +47,8 @@ _ADDITIVE = frozenset({"add", "subtract"})
 def run(name: str, *values: Value) -> Value:
     """Compute by name; units are kept, and numbers in millions and thousands brought together.
 
+    `greater` with the names of both numbers behind them gives the name of the greater one.
+
     Raises:
         NotGivenError: A text says that there is no number for an operand.
         ValueError: There is no such calculator, an operand is missing or no number, units do not fit, or
@@ -56,6 +62,9 @@ def run(name: str, *values: Value) -> Value:
             ...
         pearl.actions.arithmetic.faults.DivisionByZeroError: step #0 divides by 0: divide(1, 0)
     """
+    values, names = (
+        (values[:2], values[2:]) if name == "greater" and len(values) == 4 else (values, ())
+    )
     if name not in CALCULATORS:
         raise ValueError(f"'{name}' is no calculator; there are {', '.join(CALCULATORS)}")
     calculator = load_calculator(name)
@@ -74,7 +83,11 @@ def run(name: str, *values: Value) -> Value:
             raise UnfitUnitsError(f"{name}: the operands are in different units: {result.unit}")
         result = replace(result, unit=PERCENT)
     if isinstance(result.value, bool):
-        return Scalar(result.text, _behind(name, operands, read, result, values))
+        said = result.text
+        if names:
+            one, two = (each.value for each in amounts.values())
+            said = "neither: they are equal" if one == two else as_text(names[one < two])
+        return Scalar(said, _behind(name, operands, read, result, values))
     result = _in_scale(name, read, result)
     behind_it = _behind(name, operands, read, result, values)
     return Scalar(result.text, behind_it, exact=_exact(result))
@@ -86,11 +99,11 @@ def _read(operand: Operand, value: Value) -> Quantity:
     if isinstance(value, Rows):
         if len(value) != 1 or value.undecided:
             n = f"{len(value):,}, {len(value.undecided):,} undecided"
-            raise MissingOperandError(f"{operand.name}: one row is needed, not {n}")
+            raise UnclearOperandError(f"{operand.name}: one row is needed, not {n}")
         text = value[0].value or ""
         scale = scale_of(value.column) or scale_of(next(iter(value[0].fields), "")) or 0
     elif isinstance(value, Scalar) and value.rows.undecided:
-        raise MissingOperandError(f"{operand.name} is undecided: {as_text(value)}")
+        raise UnclearOperandError(f"{operand.name} is undecided: {as_text(value)}")
     elif isinstance(value, Scalar) and value.exact is not None:
         return value.exact
     else:
@@ -100,23 +113,20 @@ def _read(operand: Operand, value: Value) -> Quantity:
         text = as_text(said)
         if _DENIES.search(text):
             if re.search("[0-9]", _YEAR.sub("", text)):
-                raise MissingOperandError(f"{operand.name} may not be given: {text[:60]!r}")
+                raise UnclearOperandError(f"{operand.name} may not be given: {text[:60]!r}")
             raise NotGivenError(f"{operand.name} is not given")
-        if is_bound(text):
-            raise MissingOperandError(f"{operand.name} is a bound, no number: {text[:60]!r}")
     is_computed = isinstance(value, int | float) or (
         isinstance(value, Scalar) and not value.is_marked
     )
     found = read_quantity(text, is_point_decimal=is_computed)
     if found is None:
         try:
-            number, unit = quantity(text)
-        except ValueError as error:
-            raise MissingOperandError(f"{operand.name}: {error}") from error
-        found = Quantity(Decimal(repr(number)), unit)
+            found = quantity(text)
+        except UnclearNumberError as error:
+            raise UnclearOperandError(f"{operand.name}: {error}") from error
     is_year = not found.unit and (year := _YEAR.search(text)) and found.value == int(year[0])
     if is_year and any(character.isalpha() for character in text):  # "figures for 2015"
-        raise MissingOperandError(
+        raise UnclearOperandError(
             f"{operand.name}: {shortened(text, 60)!r} names a year, and no figure surely"
         )
     is_amount = found.unit == "" or found.unit in CURRENCIES

@@ -7,7 +7,7 @@ from pearl.actions.arithmetic.evaluation import Amount, Result, evaluate
 from pearl.actions.arithmetic.faults import UnfitUnitsError
 from pearl.actions.arithmetic.operands import Figures, places, with_unit
 from pearl.actions.arithmetic.program import Operand, Program, parse
-from pearl.actions.values import Scalar, Value
+from pearl.actions.values import Scalar, Value, as_text
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.documents.table import Table
 from pearl.documents.table.finding import tables_in, tables_of_rows
@@ -15,7 +15,7 @@ from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(
     "EVALUATE",
-    (Parameter("CTX", ValueType.CONTEXT, "rows"), Parameter("PROGRAM")),
+    (Parameter("CTX", ValueType.CONTEXT, "rows"), Parameter("PROGRAM", reads="value")),
     'Carry out the arithmetic of PROGRAM, such as "subtract(5735, 5180), divide(#0, 5180)" or "table_sum(revenue, none)", '
     "with the rows of CTX as its table, and return the result",
     is_native=True,
@@ -25,7 +25,7 @@ IS_SPECIALISED = True
 _OF_DOCUMENTS = {"Document"}
 
 
-def run(rows: Rows, program: str) -> Value:
+def run(rows: Rows, program: Value) -> Value:
     """Evaluate a program; the rows behind it are those its numbers come from.
 
     Raises:
@@ -38,7 +38,7 @@ def run(rows: Rows, program: str) -> Value:
         >>> run(table, "table_sum(revenue, none)").value
         '210'
     """
-    parsed = parse(program.strip())
+    parsed = parse(as_text(program).strip())
     figures = Figures(_tables(rows))
     found: list[Row] = []
     notes: list[str] = []

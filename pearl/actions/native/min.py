@@ -1,6 +1,6 @@
 """MIN(NUMBERS): the smallest number."""
 
-from pearl.actions.values import EmptyListError, Value
+from pearl.actions.values import EmptyListError, Value, written_out
 from pearl.documents.table.columns import numbers_of
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
@@ -27,4 +27,4 @@ def run(items: list[str]) -> Value:
     """
     if not items:
         raise EmptyListError("the list is empty, it has no smallest number")
-    return min(numbers_of(items))
+    return written_out(min(numbers_of(items)))

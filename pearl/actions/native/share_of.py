@@ -5,6 +5,7 @@ from dataclasses import replace
 from pearl.actions.conditions import judge
 from pearl.actions.estimates import INTERVAL, wilson
 from pearl.actions.values import EmptyListError, Scalar, Value
+from pearl.documents.numbers import UnclearNumberError
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter
 
@@ -38,7 +39,7 @@ def run(rows: Rows, name: str, x: Value) -> Value:
     if not (n or judged.doubtful):
         raise EmptyListError("there are no rows to take a share of")
     if not n_read:
-        raise ValueError("no row is decided, so there is no share")
+        raise UnclearNumberError("no row is decided, so there is no share")
     # Doubtful rows count for one end or the other, where they can.
     n_not = sum(verdict is not True for _, verdict in judged.doubtful)
     n_may = sum(verdict is not False for _, verdict in judged.doubtful)

@@ -1,9 +1,8 @@
 """SUM(NUMBERS): a total."""
 
-import math
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
-from pearl.actions.values import Value
+from pearl.actions.values import Value, written_out
 from pearl.documents.table.columns import numbers_of
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
@@ -21,16 +20,15 @@ def run(items: list[str]) -> Value:
     """Add up, exactly; nothing adds up to 0.
 
     Raises:
-        ValueError: An entry holds no number, or more than one, or the total is too large.
+        ValueError: An entry holds no number, or more than one.
 
     Example:
         >>> run(["0.1", "0.2 kg", "1,000"])
         1000.3
     """
-    values = numbers_of(items)
-    if all(isinstance(value, int) for value in values):
-        return sum(values)
-    total = float(sum(Decimal(repr(value)) for value in values))  # 0.1 + 0.2 is 0.3
-    if not math.isfinite(total):
-        raise ValueError("the total is too large")
-    return total
+    numbers = numbers_of(items)
+    digits = [
+        max(0, number.adjusted()) - min(0, int(number.as_tuple().exponent)) for number in numbers
+    ]
+    with localcontext(prec=max(digits, default=0) + len(str(len(numbers))) + 2):
+        return written_out(sum(numbers, Decimal(0)))

@@ -18,7 +18,7 @@ QUESTIONS = {
     ),
     "consultation": (
         "medical",
-        "How is the medical condition affecting their lifestyle and what changes should the patient make?",
+        "How does the diabetes affect the patient, and what changes should the patient make?",
     ),
 }
 

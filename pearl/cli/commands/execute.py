@@ -25,7 +25,7 @@ from pearl.cli.run_options import budget_options, executor_options, run_options
 from pearl.cli.storing import opened_folder
 from pearl.cli.terminal import notice
 from pearl.cli.writing import force_option, keep_inputs, keep_json_lines
-from pearl.errors import DataError, PlanError, UsageError
+from pearl.errors import DataError, PlanError, StoreError, UsageError
 from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
@@ -249,11 +249,18 @@ def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int
 def _write(ran: Finished[Task], out: str, trace: str | None) -> None:
     """Write the rows of a run, and what happened."""
     from pearl.runs.export import write_rows
+    from pearl.runs.store import FILE
 
     id = ran.summary.id
     try:
         with ran.writer.open(out) as file:
-            write_rows(ran.store.rows(id), file)
+            n_lost = ran.summary.n_rows - write_rows(ran.store.rows(id), file)
+            if n_lost > 0:
+                raise StoreError(
+                    f"{counted(n_lost, 'row')} of run {id} cannot be read",
+                    path=ran.store.folder / FILE,
+                    help=f"'pearl runs export {id} -o FILE' writes the others",
+                )
     except (DataError, UsageError) as error:
         help = f"nothing is lost: pearl runs export {id} -o FILE"
         raise type(error)(error.message, help=help) from None
@@ -273,9 +280,9 @@ def _tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
     if unsure := summary.statuses.get("undecided"):
         click.echo(f"  {counted(unsure, 'answer')} undecided: the rows say why", err=True)
     if cut := summary.statuses.get("degraded"):
-        click.echo(
-            f"  {counted(cut, 'answer')} degraded: a reply was cut off or says nothing", err=True
-        )
+        click.echo(f"  {counted(cut, 'answer')} degraded: the rows say why", err=True)
+    if refused := summary.statuses.get("refused"):
+        click.echo(f"  {counted(refused, 'answer')} refused by the model", err=True)
     if empty := summary.statuses.get("nothing_found"):
         click.echo(f"  {counted(empty, 'answer')} with nothing found", err=True)
     report_max_errors(summary, max_errors)

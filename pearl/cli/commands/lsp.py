@@ -15,7 +15,9 @@ from click.core import ParameterSource
 from pearl.cli.options import CONFIG, setting_options
 from pearl.cli.settings import defaults, read_settings
 from pearl.cli.terminal import notice
+from pearl.errors import UsageError
 from pearl.plugins.extras import require_extra
+from pearl.plugins.files import is_inside
 
 if TYPE_CHECKING:
     from pearl.editor.known_actions import KnownActions
@@ -83,5 +85,12 @@ def _actions_for(
     library = str(
         values.get("library") or load_domain(str(values.get("domain", "generic"))).library
     )
-    is_here = "library" in here or library in library_names()
-    return known_actions(library if is_here else str(folder / library))
+    if "library" in here or library in library_names():
+        return known_actions(library)
+    path = folder / library
+    if "library" in said and not is_inside(path, folder):
+        raise UsageError(
+            f"the editor names a library outside of the project: {library}",
+            help="start the server with it: pearl lsp --library FILE",
+        )
+    return known_actions(str(path))

@@ -47,7 +47,7 @@ def _number(name: str, help: str) -> Callable[[Options], Options]:
 )  # fmt: skip
 @click.option(
     "--method", metavar="NAME",
-    help=f"bm25+, bm25, tfidf, dense or hybrid [default: {DEFAULT_METHOD}; with --embeddings, hybrid].",
+    help=f"bm25, bm25+, tfidf, dense or hybrid [default: {DEFAULT_METHOD}; with --embeddings, hybrid].",
 )  # fmt: skip
 @click.option(
     "--filter", "filters", multiple=True, metavar="CONDITION",

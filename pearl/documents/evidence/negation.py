@@ -44,7 +44,9 @@ _PARTS = (
     "[不没沒未无無非否勿莫毋]|ない|なく|なかっ|なけれ|ません|ずに"  # Chinese, Japanese
     "|않|못|없|아니|아닌|말라|마세요|제외|ไม่|มิได้|ปราศจาก"  # Korean, Thai
 )
-_NEGATION = re.compile(rf"(?<![^\W_])(?:{'|'.join(_WORDS)})(?!\w)|\w+n't\b|{_PARTS}", re.IGNORECASE)
+_NEGATION = re.compile(
+    rf"(?<![^\W_])(?:{'|'.join(_WORDS)})(?!\w)|(?<!\w)\w+n't\b|{_PARTS}", re.IGNORECASE
+)
 _REACH = 32
 """Characters inspected before a quote; the longest negation has fewer."""
 

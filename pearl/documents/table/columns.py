@@ -10,10 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal
 
 from pearl.documents.dates import read_dates
-from pearl.documents.numbers import numbers
+from pearl.documents.numbers import UnclearNumberError, quantity
 from pearl.documents.table.quantities import (
     CURRENCIES,
     Quantity,
@@ -117,30 +118,27 @@ def read_quantities(cells: Sequence[str]) -> list[Quantity | None]:
     return [read.get(cell) for cell in cells]
 
 
-def numbers_of(items: Sequence[str]) -> list[int | float]:
+def numbers_of(items: Sequence[str]) -> list[Decimal]:
     """The number of each entry, read together where one alone cannot surely be read.
 
     Raises:
-        ValueError: An entry has no number or several, or the units differ.
+        UnclearNumberError: An entry has no number or several, or the units differ.
 
     Example:
-        >>> numbers_of(["$9,000", "(1,315)", "3.2 million"])
+        >>> [int(number) for number in numbers_of(["$9,000", "(1,315)", "3.2 million"])]
         [9000, -1315, 3200000]
     """
-    try:
-        return numbers(items)
-    except ValueError:
-        read = read_quantities(items)
-        found = [quantity for quantity in read if quantity]
-        units = {quantity.unit for quantity in found} - {""}
-        if len(found) < len(items) or len(units) > 1 or len(items) < 2:
-            raise
-    return [_plain(quantity) for quantity in found]
-
-
-def _plain(quantity: Quantity) -> int | float:
-    value = quantity.value if quantity.unit == "%" else quantity.amount
-    return int(value) if value == value.to_integral_value() else float(value)
+    read = [
+        in_column or quantity(item)
+        for item, in_column in zip(items, read_quantities(items), strict=True)
+    ]
+    units = {each.unit: item for each, item in zip(read, items, strict=True)}
+    if not units.keys() & {"%"}:
+        units.pop("", None)  # that of the others
+    if len(units) > 1:
+        one, other, *_ = (f"'{item[:60]}'" for item in units.values())
+        raise UnclearNumberError(f"numbers in different units: {one} and {other}")
+    return [each.number for each in read]
 
 
 def _of_numbers(

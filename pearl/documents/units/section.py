@@ -21,7 +21,7 @@ _ITEM = 3
 """Level of `1. ...`: a heading or the item of a list."""
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
-_MARKDOWN = re.compile(r"[ ]{0,3}(#{1,6})[ \t]+(?=\S)(.*?)[ \t#]*")
+_MARKDOWN = re.compile(r"[ ]{0,3}(#{1,6})[ \t]++(?=\S)(.+)")
 _RULE = re.compile(r"[ ]{0,3}(={3,}|-{3,})[ \t]*")
 _LABEL = re.compile(
     r"[ \t]*((?:(?P<outer>article|part|chapter|title|schedule|appendix|annex|exhibit)|section|clause|§§?)[ ]?"
@@ -108,7 +108,7 @@ def _markdown(text: str) -> list[_Heading]:
         if _FENCE.match(line):
             is_code = not is_code
         elif not is_code and line.startswith(("#", " ")) and (match := _MARKDOWN.fullmatch(line)):
-            found.append(_Heading(at, end, match[2], len(match[1])))
+            found.append(_Heading(at, end, match[2].rstrip(" \t#"), len(match[1])))
         elif not is_code and above and (match := _RULE.fullmatch(line)):
             start, title = above
             found.append(_Heading(start, end, title, 1 if match[1][0] == "=" else 2))

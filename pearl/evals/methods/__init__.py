@@ -117,10 +117,10 @@ async def answered(
 ) -> Prediction:
     """The prediction that an answer in words makes: mapped to the options, if there are any.
 
-    What is undecided is not mapped: it says why, in words that may be those of an option.
+    What is undecided or refused is not mapped: it says why, in words that may be those of an option.
     """
     choice = None
-    if sample.options and not answer.why:
+    if sample.options and answer.has_answer:
         choice = await pearl.choose(
             sample.question, sample.options, answer=answer.text, trace=trace
         )

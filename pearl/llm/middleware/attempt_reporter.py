@@ -33,7 +33,7 @@ class AttemptReporter(Wrapper):
         try:
             completion = await self._model.complete(request)
         except ModelError as error:
-            if error.is_sent:
+            if error.is_sent or error.kind == "transport":
                 usage = error.usage or Usage()
                 took_s = time.monotonic() - began
                 report(ended(took_s, error=error.kind, reply=error.reply, usage=usage))

@@ -128,6 +128,8 @@ class Submitter:
         self._on_progress = on_progress
         self._on_trouble = on_trouble
         self._is_in_trouble = False
+        self._unread: set[bytes] = set()
+        """Requests that were paid, and whose results could not be read."""
         self._turn = asyncio.Lock()
         self._n_rounds = 0
         self.n_under_way = 0
@@ -304,6 +306,7 @@ class Submitter:
         assert id is not None
         round.update(n_batches=1)
         wait_s, n_done = self._pace.poll_s, 0
+        known_at = monotonic()
         if is_new:
             await asyncio.sleep(wait_s)
         while True:
@@ -316,6 +319,14 @@ class Submitter:
             n_done = batch.n_done
             if batch.is_over:
                 return batch
+            if batch.is_under_way:
+                known_at = monotonic()
+            elif monotonic() - known_at > self._pace.patience_s:
+                raise ModelError(
+                    f"the batch {id} has the unknown status {batch.status[:40]!r} at {self._batches.server}",
+                    kind="bad_request",
+                    help="run the same command again to look at it again; nothing is submitted twice",
+                )
             await asyncio.sleep(wait_s)
             wait_s = min(self._pace.longest_poll_s, POLL_GROWTH * wait_s)
 
@@ -328,6 +339,13 @@ class Submitter:
             self._fail(asked, batch.problem)
             return
         results = await self._patiently(lambda: self._batches.results(batch, asked))
+        if results is None:
+            again = f"remove {record.path}" if record.path else "run the same command again"
+            raise ModelError(
+                f"{self._batches.server} has no results of the batch {batch.id}, which it completed",
+                kind="bad_request",
+                help=f"ask for them there; to submit, and pay, its requests once more, {again}",
+            )
         if self._replies is not None:
             keeping = [
                 self._replies.keep(key, result)
@@ -338,7 +356,23 @@ class Submitter:
                 await asyncio.gather(*keeping[start : start + KEPT_AT_ONCE])
         self._records.remove(record)
         for key in asked:
-            self._deliver(key, results.get(key) or self._missing(batch))
+            self._deliver(key, self._paid_once_more(key, results.get(key) or self._missing(batch)))
+
+    def _paid_once_more(
+        self, key: bytes, result: Completion | ModelError
+    ) -> Completion | ModelError:
+        """The result; the second one that cannot be read ends the attempts, each of which is paid."""
+        if isinstance(result, Completion) or result.kind != "malformed":
+            return result
+        if key not in self._unread:
+            self._unread.add(key)
+            return result
+        return ModelError(
+            f"{result.message}, twice",
+            kind="bad_request",
+            usage=result.usage,
+            help="look at the batches there before you run it again: both were paid",
+        )
 
     def _missing(self, batch: Batch) -> ModelError:
         """The error of a request that has no line."""

@@ -43,6 +43,7 @@ class Spent:
     Attributes:
         usage: Tokens, as the server counts them.
         n_calls: Calls sent, failed ones included.
+        n_failed_calls: Those of them that gave no usable reply.
         n_unsure_calls: Those of them that failed or were cancelled after they were sent; no server
             says what it bills for those.
         n_unsure_tokens: Tokens of `usage` that they may have cost at worst; 0 where no limit of
@@ -51,6 +52,7 @@ class Spent:
 
     usage: Usage = field(default_factory=Usage)
     n_calls: int = 0
+    n_failed_calls: int = 0
     n_unsure_calls: int = 0
     n_unsure_tokens: int = 0
 
@@ -258,6 +260,7 @@ class Budget:
         reply: str = "",
         is_sure: bool = True,
         is_sent: bool = True,
+        is_usable: bool = True,
     ) -> None:
         """Replace the reservation of a call by its actual usage.
 
@@ -267,6 +270,7 @@ class Budget:
             reply: The text that came, "" for none.
             is_sure: Whether the server says so.
             is_sent: Whether there was a call at all.
+            is_usable: Whether it gave a usable reply.
         """
         with self._lock:
             worst = self._held.pop(number)
@@ -283,6 +287,7 @@ class Budget:
             self._spent = Spent(
                 self._spent.usage + took,
                 self._spent.n_calls + is_sent,
+                self._spent.n_failed_calls + (is_sent and not is_usable),
                 self._spent.n_unsure_calls + (not is_sure),
                 self._spent.n_unsure_tokens + n_unsure,
             )
@@ -354,12 +359,12 @@ async def spending(budget: Budget, worst: Worst) -> AsyncIterator[Call]:
     """
     number = await budget.reserve(worst)
     call = Call()
-    is_sure, is_sent = False, True
+    is_sure, is_sent, is_usable = False, True, False
     deadline = asyncio.timeout(budget.left_s)
     try:
         async with deadline:
             yield call
-        is_sure = call.usage is not None
+        is_sure, is_usable = call.usage is not None, True
     except TimeoutError:
         if deadline.expired():
             raise budget.out_of_time() from None
@@ -368,11 +373,14 @@ async def spending(budget: Budget, worst: Worst) -> AsyncIterator[Call]:
         is_sent = error.is_sent
         if error.usage is not None:
             call.usage, is_sure = error.usage, True
-        elif error.kind in UNBILLED:
+        elif error.kind in UNBILLED or not is_sent:
             call.usage, is_sure = Usage(), True
         raise
     finally:
-        budget.settle(number, call.usage, reply=call.reply, is_sure=is_sure, is_sent=is_sent)
+        budget.settle(
+            number, call.usage,
+            reply=call.reply, is_sure=is_sure, is_sent=is_sent, is_usable=is_usable,
+        )  # fmt: skip
 
 
 _SHOWN: dict[str, Callable[[float], str]] = {

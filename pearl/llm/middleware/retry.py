@@ -120,7 +120,8 @@ class Retries:
                     self._breaker.throw(ends_run)
                     raise ends_run from None
                 failures.append(error)
-                if not error.is_retryable or len(failures) >= self._most(error):
+                is_final = not error.is_retryable and error.kind != "refused"
+                if is_final or len(failures) >= self._most(error):
                     raise
                 wait_s = self._wait_s(error, len(failures))
                 if deadline and asyncio.get_running_loop().time() + wait_s >= deadline:
@@ -134,10 +135,14 @@ class Retries:
             await self._breaker.sleep(min(REPORT_S, left_s))
 
     def _most(self, error: ModelError) -> int:
+        if error.kind == "refused":
+            return min(2, self._attempts)
         is_patient = error.kind == "rate_limited" and self._attempts > 1
         return self._attempts * (PATIENCE if is_patient else 1)
 
     def _wait_s(self, error: ModelError, n_failed: int) -> float:
+        if error.kind == "refused":
+            return 0.0
         if error.retry_after_s:  # 0 is no estimate
             return error.retry_after_s
         grown_s: float = self._first_wait_s * 2.0 ** min(n_failed - 1, 30)

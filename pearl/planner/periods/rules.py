@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pearl.data.turns import without_background
 from pearl.planner.periods.calendar import Period
 from pearl.planner.periods.substitution import SEVERAL, Pass, Reading, Rule
 from pearl.planner.periods.words import COUNT, KIND, YEAR, count_of, pattern, style_of, unit_of
@@ -34,8 +35,9 @@ _NO_MORE = r"""(?=\s*(?:[?.!,;:)]|$) | ['’]s | \s+(?:and|or|to|versus|vs|did|w
 _year_behind = pattern(rf"\s*[(,:]?\s*(?:FY|fiscal\s+)?{YEAR}\b | \s+end(?:ed|ing)\b")
 _which_behind = pattern(
     r"""\s+(?:for\s+which|in\s+which|that|when|where|with|shown|listed|presented|available|covered
-    |on\s+record)\b"""
+    |included|reported|given|mentioned|on\s+record)\b"""
 )
+_asked_for = pattern(r"\b(?:what|which)\s+(?:is|was)$")
 _year_before = pattern(rf"\b{YEAR}\s*\(?$")
 
 
@@ -50,6 +52,9 @@ def _by_place(run: Pass, match: re.Match[str]) -> Reading | str | None:
     is_of_year = unit_of(match) == "year"
     if the == "the" and (which == "next" or _which_behind.match(run.text, match.end())):
         return None  # from the year that is named, if there is one; "the last year that is shown"
+    before, ends = run.before(match.start()), not re.match(r"['’]s?|\s+\w", run.text[match.end() :])
+    if before.endswith("that") or (the == "the" and ends and _asked_for.search(before)):
+        return None  # "in that last year", "what is the last year?"
     if the not in ("", "the", "this") and not match["kind"]:
         return None  # "in its last year as a company"
     if which in ("latest", "recent") and is_of_year and not style_of(match):
@@ -149,8 +154,12 @@ def _beside_date(run: Pass, match: re.Match[str]) -> Reading | str | None:
     """As in "the previous year", where the question names no other: counted from the reference date."""
     if run.named or match["which"].lower() in ("following", "subsequent"):
         return None
+    if match["which"].lower() == "next" and (match["lead"] or "").lower() == "within":
+        return None  # "due within the next year": from the day of the report
     if run.is_of_several:
         return SEVERAL
+    if without_background(run.text)[1]:
+        return "the questions before it name no year"
     if match["count"]:
         return _last_ones(run, match)
     period = run.current(match).later(_OFFSETS[match["which"].lower()])

@@ -217,8 +217,8 @@ class Task(Unit):
         return await resources.pearl.execute(plan, document, trace=trace)
 
     def is_unsure(self, result: Answer) -> bool:
-        """Whether the answer is undecided, or a reply to one of its steps was cut off."""
-        return result.status in ("undecided", "degraded")
+        """Whether the answer is none, or may lack something."""
+        return result.status in ("undecided", "degraded", "refused")
 
     def row(self, result: Answer | None, error: Exception | None) -> Mapping[str, Any]:
         """One row of a results file; `status` is that of the answer, `failed`, or `unfinished`."""

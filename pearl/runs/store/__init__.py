@@ -101,6 +101,7 @@ class Store(Reader):
     Attributes:
         folder: Where it is.
         warning: What to tell people about the disk it is on, or None.
+        is_mended: Whether a damaged index was made anew.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Store(Reader):
         super().__init__(folder / FILE, connection)
         self.folder = folder
         self.warning = warning
+        self.is_mended = False
         self._writer = writer
         self._runs: list[Run] = []
 
@@ -209,6 +211,9 @@ class Store(Reader):
         run_id, lease = begin_run(self.folder, self._writing, spec, is_fresh=fresh, id=id)
         run = Run(run_id, self, self._writing, lease)
         self._runs.append(run)
+        if not self.are_indexed(run_id):
+            self._writing.transact(lambda connection: connection.execute("REINDEX results"))
+            self.is_mended = True
         return run
 
     def prune(

@@ -19,6 +19,22 @@ __all__ = ["Reader", "row_sum"]
 MOST = 2**63
 """No count of tokens reaches it."""
 
+_BY_SEQ = "results_by_seq"
+_BY_KEY = "sqlite_autoindex_results_1"
+
+_COUNT = "SELECT count(*) FROM results AS a INDEXED BY {} WHERE a.run_id = ?1"
+_COUNT_IN_BOTH = """
+SELECT count(*) FROM results AS a INDEXED BY {} CROSS JOIN results AS b INDEXED BY {}
+ON b.run_id = a.run_id AND b.rowid = a.rowid AND b.key = a.key AND b.seq = a.seq WHERE a.run_id = ?1
+"""
+_COUNTS = " UNION ALL ".join(
+    [
+        _COUNT.format(_BY_SEQ), _COUNT.format(_BY_KEY),
+        _COUNT_IN_BOTH.format(_BY_SEQ, _BY_KEY), _COUNT_IN_BOTH.format(_BY_KEY, _BY_SEQ),
+    ]
+)  # fmt: skip
+"""Rows of a run by each index, and by each of those that the other index leads to, too."""
+
 _PAGE = 200
 """Rows read at once: a bound for the memory, and for how long a reader keeps the log from ending."""
 
@@ -176,11 +192,19 @@ class Reader:
         help = f"did you mean '{meant}'?" if meant else "'pearl runs list' shows all"
         return StoreError(f"no run '{name}'", path=self._path, help=help)
 
+    def are_indexed(self, run_id: str) -> bool:
+        """Whether the indexes lead to every row of a run; False where they are damaged."""
+        try:
+            return len(set(self.all(_COUNTS, (run_id,)))) == 1
+        except StoreError:
+            return False
+
     def _pages(self, run_id: str, columns: str) -> Iterator[list[tuple[Any, ...]]]:
         seq, rowid = -(1 << 62), 0
+        how = f"INDEXED BY {_BY_SEQ}" if self.are_indexed(run_id) else "NOT INDEXED"
         while True:
             found = self.all(
-                f"SELECT seq, rowid, {columns} FROM results WHERE run_id = ? "
+                f"SELECT seq, rowid, {columns} FROM results {how} WHERE run_id = ? "
                 "AND (seq, rowid) > (?, ?) ORDER BY seq, rowid LIMIT ?",
                 (run_id, seq, rowid, _PAGE),
             )

@@ -30,11 +30,10 @@ def answer_html(answer: Answer) -> Html:
     if answer.agreement is not None:
         notes.append(f"agreement: {answer.agreement}")
     status = element("span", answer.status.replace("_", " "), style=_STATUS)
-    why = " ".join(filter(None, [answer.why, answer.truncated]))
     return card(
         element("div", element("b", shortened(answer.question, MAX_QUOTE)), " ", status),
         _soft(f"Understood as: {understood.question}") if understood else "",
-        _soft(why) if why else "",
+        _soft(answer.why) if answer.why else "",
         element("p", *_marked(answer), style="white-space:pre-wrap;margin:.5em 0"),
         *_evidence(answer),
         *_rows(answer),

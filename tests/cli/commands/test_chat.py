@@ -20,7 +20,7 @@ from tests.server import Canned, Seen, Server, completion
 
 WHO, WHY = "Who sold the boat?", "And why?"
 PLAN = 'New actions:\n- None\n\n1. reason = FIND_REASON(CTX, "the boat") : Find why it was sold\n'
-CLEAR = "Why did Nils sell the boat?"
+CLEAR = "Why did ANSWER_1 sell the boat?"
 
 
 def lines(*said: str) -> bytes:

@@ -10,7 +10,9 @@ from pearl.cli import run
 from pearl.cli.commands.lsp import _actions_for
 from pearl.cli.settings import found_in
 from pearl.cli.trust import trust
-from pearl.errors import DataError, UsageError
+from pearl.editor.checking import findings, formatted
+from pearl.editor.outline import outline
+from pearl.errors import DataError, LibraryError, UsageError
 from pearl.plugins import extras
 
 
@@ -71,6 +73,31 @@ def test_what_the_editor_says_is_of_the_project_and_what_the_command_line_says_o
     assert _actions_for(Path("/"), said, None, {"library"}).path == folder / "mine.actions"
     with pytest.raises(DataError, match="no action library or file"):
         _actions_for(Path("/"), said, None, set())
+
+
+@pytest.mark.parametrize("name", ["{0}/mine.actions", "../mine.actions", "link.actions"])
+def test_the_editor_names_no_library_outside_of_the_project(
+    folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = folder / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    (project / "link.actions").symlink_to(folder / "mine.actions")
+    library = name.format(folder)
+    with pytest.raises(UsageError, match="outside of the project"):
+        _actions_for(project, {"library": library}, None, set())
+    assert _actions_for(project, {"library": library}, None, {"library"}).path
+
+
+def test_an_action_file_of_any_length_is_read_as_far_as_it_may_go(folder: Path) -> None:
+    lines = "".join(f"FIND_{i}(CTX, X) : Find X\n" for i in range(40_000))
+    (folder / "mine.actions").write_text(lines, encoding="utf-8")
+    with pytest.raises(LibraryError, match="more than 5,000 actions"):
+        _actions_for(folder, {"library": "mine.actions"}, None, set())
+    [found] = findings(lines, "actions", None)
+    assert "more than 5,000 actions" in found.message
+    assert formatted(lines, "actions") is None
+    assert len(outline(lines, "actions").declarations) == 5_000
 
 
 @pytest.mark.parametrize("text", ["library = ", 'libary = "seed"', 'library = "nope.actions"'])

@@ -168,6 +168,33 @@ def test_damaged_rows_are_counted(pearl: Terminal) -> None:
     assert "1 damaged rows" in pearl.talk
 
 
+def test_rows_that_are_in_the_store_and_not_in_the_file_are_told(pearl: Terminal) -> None:
+    import sqlite3
+
+    Path("other.txt").write_text(STORY)
+    command = ("execute", "why.plan", "story.txt", "other.txt", "--out", "rows.jsonl")
+    pearl(*command)
+    rows = Path("rows.jsonl").read_text()
+    with sqlite3.connect("store/store.db") as connection:
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        (page,) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'results_by_seq'"
+        ).fetchone()
+    connection.close()
+    with Path("store/store.db").open("r+b") as file:
+        file.seek((page - 1) * size + 3)
+        file.write(b"\0\1")  # the number of rows of the index
+    pearl(*command)
+    assert "an index was damaged" in pearl.talk
+    assert Path("rows.jsonl").read_text() == rows
+    with sqlite3.connect("store/store.db") as connection:
+        connection.execute("INSERT INTO results SELECT run_id, 1, 9, task_id, status, checksum, row, trace FROM results LIMIT 1")  # fmt: skip
+    connection.close()
+    pearl(*command, code=8)
+    assert "1 row of run" in pearl.talk
+    assert Path("rows.jsonl").read_text() == rows
+
+
 def test_rows_are_those_of_the_schema(pearl: Terminal) -> None:
     row = {"question": "Why did Nils sell the boat?", "document": STORY, "gold": "A"}
     Path("t.jsonl").write_text(

@@ -54,8 +54,8 @@ def test_people_are_shown_place_fields_and_passage_without_colours_in_a_pipe(
     pearl: Terminal,
 ) -> None:
     assert pearl("search", "rows.jsonl", "bridges", "-k", "1").splitlines() == [
-        # ln(1 + 2.5 / 1.5) * (2.2 / (1 + 1.2 * (0.5 + 0.5 * 7 / (17 / 3))) + 1)
-        "1. a1  1.9025  0-34",
+        # ln(1 + 2.5 / 1.5) * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 7 / (17 / 3)))
+        "1. a1  0.8947  0-34",
         "   year: 1901",
         "   The iron bridge was built in 1901.",
     ]
@@ -122,11 +122,11 @@ def test_settings_are_those_of_the_options(pearl: Terminal) -> None:
     first = {
         name: search(pearl, "rows.jsonl", "irons salt", *args)[0]
         for name, args in {
-            "plain": (), "delta": ("--delta", "0"), "bm25": ("--method", "bm25"),
+            "plain": (), "plus": ("--method", "bm25+"), "delta": ("--method", "bm25+", "--delta", "0"),
             "stem": ("--stem", "none"), "b": ("--b", "0"),
         }.items()
     }  # fmt: skip
-    assert first["delta"]["score"] == first["bm25"]["score"] < first["plain"]["score"]
+    assert first["delta"]["score"] == first["plain"]["score"] < first["plus"]["score"]
     assert first["stem"]["score"] < first["plain"]["score"]  # "irons" is no word there
     assert first["b"]["score"] != first["plain"]["score"]
     pearl("search", "rows.jsonl", "iron", "--b", "2", code=2)
@@ -204,7 +204,7 @@ def test_explained_terms_add_up_to_the_score(pearl: Terminal) -> None:
 
 def test_rankings_before_the_last_are_shown(pearl: Terminal) -> None:
     shown = pearl("search", "rows.jsonl", "iron in 2005", "--year-boost", "2", "--explain")
-    assert "   bm25+: rank 1, score " in shown
+    assert "   bm25: rank 1, score " in shown
 
 
 def test_words_that_match_are_coloured_and_long_passages_shortened() -> None:
@@ -235,7 +235,7 @@ def test_a_reranker_reorders(pearl: Terminal, openai_server: Server) -> None:
     first, second = search(pearl, "rows.jsonl", "iron and salt", *args)
     assert (first["id"], second["id"]) == ("a1", "a2")
     assert first["legs"]["rerank"] == {"rank": 1, "score": 1.0}
-    assert first["legs"]["bm25+"]["rank"] == 2
+    assert first["legs"]["bm25"]["rank"] == 2
 
 
 def test_a_reranker_that_refuses_is_said_and_the_order_stays(
@@ -260,7 +260,7 @@ def test_without_the_server_of_embeddings_hybrid_goes_on_and_dense_does_not(
 ) -> None:
     hits = search(pearl, "rows.jsonl", "iron salt", *DOWN)
     assert [hit["id"] for hit in hits] == ["a2", "a1"]
-    assert "ranked by words alone (bm25+), without vectors: no server at" in pearl.talk
+    assert "ranked by words alone (bm25), without vectors: no server at" in pearl.talk
     pearl("search", "rows.jsonl", "iron", "--method", "dense", *DOWN, code=5)
     assert "no server at http://127.0.0.1:9/v1" in pearl.talk
 

@@ -36,6 +36,11 @@ from pearl.documents.table.quantities import Quantity, is_blank, read_quantity, 
         ("30 mg", "30", "mg", 0),
         ("0.125", "0.125", "", 0),
         ("€ 12", "12", "€", 0),
+        ("EUR 30", "30", "€", 0),
+        ("US$ 1.2 billion", "1.2", "$", 9),
+        ("138.0 (in millions)", "138.0", "", 6),
+        ("**1,234**", "1234", "", 0),
+        ("minus 5", "-5", "", 0),
     ],
 )
 def test_what_is_read(text: str, value: str, unit: str, scale: int) -> None:
@@ -45,7 +50,8 @@ def test_what_is_read(text: str, value: str, unit: str, scale: int) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "—", "n/a", "12 (1)", "12 ( 13 )", "-(5)", "(-5)", "((5))", "(5", "1.250", "1.234,56", "1,23,456",
-     "12,34", "5%%", "$5%", "12-31", "1/2/2020", "½", "9" * 61, "1 to 2", "ten", "5 (", "10^5", "007"],
+     "12,34", "5%%", "$5%", "12-31", "1/2/2020", "½", "9" * 61, "1 to 2", "ten", "5 (", "10^5", "007",
+     "- 5", "- $5", "<20", "~30", "1st", "5+", "12-15", "5 (est.)", "A$5"],
 )  # fmt: skip
 def test_what_may_be_another_number_is_none(text: str) -> None:
     assert read_quantity(text) is None

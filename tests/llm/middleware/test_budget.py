@@ -337,7 +337,7 @@ def test_a_reply_of_no_use_is_booked_as_the_server_counts_it(
         await model.aclose()
 
     asyncio.run(main())
-    assert budget.spent == Spent(Usage(100, 3, 64), n_calls=1)
+    assert budget.spent == Spent(Usage(100, 3, 64), n_calls=1, n_failed_calls=1)
 
 
 def test_calls_under_way_together_stretch_later_prompts_once() -> None:

@@ -215,7 +215,10 @@ def test_a_document_with_marks_of_ours_is_primed_like_any_other() -> None:
 def test_a_call_that_is_made_once_more_begins_with_the_document_as_well() -> None:
     first = request("a")
     again = replace(
-        first, messages=again_messages(first.messages, "There may be some.", ValueType.LIST)
+        first,
+        messages=again_messages(
+            first.messages, "There may be some.", "it is no list", ValueType.LIST
+        ),
     )
     model = PrefixWarmup(Cached(read_s=0))
     assert roles(asyncio.run(ask(model, first))) == ["first"]

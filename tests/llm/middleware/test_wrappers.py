@@ -22,7 +22,7 @@ from tests.server import Server
 REQUEST = Request((Message("user", "who?"),), answer_task("who?", ""))
 
 FINAL: tuple[ModelErrorKind, ...] = (
-    "auth", "quota", "bad_request", "truncated", "filtered", "refused",
+    "auth", "quota", "bad_request", "truncated", "filtered",
 )  # fmt: skip
 
 
@@ -61,6 +61,13 @@ def test_what_cannot_pass_is_not(kind: ModelErrorKind) -> None:
         ask(Retrying(model))
     assert caught.value is error
     assert len(model.requests) == 1
+
+
+def test_a_refusal_is_asked_again_once() -> None:
+    model = failing(*(ModelError(f"no. {i}", kind="refused") for i in range(3)))
+    with pytest.raises(ModelError, match=r"no\. 1"):
+        ask(Retrying(model))
+    assert len(model.requests) == 2
 
 
 def test_every_kind_is_one_or_the_other() -> None:

@@ -121,6 +121,13 @@ def test_a_manifest_that_says_something_else(corpus: Path, change: dict[str, Any
     assert len(index.notes) == 1
 
 
+def test_a_manifest_that_was_changed_keeps_no_checksum(corpus: Path) -> None:
+    path = files_of(corpus)["manifest.json"]
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"extra": 1}))
+    (note,) = reopened(corpus).notes
+    assert "wrong checksum" in note
+
+
 def rewrite(corpus: Path, kind: str, changes: dict[str, Any]) -> None:
     """Replace arrays of a file, with right checksums everywhere."""
     path = files_of(corpus)[kind]

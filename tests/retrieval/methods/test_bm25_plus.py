@@ -64,7 +64,7 @@ def test_bm25_is_that_of_bm25s(query: str) -> None:
     )
     theirs.index(rows, show_progress=False)
     expected = theirs.get_scores(query.split())
-    found = ranked(rows, query, method="bm25")
+    found = ranked(rows, query, method="bm25", settings=SearchSettings(b=0.5))
     assert found.scores.tolist() == pytest.approx(expected[found.passages].tolist(), rel=1e-12)
     assert {int(n) for n in found.passages} == {i for i, s in enumerate(expected) if s > 0}
 
@@ -74,7 +74,7 @@ def test_bm25_plus_is_that_of_rank_bm25_less_what_it_adds_for_absent_terms(query
     rows = corpus()
     theirs = rank_bm25.BM25Plus(rows, k1=1.2, b=0.5, delta=1)
     expected = theirs.get_scores(query.split())
-    found = ranked(rows, query, settings=SearchSettings(idf="plus"))
+    found = ranked(rows, query, settings=SearchSettings(b=0.5, idf="plus"))
     for number, score in zip(found.passages.tolist(), found.scores.tolist(), strict=True):
         absent = sum(theirs.idf[term] for term in query.split() if term not in rows[number])
         assert score == pytest.approx(expected[number] - absent, rel=1e-12)

@@ -55,7 +55,7 @@ def scaled(scores: Sequence[float]) -> list[float]:
 def test_scores_are_weighted_sums_of_scaled_legs(weight: float) -> None:
     found = {hit.passage.document: hit for hit in hits(dense_weight=weight)}
     assert set(found) == set(TEXTS)
-    words = scaled([found[name].legs.get("bm25+", (0, 0.0))[1] for name in TEXTS])
+    words = scaled([found[name].legs.get("bm25", (0, 0.0))[1] for name in TEXTS])
     meaning = scaled([MEANINGS[name][0] for name in TEXTS])
     for name, word, near in zip(TEXTS, words, meaning, strict=True):
         assert found[name].legs["dense"][1] == pytest.approx(MEANINGS[name][0])

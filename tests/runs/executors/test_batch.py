@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -27,7 +27,7 @@ from pearl.runs.store import Store
 from tests.llm.backends.openai.batch_server import BatchServer, answered, serving_batches
 from tests.root import ROOT
 from tests.runs.executors.batch_killed import PACE, tasks_of
-from tests.server import Seen, completion, error
+from tests.server import Canned, Seen, completion, error
 
 
 def digest(seen: Seen) -> str:
@@ -192,11 +192,61 @@ def test_what_is_missing_in_the_output_is_asked_again(server: BatchServer) -> No
     assert [len(job.rows) for job in server.jobs] == [8, 1]
 
 
-def test_what_is_always_missing_is_told_after_three_rounds(server: BatchServer) -> None:
-    server.edit = lambda rows: []
+def two_replies(rows: list[Any]) -> list[Any]:
+    other = answered(completion("Another reply."))
+    return [*rows, *({**row, **other} for row in rows), *rows]
+
+
+UNREADABLE: dict[str, Callable[[list[Any]], list[Any]]] = {
+    "no line": lambda rows: [],
+    "two replies": two_replies,
+    "an array": lambda rows: [[row] for row in rows],
+    "an array as the response": lambda rows: [{**row, "response": [200]} for row in rows],
+    "no status": lambda rows: [{**r, "response": {"body": r["response"]["body"]}} for r in rows],
+}
+
+
+@pytest.mark.parametrize("edit", UNREADABLE.values(), ids=UNREADABLE)
+def test_what_cannot_be_read_is_paid_once_more_and_then_told(
+    server: BatchServer, edit: Callable[[list[Any]], list[Any]]
+) -> None:
+    server.edit = lambda rows: edit(rows[:1]) + rows[1:] if len(server.jobs) == 1 else rows
+    assert all(o.result for o in outcomes(server, tasks_of(3, 1)))
+    assert [len(job.rows) for job in server.jobs] == [3, 1]
+    server.jobs.clear()
+    server.edit = edit
     (outcome,) = outcomes(server, tasks_of(1, 1))
-    assert cause(outcome).kind == "malformed"
-    assert len(server.jobs) == 3
+    assert "both were paid" in str(cause(outcome))
+    assert len(server.jobs) == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        ("GET /files/", "404"),
+        ("GET /batches/", Canned({"id": "batch_0", "status": "completed"})),
+        ("GET /batches/", Canned({"id": "batch_0", "status": "pondering"})),
+    ],
+)
+def test_a_batch_whose_results_cannot_be_had_is_kept_and_not_paid_again(
+    server: BatchServer, tmp_path: Path, call: str, answer: str | Canned
+) -> None:
+    server.fail(call, *[answer] * 1_000)
+    pace = Pace(quiet_s=0.05, poll_s=0.01, longest_poll_s=0.02, patience_s=0.2)
+    found = outcomes(server, tasks_of(3, 1), folder=tmp_path, pace=pace)
+    assert {cause(outcome).kind for outcome in found} == {"bad_request"}
+    assert "batch batch_0" in cause(found[0]).message
+    server.faults.clear()
+    assert all(o.result for o in outcomes(server, tasks_of(3, 1), folder=tmp_path))
+    assert len(server.jobs) == 1
+    assert not list((tmp_path / FOLDER).iterdir())
+
+
+def test_a_status_is_read_as_some_servers_write_it(server: BatchServer) -> None:
+    server.line = lambda row: answered(completion("ok"), "200")  # type: ignore[arg-type]
+    server.ends.append("COMPLETED")
+    (outcome,) = outcomes(server, tasks_of(1, 1))
+    assert outcome.result
 
 
 LINES: list[tuple[str | None, dict[str, Any] | None]] = [
@@ -204,7 +254,6 @@ LINES: list[tuple[str | None, dict[str, Any] | None]] = [
     ("bad_request", answered(error("no"), 400)),
     ("filtered", answered(error("filtered", code="content_filter"), 400)),
     ("truncated", answered(completion("Half of it. And", finish_reason="length"))),
-    ("refused", answered(completion(None, refusal="I will not."))),
     ("quota", answered(error("quota", code="insufficient_quota"), 429)),
 ]
 

@@ -15,8 +15,8 @@ __all__ = ["find", "lists"]
 _MAX_VAIN = 4
 """What is read in vain may have so many times the length of the text: time is linear."""
 
-_CANDIDATE = re.compile(r"^[ \t]*(?:\[\s*)?(?=\{)", re.M)
-_AFTER = re.compile(r"\s*,\s*(?=\{)|[ \t]*(?:\s*\]|,?[ \t]*(?=\n|\Z))")
+_CANDIDATE = re.compile(r"^[ \t]*+(?:\[\s*+)?(?=\{)", re.M)
+_AFTER = re.compile(r"\s*+(?:,\s*+(?=\{)|\])|[ \t]*+,?[ \t]*+(?=\n|\Z)")
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 

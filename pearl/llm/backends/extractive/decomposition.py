@@ -66,6 +66,15 @@ _WAS_MORE = re.compile(
     rf"{_AT} (?P<one>{_PERIOD}) than {_AT} (?P<two>{_PERIOD})\Z",
     re.I,
 )
+_MORE = (
+    r"(?:greater|greatest|higher|highest|larger|largest|bigger|lower|lowest|less|smaller|smallest)"
+)
+_WHICH = re.compile(
+    rf"\A(?:which (?:was|were|is|are) (?:the )?{_MORE}[,:]? (?P<pair>.+ or .+)"
+    rf"|(?:in )?which (?:fiscal )?year (?:was|were) (?P<what>.+?) (?:the )?{_MORE},? "
+    rf"(?:{_AT} )?(?P<one>{_PERIOD}) or (?:{_AT} )?(?P<two>{_PERIOD}))\Z",
+    re.I,
+)
 _PAIRS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("ratio", re.compile(r"\A(?:the )?ratio of (?P<one>.+?) to (?P<two>.+)\Z", re.I)),
     ("share", re.compile(r"\A(?P<one>.+?) as an? (?:percentage|percent|share|portion) of (?P<two>.+)\Z", re.I)),
@@ -181,6 +190,14 @@ def _clause(clause: str, parts: PartDraft) -> list[str]:
         one, two = (_dated(what, match[name], parts) for name in ("one", "two"))
         is_less = match["how"].lower() in ("lower", "less", "smaller")
         return [parts.calculation("greater", *((two, one) if is_less else (one, two)))]
+    if match := _WHICH.match(
+        clause
+    ):  # the plan tells by the question whether the greater or the lesser is meant
+        pair = match["pair"] or f"{match['what']} in {match['one']} or {match['two']}"
+        sides = _both(re.sub(r" or (?:(?:in|for) (?=(?:19|20)[0-9]{2}\Z))?", " and ", pair), parts)
+        if len(sides) != 2:
+            raise UnsureError
+        return [parts.calculation("greater", *sides)]
     lead = _LEAD.match(clause)
     said = clause[lead.end() :] if lead else clause
     if lead is None and not (_DATED.match(said) or _DATED_FIRST.match(said)):

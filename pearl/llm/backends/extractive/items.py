@@ -22,7 +22,7 @@ from pearl.llm.backends.extractive.meaning import SentenceRanker
 from pearl.llm.backends.extractive.ranking import SentenceIndex
 from pearl.llm.backends.extractive.reading import carry_out
 from pearl.llm.backends.extractive.steering import QUOTED, by_action
-from pearl.replies.items import MAX_RATING, label_line
+from pearl.replies.items import MAX_RATING, first_words, label_line, n_first_words
 
 __all__ = ["judge"]
 
@@ -86,7 +86,11 @@ async def judge(task: ItemsTask) -> str:
         case "line":
             ranker = SentenceRanker()
             values = [await _line(task, item, ranker) for item in task.items]
-    return "\n".join(f"{i}: {value}" for i, value in enumerate(values, start=1))
+    n = n_first_words(task.items)
+    echoes = [f" | {first_words(item, n)}" if task.is_echoed else "" for item in task.items]
+    return "\n".join(
+        f"{i}{echo}: {value}" for i, (echo, value) in enumerate(zip(echoes, values, strict=True), 1)
+    )
 
 
 def _verdicts(task: ItemsTask) -> list[str]:

@@ -221,7 +221,7 @@ class LlamaCppModel:
 
     def _settings(self) -> dict[str, object]:
         return {
-            "path": str(self._path),
+            "path": str(self._path.absolute()),
             "alias": self._path.stem,
             "key": self._key,
             "window": self.window,

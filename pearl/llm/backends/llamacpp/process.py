@@ -58,6 +58,7 @@ class WorkerProcess:
             errors="replace",
             # Spinning threads are a hundred times slower on busy cores.
             env={"OMP_WAIT_POLICY": "passive", **os.environ},
+            cwd=os.path.abspath(os.sep),  # noqa: PTH100 - the root of any system
             start_new_session=True,  # Ctrl-C is for the parent, which then ends it
         )
         self._listeners = [

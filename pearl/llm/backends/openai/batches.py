@@ -22,6 +22,7 @@ from pearl.llm.backends.openai import faults, replies
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.usage import plausible
+from pearl.llm.usable import usable
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
@@ -47,6 +48,7 @@ MAX_PAGES = 10
 """Entries of the listing of batches that are searched, latest first."""
 
 _OVER = frozenset({"completed", "failed", "expired", "cancelled"})
+_UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
 
 Result = TypeVar("Result")
 
@@ -76,6 +78,11 @@ class Batch:
     def is_over(self) -> bool:
         """Whether its status is final."""
         return self.status in _OVER
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether its status is one that passes."""
+        return self.status in _UNDER_WAY
 
 
 _Id = Annotated[str, Field(min_length=1)]
@@ -215,29 +222,38 @@ class Batches:
 
     async def results(
         self, batch: Batch, asked: Mapping[bytes, Request]
-    ) -> dict[bytes, Completion | ModelError]:
-        """The results of a finished batch, by request key.
+    ) -> dict[bytes, Completion | ModelError] | None:
+        """The results of a finished batch, by request key; None if the server does not have them.
 
         Unreadable lines and requests without a line are missing. Of several lines for a request,
-        the first usable one counts.
+        the first usable one counts; where they give different replies, none does.
 
         Args:
             batch: The batch.
             asked: Its known requests; others belong to another process and are returned unchecked.
 
         Raises:
-            ModelError: A file cannot be downloaded. A deleted file counts as empty.
+            ModelError: A file cannot be downloaded.
         """
-        found: dict[bytes, Completion | ModelError] = {}
+        if batch.status == "completed" and not batch.files:
+            return None
+        results: dict[bytes, Completion | ModelError] = {}
+        ambiguous: set[bytes] = set()
         for file_id in batch.files:
             data = await self._call(self._content(file_id), TRANSFER_TIMEOUT_S)
+            if data is None:
+                return None
             # In a thread: a file of 50,000 lines would block the event loop for seconds.
             for key, result in await asyncio.to_thread(lambda d: list(self._read(d, asked)), data):
-                if not isinstance(found.get(key), Completion):
-                    found[key] = result
-        return found
+                before = results.get(key)
+                if not isinstance(before, Completion):
+                    results[key] = result
+                elif isinstance(result, Completion) and result.text != before.text:
+                    ambiguous.add(key)
+        message = f"{self.server} sent two different replies to this request"
+        return results | {key: ModelError(message, kind="malformed") for key in ambiguous}
 
-    async def _content(self, file_id: str) -> bytes:
+    async def _content(self, file_id: str) -> bytes | None:
         from pearl.llm.backends.openai.wire import at_most
 
         try:
@@ -246,7 +262,7 @@ class Batches:
         except StatusError as error:
             if error.status != 404:
                 raise
-            return b""
+            return None
 
     async def _call(self, call: Awaitable[Result], timeout_s: float) -> Result:
         try:
@@ -271,7 +287,7 @@ class Batches:
         counts = batch.request_counts or _Counts()
         problem = None
         first = next(iter((batch.errors and batch.errors.data) or ()), _Problem())
-        if batch.status == "failed":
+        if batch.status.lower() == "failed":
             said = self._endpoint.quote(first.message or first.code or "it does not say why")
             where = f" (line {first.line})" if first.line is not None else ""
             problem = ModelError(
@@ -281,7 +297,7 @@ class Batches:
             )
         return Batch(
             batch.id,
-            batch.status,
+            batch.status.lower(),
             files,
             (counts.completed or 0) + (counts.failed or 0),
             problem,
@@ -302,7 +318,7 @@ class Batches:
                 completion = self._completion(row)
                 if request is not None:
                     completion = replies.within(completion, request, self._endpoint)
-                yield key, completion
+                yield key, usable(completion, request)
             except ModelError as error:
                 if error.usage and request is not None:
                     error.usage = plausible(error.usage, request)
@@ -325,10 +341,11 @@ class Batches:
         if not isinstance(response, dict):
             raise ModelError(f"a line from {self.server} has no response", kind="malformed")
         status, body = response.get("status_code"), response.get("body")
-        if status == 200:
+        if status in (200, "200"):
             return replies.read_completion(json.dumps(body).encode(), self._endpoint)
         said = body.get("error", body) if isinstance(body, dict) else body
-        status = status if isinstance(status, int) and 400 <= status < 600 else 500
+        if not isinstance(status, int) or not 400 <= status < 600:
+            raise ModelError(f"a line from {self.server} has no status", kind="malformed")
         if status == 400 and isinstance(said, dict) and _is_about_temperature(said):
             self._drop_temperature()
             message = f"{self._endpoint.model} takes no temperature, and is asked without"

@@ -24,6 +24,7 @@ from pearl.llm.backends.openai.faults import Refuses
 from pearl.llm.backends.openai.servers import Body, Server
 from pearl.llm.blank import is_blank
 from pearl.llm.single_flight import SingleFlight
+from pearl.replies.normaliser import without_reasoning
 
 __all__ = ["PROBE", "PROBE_PROMPT", "SENTENCE", "Constraining", "Send"]
 
@@ -137,7 +138,12 @@ class Constraining:
         completion = await self._ask(server, request, constraint, verdict)
         if verdict != "json-schema":
             return completion
-        return replace(completion, text=self._text_of(completion.text, constraint))
+        split = without_reasoning(completion.text)
+        with replies.billed(completion.usage, completion.text):
+            if split.is_unclosed:
+                raise replies.truncated(completion.usage, self._endpoint)
+            text = self._text_of(split.text, constraint)
+        return replace(completion, text=text, reasoning=completion.reasoning or split.reasoning)
 
     async def _find_server(self, by: ConstrainBy) -> Server:
         if self._server:
@@ -231,6 +237,12 @@ class Constraining:
             # JSON escapes may encode lone surrogates.
             text = scrubbed(constraint.json_form.text_of(json.loads(reply)))
         except (ValueError, RecursionError) as error:
+            from pearl.replies.unusable import unusable  # late: 20 ms of patterns
+
+            problem = unusable(reply)
+            if problem and problem.kind != "empty":
+                message = f"{self._endpoint.model} {self._endpoint.quote(problem.why)}"
+                raise ModelError(message, kind=problem.kind) from None
             reason = self._endpoint.quote(str(error))
             raise ModelError(
                 f"the reply of {self._endpoint.model} is not JSON as '{constraint.name}' "

@@ -240,7 +240,11 @@ def cut_off(error: Exception, endpoint: Endpoint) -> ModelError:
             advice = "start it, or give its address with --base-url"
         else:
             continue
-        return ModelError(message, kind="transport", help=advice)
+        # Other errors of TLS may come after the request.
+        is_sent = isinstance(cause, ssl.SSLError) and not isinstance(
+            cause, ssl.SSLCertVerificationError
+        )
+        return ModelError(message, kind="transport", help=advice, is_sent=is_sent)
     # The innermost cause is the most specific.
     reason = next((str(cause) for cause in reversed(causes) if str(cause)), "connection lost")
     return ModelError(f"{url} broke off: {endpoint.quote(reason)}", kind="transport")

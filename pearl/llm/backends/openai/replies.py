@@ -47,11 +47,14 @@ class _ChatMessage(BaseModel):
     content: Text | None = None
     refusal: Text | None = None
     tool_calls: Any = None  # validated by read_tool_call
+    reasoning_content: Any = None  # of llama.cpp, DeepSeek, SGLang
+    reasoning: Any = None  # of vLLM, OpenRouter
 
 
 class _ChatChoice(BaseModel):
     message: _ChatMessage | None = None
     finish_reason: Text | None = None
+    native_finish_reason: Any = None  # of the server behind a gateway
     error: Any = None  # set by gateways
 
 
@@ -274,14 +277,22 @@ def _message(
     # Some servers send no finish reason, as OpenAI did for months.
     if choice.finish_reason is not None:
         check_ending(choice.finish_reason, usage, endpoint, is_by_tool=is_by_tool)
+    native = choice.native_finish_reason
+    if isinstance(native, str) and ending(native) in ("truncated", "filtered", "refused"):
+        check_ending(scrubbed(native), usage, endpoint, is_by_tool=is_by_tool)
     return choice.message
 
 
 def _completion(text: str, reply: _ChatReply, usage: Usage, endpoint: Endpoint) -> Completion:
     if is_blank(text):
         raise blank(endpoint)
-    is_said = reply.choices[0].finish_reason is not None
-    return Completion(text, reply.model or endpoint.model, usage, "stop" if is_said else None)
+    choice = reply.choices[0]
+    is_said = choice.finish_reason is not None
+    sent = choice.message and (choice.message.reasoning_content or choice.message.reasoning)
+    return Completion(
+        text, reply.model or endpoint.model, usage, "stop" if is_said else None,
+        reasoning=scrubbed(sent) if isinstance(sent, str) else "",
+    )  # fmt: skip
 
 
 _HELP = "is the address right? It mostly ends in /v1"

@@ -83,6 +83,7 @@ class _StreamedReply:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._said: list[str] = []
+        self._hidden: list[str] = []
         self._tail = ""
         self._finish_reason: str | None = None
         self._usage: dict[str, Any] | None = None
@@ -115,6 +116,7 @@ class _StreamedReply:
         if not shown and not hidden:
             return
         self._said.append(shown)
+        self._hidden.append(hidden)
         self._n_tokens += 1
         self._tail = (self._tail + shown)[-MAX_TAIL:]
         report(CallProgress("writing", self._n_tokens, text=self._tail))
@@ -131,7 +133,11 @@ class _StreamedReply:
         """
         if self._finish_reason is None:
             raise _broken(self._endpoint)
-        message = {"role": "assistant", "content": "".join(self._said)}
+        message = {
+            "role": "assistant",
+            "content": "".join(self._said),
+            "reasoning_content": "".join(self._hidden),
+        }
         choice = {"index": 0, "message": message, "finish_reason": self._finish_reason}
         reply = {"model": self._model, "choices": [choice], "usage": self._usage}
         return json.dumps(reply).encode()

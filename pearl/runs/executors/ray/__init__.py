@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sys
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, chdir, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -127,8 +128,11 @@ def _cluster() -> Iterator[None]:
     address = os.environ.get("RAY_ADDRESS")
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     own = {"include_dashboard": False, "object_store_memory": OBJECT_STORE}
+    # Workers import from the folder in which Ray is started, before any other.
+    is_searched = bool({"", os.getcwd()} & set(sys.path))  # noqa: PTH109
     try:
-        ray.init(**quiet, **({"address": address} if address else own))
+        with nullcontext() if is_searched else chdir(os.path.abspath(os.sep)):  # noqa: PTH100
+            ray.init(**quiet, **({"address": address} if address else own))
     except (ConnectionError, RuntimeError, ValueError) as error:
         where = f"at {address}" if address else "on this machine"
         reason = str(error).strip().partition("\n")[0]

@@ -166,7 +166,7 @@ def test_a_batch_is_found_by_its_file(server: BatchServer) -> None:
 
 
 def test_a_large_output_is_read(server: BatchServer) -> None:
-    text = "a long reply " * 4_000
+    text = " ".join(f"reply {i * i}" for i in range(5_000))
     server.line = lambda row: answered(completion(text))
     keys = [i.to_bytes(32, "big") for i in range(300)]
     found = using(server, lambda batches: carried_out(batches, *keys))

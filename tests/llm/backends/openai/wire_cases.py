@@ -109,6 +109,11 @@ def endings() -> Iterator[Case]:
     for outcome, given in reasons.items():
         for reason in given:
             yield Case(f"ends {reason!r}", (_reply({"finish_reason": reason}),), outcome)
+    for native, outcome in (
+        ("length", fails("truncated")), ("MAX_TOKENS", fails("truncated")), ("SAFETY", fails("filtered")),
+        ("stop", Says()), ("banana", Says()), (5, Says()), (None, Says()),
+    ):  # fmt: skip
+        yield Case(f"ended {native!r} behind", (_reply({"native_finish_reason": native}),), outcome)
     bare = {"choices": [{"message": {"content": "ok"}}]}
     yield Case("no reason at all", (Canned(bare),), Says())
 

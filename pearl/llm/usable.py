@@ -1,0 +1,111 @@
+"""A completion as a model sends it → one that may be read and kept, or a `ModelError`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from pearl.dsl.signatures import ValueType
+from pearl.errors import ModelError
+from pearl.llm import ActionTask, CombineTask, Completion, Request
+from pearl.llm.blank import is_blank
+from pearl.llm.repetition import loop_in, repeats
+from pearl.replies.normaliser import without_reasoning
+from pearl.replies.typed import says_nothing
+
+__all__ = ["usable"]
+
+MIN_WORDS = 8
+"""Minimum words of an echo: shorter replies may be names, which the instructions have, too."""
+MIN_SENTENCE = 4
+"""Minimum words of a whole sentence of the instructions that is an echo."""
+
+_WORD = re.compile(r"\w+")
+_LABEL = re.compile(r"^(?:Instruction \w{1,80}\([^\n]{0,400}\): |Purpose of this step: )", re.M)
+
+
+def usable(
+    completion: Completion, request: Request | None, *, is_computed: bool = False
+) -> Completion:
+    """The completion without reasoning.
+
+    Args:
+        completion: As it is sent.
+        request: What it replies to; None if that is not known.
+        is_computed: Whether no language model wrote it: what repeats itself is a quote.
+
+    Raises:
+        ModelError: `repetition`: it ends in a loop. `truncated`: its reasoning does not end.
+            `empty`, `refused`, `transport`: it is no reply (`pearl.replies.unusable`).
+    """
+    if request is not None and request.candidates:  # numbers may be equal
+        return completion
+    text, usage = completion.text, completion.usage
+    split = without_reasoning(text)
+    if request is not None and split.text != text:
+        split = without_reasoning(text, request.prompt)
+    loop = None if is_computed else loop_in(text)
+    if loop is not None:
+        raise repeats(completion.model, loop, usage, split.text)
+    if split.is_unclosed:
+        message = f"the reply of {completion.model} was cut off in its reasoning"
+        raise ModelError(message, kind="truncated", usage=usage)
+    if is_blank(split.text):
+        message = f"the reply of {completion.model} is blank"
+        raise ModelError(message, kind="empty", usage=usage, reply=text)
+    from pearl.replies.unusable import unusable  # late: 20 ms of patterns
+
+    problem = unusable(split.text)
+    if problem and request is not None:
+        problem = unusable(split.text, request.prompt)
+    # `null`, `[]` and "-" say something where a list, a number or yes or no is wanted.
+    if problem and not (problem.kind == "empty" and _is_typed(request)):
+        message = f"{completion.model} {problem.why}"
+        raise ModelError(message, kind=problem.kind, usage=usage, reply=text)
+    if request is not None and _is_echo(split.text, request):
+        message = f"{completion.model} repeats what it was sent in place of a reply"
+        raise ModelError(message, kind="refused", usage=usage, reply=text)
+    reasoning = "\n".join(filter(None, (completion.reasoning, split.reasoning)))
+    return replace(completion, text=split.text, reasoning=reasoning)
+
+
+def _is_typed(request: Request | None) -> bool:
+    task = request.task if request is not None else None
+    step = task.step if isinstance(task, CombineTask) else task
+    return isinstance(step, ActionTask) and step.gives is not ValueType.TEXT
+
+
+def _is_echo(text: str, request: Request) -> bool:
+    """Whether the reply to a step only has words of its instructions.
+
+    What it has of the document, or of the results of earlier steps, is no echo: to quote them may
+    be its task.
+    """
+    task = request.task
+    if not isinstance(task, ActionTask | CombineTask) or says_nothing(text):
+        return False
+    words, step = _words(text), task.step if isinstance(task, CombineTask) else task
+    sentences = (step.question, step.explanation, step.action.definition)
+    if len(words) < MIN_SENTENCE:
+        return False
+    if len(words) < MIN_WORDS:
+        return words in map(_words, sentences)
+    return _LABEL.search(text) is not None or (
+        f" {' '.join(words)} " in f" {' '.join(_words(_instructions(request)))} "
+    )
+
+
+def _instructions(request: Request) -> str:
+    """A prompt without what it is about, and without an earlier reply."""
+    task = request.task
+    assert isinstance(task, ActionTask | CombineTask)
+    step, parts = (task.step, task.parts) if isinstance(task, CombineTask) else (task, ())
+    inputs = (value for name, value in step.arguments if name in step.inputs)
+    text = "\n".join(each.content for each in request.messages if each.role != "assistant")
+    for given in (step.document or "", *parts, *inputs):
+        text = text.replace(given, "\n|\n") if given else text
+    return text
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())

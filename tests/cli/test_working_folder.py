@@ -1,0 +1,105 @@
+"""Files that a stranger has put into the working folder are read, never executed, by any command."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from pearl import plugins
+from pearl.cli import COMMANDS
+from tests.docs.conftest import FOLDER
+from tests.llm.backends.llamacpp.gguf_models import write_random_model
+from tests.server import Canned, Server, completion
+from tests.skips import needs_duckdb, needs_ray
+
+PLANTED = {
+    *sys.stdlib_module_names, *packages_distributions(), "sitecustomize", "usercustomize", "pearl",
+    "actions", "grammars", "fewshot", "worker", "engine",
+}  # fmt: skip
+
+ASK = 'ask "Why does the captain turn back?" story.txt'
+SQL = "execute table.plan directory.csv --model openai:m --base-url {url}"
+
+WITH_CHILDREN = [
+    ["models get smollm2"],
+    ['ask "Who pays the deposit?" contract.html'],
+    [f"{ASK} --model llamacpp:tiny.gguf --window 4096 --max-output-tokens 8"],
+    [f"{SQL} --sql-engine sqlite"],
+    pytest.param([f"{SQL} --sql-engine duckdb"], marks=needs_duckdb),
+    pytest.param(["execute why.plan story.txt --executor ray --out a.jsonl"], marks=needs_ray),
+]
+OTHERS = [
+    [f"{ASK} --page answer.html --trace trace.jsonl", "view trace.jsonl"],
+    ["chat story.txt"],
+    ["check why.plan", "fmt why.plan"],
+    ["completion bash"],
+    ["config show"],
+    ["demo story"],
+    ["doctor"],
+    [
+        "execute why.plan story.txt letters/ --out results.jsonl",
+        "view results.jsonl --serve",
+        "runs list",
+    ],
+    [
+        "eval --domain quality --data dev.jsonl --methods direct -o a.jsonl",
+        "compare a.jsonl a.jsonl",
+    ],
+    ["grammar --textmate"],
+    ["index reports/", 'search reports/ "who signed the lease"'],
+    ["init leases"],
+    ["lsp"],
+    ["mine --domain quality --data train.jsonl --out mined.jsonl"],
+    ['plan "Why did Ada sell the mill?"'],
+    ["refine actions drafts.txt -o mine.actions"],
+]
+EXIT_CODES = {"models": 3}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [*WITH_CHILDREN, *(pytest.param(lines, marks=pytest.mark.slow) for lines in OTHERS)],
+    ids=lambda lines: lines[0],
+)
+def test_no_file_of_the_working_folder_is_executed(
+    lines: list[str], tmp_path: Path, openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = completion("```sql\nSELECT row_id, Pharmacy FROM rows\n```")
+    openai_server.answer = lambda seen: Canned(sql)
+    for name in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX"):
+        monkeypatch.setenv(name, openai_server.url)
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    folder, mark = tmp_path / "folder", tmp_path / "executed"
+    shutil.copytree(FOLDER, folder)
+    (folder / "table.plan").write_text('1. ans = LOOKUP(CTX, "Which are in Porto?") : Ask\n')
+    write_random_model(folder / "tiny.gguf")
+    for name in PLANTED:
+        code = f"open({str(mark)!r}, 'a').write({name!r} + chr(10))\nraise SystemExit(99)\n"
+        (folder / f"{name}.py").write_text(code)
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / "__init__.py").write_text(code)
+    for line in lines:
+        command = shlex.split(line.format(url=openai_server.url))
+        with subprocess.Popen(
+            [sys.executable, "-P", "-m", "pearl", *command], cwd=folder, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as process:  # fmt: skip
+            if "--serve" in command:
+                assert process.stdout
+                process.stdout.readline()
+                process.kill()
+            _, errors = process.communicate()
+        assert not mark.exists(), mark.read_text()
+        assert process.returncode == EXIT_CODES.get(command[0], 0) or "--serve" in command, errors
+        assert "Traceback" not in errors
+
+
+def test_every_command_is_tried() -> None:
+    tried = {line.split()[0] for lines in OTHERS for line in lines}
+    assert {"ask", "models"} | tried == set(plugins.names(COMMANDS))

@@ -1,0 +1,102 @@
+"""Reasoning is separated from a reply; what only mentions its marks is left alone."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pearl.replies.normaliser import without_reasoning
+
+HARMONY = "<|channel|>analysis<|message|>So 3.<|end|><|start|>assistant<|channel|>final<|message|>3"
+
+
+@pytest.mark.parametrize(
+    ("reply", "text", "reasoning"),
+    [
+        ("<think>So 3.</think>\n\n3", "3", "So 3."),
+        ("<think>\n\n</think>\n\n3", "3", ""),
+        ("<THINK>So 3.</THINK>3", "3", "So 3."),
+        ("<think> So 3. </think> 3", "3", "So 3."),
+        ('<think duration="3">So 3.</think>3', "3", "So 3."),
+        ("<thinking>\nSo 3.\n</thinking>\n3", "3", "So 3."),
+        ("<reasoning>So 3.</reasoning>\n3", "3", "So 3."),
+        ("<thought>So 3.</thought>3", "3", "So 3."),
+        ("<seed:think>So 3.</seed:think>3", "3", "So 3."),
+        ("[THINK]So 3.[/THINK]3", "3", "So 3."),
+        ("◁think▷So 3.◁/think▷3", "3", "So 3."),
+        ("<|START_THINKING|>So 3.<|END_THINKING|><|START_RESPONSE|>3<|END_RESPONSE|>", "3", "So 3."),
+        ("<|channel>thought\nSo 3.<channel|>3", "3", "So 3."),
+        ("<|begin_of_thought|>So 3.<|end_of_thought|>\n3", "3", "So 3."),
+        (HARMONY, "3", "So 3."),
+        (f"{HARMONY}<|return|>", "3", "So 3."),
+        ("analysisSo 3.assistantfinal3", "3", "So 3."),
+        ("So 3.\n</think>\n\n3", "3", "So 3."),
+        ("okay, so 3</think>3", "3", "okay, so 3"),
+        ("So 3 </think>\n3", "3", "So 3"),
+        ("<think>a</think>\n<think>b</think>\n3", "3", "a\nb"),
+        ("<think>a <think>b</think> c</think>3", "3", "a <think>b\nc"),
+        ("<think>I close it with `</think>` later.</think>3", "3", "I close it with `</think>` later."),
+        ("- a dog\n<think>\n- a cat?\n</think>\n- a fox", "- a dog\n\n- a fox", "- a cat?"),
+        ("1: yes\n2: <think>hm</think>no", "1: yes\n2: no", "hm"),
+        ("Answer: <think>\nSo 3.\n</think>3", "Answer: 3", "So 3."),
+        ("<think>So 3.</think><answer>3</answer>", "3", "So 3."),
+        ("<think>a</think>The answer is 3.</think>", "The answer is 3.", "a"),
+        ("<think>So 3.</think>", "", "So 3."),
+        ("So 3.\n</think>", "", "So 3."),
+        # Special tokens, and a turn that is made up.
+        ("3</s>", "3", ""),
+        ("<s> 3 </s>", "3", ""),
+        ("3<|eot_id|><|endoftext|>", "3", ""),
+        ("3<｜end▁of▁sentence｜>", "3", ""),
+        ("[EOS]", "", ""),
+        ("3<|im_end|>\n<|im_start|>user\nAnd the cats?", "3", ""),
+    ],
+)  # fmt: skip
+def test_reasoning_and_special_tokens_are_removed(reply: str, text: str, reasoning: str) -> None:
+    assert without_reasoning(reply) == (text, reasoning, False)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "<think>So 3", "<think>So 3.\n\n3", "a dog\n<thinking>\nor a cat", "[THINK]So", "◁think▷So",
+        "<|channel|>analysis<|message|>So 3", "<think>a</think>\n<think>b",
+    ],
+)  # fmt: skip
+def test_reasoning_without_an_end_leaves_no_reply(reply: str) -> None:
+    split = without_reasoning(reply)
+    assert (split.text, split.is_unclosed) == ("", True)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "The tags <think> and </think> enclose the thoughts.",
+        "The model writes `<think>` first, then `</think>`.",
+        "It ends with </think>",
+        "The model marks its thoughts.\n> <think> comes first\n> The reply follows </think>",
+        "> <think>This is a quote.</think>",
+        "He saw [THINK] on the wall.",
+        "The text was <s>old</s> and is new",
+        "An assistant finally came. I think <b>so</b>.",
+        "a < b",
+    ],
+)  # fmt: skip
+def test_marks_that_are_mentioned_are_text(reply: str) -> None:
+    assert without_reasoning(reply) == (reply, "", False)
+
+
+def test_a_mark_that_is_copied_from_the_source_is_text() -> None:
+    line = "<think>The user wants a poem.</think>"
+    assert without_reasoning(line, f"Log:\n{line}\nEnd").text == line
+
+
+@pytest.mark.parametrize("unit", ["<think>", "</think>", "</s>", "</s>x", " ", "\n", "<|im_end|> ", "<think> </think>", "a\n</think>"])  # fmt: skip
+def test_time_grows_with_the_length(unit: str) -> None:
+    def took_s(n: int) -> float:
+        began = time.process_time()
+        without_reasoning(f"<b>{unit * n}x", "source " * n)
+        return time.process_time() - began
+
+    assert took_s(40_000) < 20 * took_s(10_000) + 0.5
