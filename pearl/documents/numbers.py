@@ -92,8 +92,8 @@ _BOUND = re.compile(
 )
 _NEGATIVE = re.compile(r"\b(?:minus|negative)\s\Z", re.I)
 _MAY_BE_NEGATIVE = re.compile(r"(?:[-−–—‒⁻‐‑(+]\s*+|\b(?:moins|menos|meno)\s)\Z", re.I)
-_NO_AMOUNT = re.compile(r"(?:[~≈≃±]\s?|[^\W\d_](?=\Z))\Z")
-"""Signs before a number that is approximate, and letters of another dollar: `A$5`."""
+_NO_AMOUNT = re.compile(r"(?:[~≈≃±]\s?|#DIV/|[^\W\d_](?=\Z))\Z")
+"""Signs before a number that is approximate, an error of a spreadsheet, and letters of another dollar: `A$5`."""
 _OTHER_DIGITS = re.compile(r"(?<![^\W\d_])[²³]")
 """A power of a number, not of a unit."""
 _MAY_BE_GROUPED = re.compile(r"[1-9][0-9]{0,2}\.[0-9]{3}")

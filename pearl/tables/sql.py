@@ -205,7 +205,7 @@ class SqlTable:
         used = {
             name: {
                 row for row, cell in self._unread[name].items()
-                if read.is_counting or cell is None or not is_blank(cell)
+                if read.is_of_all or cell is None or not is_blank(cell)
             }
             for name in named if name in read.used
         }  # fmt: skip

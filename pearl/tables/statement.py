@@ -114,7 +114,7 @@ def with_typed_values(sql: str, columns: Columns) -> str:
             column, literal = columns.get(_operand(found, one).name), _literal(found, other)
             if column is not None:
                 _check_value(column, literal)
-            is_number = column.kind == "number" if column else _gives_number(found, one)
+            is_number = column.kind == "number" if column else _gives_number(found, one, columns)
             if is_number and literal.kind == "string" and _is_number(literal.value):
                 numbers[literal.start] = literal.value
     return _replaced(sql, found, {start: (text, "") for start, text in numbers.items()})
@@ -148,12 +148,20 @@ def _values_after(found: Sequence[Token], i: int) -> Iterator[int]:
         yield j
 
 
-def _gives_number(found: Sequence[Token], i: int) -> bool:
-    """Whether what ends with a token is a number: `sum(Fee)`, `Fee + 1`."""
-    if _at(found, i).text != ")":
-        return _at(found, i).kind == "number"
-    opened = next(j for j in range(i - 1, -1, -1) if found[j].depth == found[i].depth)
-    return _at(found, opened - 1).word in _GIVES_NUMBERS
+def _gives_number(found: Sequence[Token], i: int, columns: Columns) -> bool:
+    """Whether what begins or ends with a token is a number: `sum(Fee)`, `Fee + 1`."""
+    token = _at(found, i)
+    if token.text == ")":
+        places = range(i - 1, -1, -1)
+    elif token.kind == "word" and _at(found, i + 1).text == "(":
+        places = range(i + 2, len(found))
+    else:
+        return token.kind == "number"
+    other = next((j for j in places if found[j].depth == token.depth), i)
+    first, last = sorted((i, other))
+    call = found[max(first - 1, 0) : last]
+    kinds = {columns[part.name].kind for part in call if part.name in columns}
+    return kinds == {"number"} or bool(_GIVES_NUMBERS & {part.word for part in call[:2]})
 
 
 def _is_number(text: str) -> bool:
@@ -223,7 +231,7 @@ def _replaced(sql: str, found: Sequence[Token], changes: Mapping[int, tuple[str,
 
 
 def sqlite_dialect(sql: str) -> str:
-    """The statement so that SQLite takes quoted names for names, divides as DuckDB does, and has NULL last.
+    """The statement so that SQLite takes quoted names for names, and divides, compares texts and has NULL last as DuckDB does.
 
     Example:
         >>> sqlite_dialect('SELECT "Fee" / 2 FROM rows ORDER BY "Fee" LIMIT 1')
@@ -231,14 +239,15 @@ def sqlite_dialect(sql: str) -> str:
     """
     found = tokens(sql)
     changes: dict[int, tuple[str, str]] = {}
-    for token in found:
-        if (
-            token.text[0] == '"' and len(token.text) > 1
-        ):  # in SQLite also a text, where no column has the name
+    for i, token in enumerate(found):
+        # SQLite takes a name in double quotes for a text where no column has it.
+        if token.text[0] == '"' and len(token.text) > 1:
             name = token.text[1:-1].replace('""', '"').replace("`", "``")
             changes[token.start] = (f"`{name}`", "")
         elif token.text == "/":
             changes[token.start] = ("*1.0/", "")
+        elif token.kind == "string" and _at(found, i - 1).text in _COMPARED:
+            changes[token.start] = (token.text, " COLLATE NOCASE")  # what functions give has none
     for last in _ends_of_terms(found):
         text, _ = changes.get(last.start, (last.text, ""))
         changes[last.start] = (text, " NULLS LAST")
@@ -275,13 +284,13 @@ class Dependence:
         used: Columns that lines are computed from, chosen or ordered by, in rows that meet the condition.
         condition: What tells for each row whether it meets the condition: a statement for `row_id` and whether that is
             undecided, of rows that may meet it; "" if all rows may.
-        is_counting: Whether cells are counted.
+        is_of_all: Whether cells that say that there is no value may matter, too: they are counted or compared.
     """
 
     compared: frozenset[str]
     used: frozenset[str]
     condition: str
-    is_counting: bool
+    is_of_all: bool
 
 
 def dependence(
@@ -299,10 +308,7 @@ def dependence(
     found = tokens(sql)
     while found and found[-1].text == ";":
         found.pop()
-    is_counting = any(
-        token.word == "count" and _at(found, i + 2).text != "*" for i, token in enumerate(found)
-    )
-    everything = Dependence(frozenset(), _named(found, columns), "", is_counting)
+    everything = Dependence(frozenset(), _named(found, columns), "", is_of_all=True)
     words = [token.word for token in found]
     if words[:1] != ["select"] or words.count("select") > 1 or _NESTED & set(words):
         return everything
@@ -310,9 +316,14 @@ def dependence(
     source = clauses.get("from", [])
     if not source or source[0].name != table.casefold() or not _is_table(source):
         return everything
-    shown, used = _shown(clauses["select"], columns, row)
+    selected = clauses["select"]
+    shown, used = _shown(selected, columns, row)
+    is_of_all = any(
+        token.text in _COMPARED or (token.word == "count" and _at(selected, i + 2).text != "*")
+        for i, token in enumerate(selected)
+    )
     if shown is None or {"group", "having"} & clauses.keys():
-        used = _named(clauses["select"], columns)
+        used = _named(selected, columns)
         shown = frozenset()
     for name in ("group", "having", "window"):
         used |= _named(clauses.get(name, []), columns)
@@ -329,18 +340,18 @@ def dependence(
     compared = _named(where, columns)
     alias = source[-1].name
     if not where:
-        return Dependence(frozenset(), used, "", is_counting)
+        return Dependence(frozenset(), used, "", is_of_all)
     if not all(
         _is_three_valued(where, i, columns, {table.casefold(), alias, row}, unread)
         for i in range(len(where))
     ):
-        return Dependence(frozenset(), used | compared, "", is_counting)
+        return Dependence(frozenset(), used | compared, "", is_of_all=True)
     text = sql[where[0].start : where[-1].start + len(where[-1].text)]
     rows = sql[source[0].start : source[-1].start + len(source[-1].text)]
     condition = (
         f"SELECT {row} AS {row}, ({text}) IS NULL AS x FROM {rows} WHERE ({text}) IS NOT FALSE"
     )
-    return Dependence(compared, used, condition, is_counting)
+    return Dependence(compared, used, condition, is_of_all)
 
 
 def _named(found: Sequence[Token], columns: Columns) -> frozenset[str]:

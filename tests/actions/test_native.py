@@ -90,6 +90,7 @@ def test_results(name: str, values: list[Value], result: Value) -> None:
         ("SUM", [["over 20", "5"]], "is a bound"),
         ("SUM", [["~30"]], "no exact number"),
         ("SUM", [["A$5"]], "no exact number"),
+        ("SUM", [["#DIV/0!", "5"]], "no exact number"),
         ("SUM", [["COVID-19"]], "may be below 0"),
         ("SUM", [["(5)"]], "footnote, or below 0"),
         ("SUM", [["10", "20", "50%"]], "different units"),
