@@ -197,6 +197,22 @@ def two_replies(rows: list[Any]) -> list[Any]:
     return [*rows, *({**row, **other} for row in rows), *rows]
 
 
+def swapped(rows: list[Any]) -> list[Any]:
+    """The replies of two requests under each other's id."""
+    if len(rows) < 2:
+        return rows
+    first, second, *others = rows
+    ids = first["custom_id"], second["custom_id"]
+    return [{**first, "custom_id": ids[1]}, {**second, "custom_id": ids[0]}, *others]
+
+
+def test_replies_to_other_requests_are_asked_again(server: BatchServer) -> None:
+    server.edit = lambda rows: swapped(rows) if len(server.jobs) == 1 else rows
+    tasks = tasks_of(6, 1)
+    assert texts(outcomes(server, tasks)) == texts(locally(server, tasks))
+    assert [len(job.rows) for job in server.jobs] == [6, 2]
+
+
 UNREADABLE: dict[str, Callable[[list[Any]], list[Any]]] = {
     "no line": lambda rows: [],
     "two replies": two_replies,
