@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
-from pearl.llm import ActionTask, CombineTask, Completion, Request
+from pearl.llm import ActionTask, ChooseTask, CombineTask, Completion, ItemsTask, Request
 from pearl.llm.blank import is_blank
 from pearl.llm.repetition import loop_in, repeats
 from pearl.replies.normaliser import without_reasoning
 from pearl.replies.typed import says_nothing
+
+if TYPE_CHECKING:
+    from pearl.replies.unusable import Unusable
 
 __all__ = ["usable"]
 
@@ -58,8 +62,7 @@ def usable(
     problem = unusable(split.text)
     if problem and request is not None:
         problem = unusable(split.text, request.prompt)
-    # `null`, `[]` and "-" say something where a list, a number or yes or no is wanted.
-    if problem and not (problem.kind == "empty" and _is_typed(request)):
+    if problem and not _is_for_reader(problem, request):
         message = f"{completion.model} {problem.why}"
         raise ModelError(message, kind=problem.kind, usage=usage, reply=text)
     if request is not None and _is_echo(split.text, request):
@@ -69,10 +72,17 @@ def usable(
     return replace(completion, text=split.text, reasoning=reasoning)
 
 
-def _is_typed(request: Request | None) -> bool:
-    task = request.task if request is not None else None
+def _is_for_reader(problem: Unusable, request: Request | None) -> bool:
+    """Whether the reader of the reply tells more of a problem than that it is no reply."""
+    if request is None:
+        return False
+    task = request.task
+    if problem.kind == "refused":  # what is no plan, say, is sent back with the reason
+        return not isinstance(task, ActionTask | CombineTask | ItemsTask | ChooseTask)
+    # `null`, `[]` and "-" say something where a list, a number or yes or no is wanted.
     step = task.step if isinstance(task, CombineTask) else task
-    return isinstance(step, ActionTask) and step.gives is not ValueType.TEXT
+    is_typed = isinstance(step, ActionTask) and step.gives is not ValueType.TEXT
+    return problem.kind == "empty" and is_typed
 
 
 def _is_echo(text: str, request: Request) -> bool:
