@@ -17,7 +17,7 @@ from pearl.replies.typed import says_nothing
 if TYPE_CHECKING:
     from pearl.replies.unusable import Unusable
 
-__all__ = ["usable"]
+__all__ = ["trimmed", "usable"]
 
 MIN_WORDS = 8
 """Minimum words of an echo: shorter replies may be names, which the instructions have, too."""
@@ -70,6 +70,13 @@ def usable(
         raise ModelError(message, kind="refused", usage=usage, reply=text)
     reasoning = "\n".join(filter(None, (completion.reasoning, split.reasoning)))
     return replace(completion, text=split.text, reasoning=reasoning)
+
+
+def trimmed(error: ModelError, model: str) -> ModelError:
+    """The error of a failed call, with the part of the reply that came without reasoning."""
+    loop = loop_in(error.reply) if error.kind == "truncated" else None
+    error.reply = without_reasoning(error.reply).text
+    return error if loop is None else repeats(model, loop, error.usage, error.reply)
 
 
 def _is_for_reader(problem: Unusable, request: Request | None) -> bool:

@@ -22,7 +22,7 @@ from pearl.llm.backends.openai import faults, replies
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.usage import plausible
-from pearl.llm.usable import usable
+from pearl.llm.usable import trimmed, usable
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
@@ -307,7 +307,7 @@ class Batches:
             except ModelError as error:
                 if error.usage and request is not None:
                     error.usage = plausible(error.usage, request)
-                yield key, error
+                yield key, trimmed(error, self._endpoint.model)
 
     def _completion(self, row: dict[str, Any]) -> Completion:
         """The reply in a line.
