@@ -101,27 +101,25 @@ def _is_echo(text: str, request: Request) -> bool:
     task = request.task
     if not isinstance(task, ActionTask | CombineTask) or says_nothing(text):
         return False
-    words, step = _words(text), task.step if isinstance(task, CombineTask) else task
-    sentences = (step.question, step.explanation, step.action.definition)
+    step, parts = (task.step, task.parts) if isinstance(task, CombineTask) else (task, ())
+    words = _words(text)
     if len(words) < MIN_SENTENCE:
         return False
+    inputs = [value for name, value in step.arguments if name in step.inputs]
+    given = [step.document or "", *parts, *inputs]
     if len(words) < MIN_WORDS:
-        return words in map(_words, sentences)
-    return _LABEL.search(text) is not None or (
-        f" {' '.join(words)} " in f" {' '.join(_words(_instructions(request)))} "
-    )
+        sentences = (step.question, step.explanation, step.action.definition)
+        is_echo = words in map(_words, sentences)
+    else:
+        instructions = "\n".join(m.content for m in request.messages if m.role != "assistant")
+        for each in given:
+            instructions = instructions.replace(each, "\n|\n") if each else instructions
+        is_echo = _LABEL.search(text) is not None or _has(instructions, words)
+    return is_echo and not any(_has(each, words) for each in given)
 
 
-def _instructions(request: Request) -> str:
-    """A prompt without what it is about, and without an earlier reply."""
-    task = request.task
-    assert isinstance(task, ActionTask | CombineTask)
-    step, parts = (task.step, task.parts) if isinstance(task, CombineTask) else (task, ())
-    inputs = (value for name, value in step.arguments if name in step.inputs)
-    text = "\n".join(each.content for each in request.messages if each.role != "assistant")
-    for given in (step.document or "", *parts, *inputs):
-        text = text.replace(given, "\n|\n") if given else text
-    return text
+def _has(text: str, words: list[str]) -> bool:
+    return f" {' '.join(words)} " in f" {' '.join(_words(text))} "
 
 
 def _words(text: str) -> list[str]:
