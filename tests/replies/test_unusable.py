@@ -11,7 +11,7 @@ import pytest
 from pearl.documents.document import Document
 from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.answer import Answer
-from pearl.llm import Request
+from pearl.llm import Completion, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
 from pearl.replies.unusable import unusable
@@ -246,6 +246,16 @@ def test_a_refusal_is_asked_again_and_then_said_and_never_kept() -> None:
     assert answer.to_json()["why"] == answer.why
     assert (len(scripted.requests), replies.replies) == (2, {})
     assert run(ONE, model(REFUSAL, "It leaked.")).text == "It leaked."
+
+
+def test_what_a_store_kept_before_is_read_in_the_same_way() -> None:
+    replies = MemoryReplies()
+    run(ONE, model("It leaked."), replies=replies)
+    (key,) = replies.replies
+    replies.replies[key] = Completion("<think>Hm.</think>It sank.", "m")
+    assert run(ONE, model("It leaked."), replies=replies).text == "It sank."
+    replies.replies[key] = Completion(REFUSAL, "m")
+    assert run(ONE, model("It leaked."), replies=replies).text == "It leaked."
 
 
 def test_a_refused_step_leaves_no_answer_of_those_after_it() -> None:
