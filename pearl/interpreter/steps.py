@@ -138,13 +138,17 @@ class _Interpreter:
             self._trace.append(StepFailed(step=step.output, error=str(error)))
             raise
         except PearlError as error:
-            is_refused = isinstance(error, ModelError) and error.kind in ("refused", "filtered")
-            if not is_refused or self._calls.limits.is_strict:
+            if (
+                not isinstance(error, ModelError)
+                or error.kind not in ("refused", "filtered")
+                or self._calls.limits.is_strict
+            ):
                 self._trace.append(StepFailed(step=step.output, error=str(error)))
                 raise _step_error(step, error) from error
             action = self._graph.checked.action(step)
             result = replace(
                 self._void(step, action, error.message, began), state="refused", n_calls=1,
+                usage=error.usage or Usage(),
                 value="refused: the model did not carry out this step",
             )  # fmt: skip
         self._trace.append(result.event)

@@ -289,10 +289,23 @@ def test_a_line_that_failed_fails_its_call_alone(server: BatchServer) -> None:
 
 
 def test_of_a_reply_that_is_cut_off_again_the_beginning_is_kept(server: BatchServer) -> None:
-    server.line = lambda row: LINES[3][1]
+    reply = "<think>Whole of it.</think>Half of it. And"
+    server.line = lambda row: answered(completion(reply, finish_reason="length"))
     (found,) = outcomes(server, tasks_of(1, 1))
     assert (found.result.status, found.result.text) == ("degraded", "Half of it.")
     assert [len(job.rows) for job in server.jobs] == [1, 1], "asked again with more room, once"
+
+
+def test_lines_are_read_without_reasoning_and_refusals_asked_again_once(
+    server: BatchServer,
+) -> None:
+    server.line = lambda row: answered(completion("<think>Hm.</think>Half of it."))
+    (found,) = outcomes(server, tasks_of(1, 1))
+    assert (found.result.status, found.result.text) == ("answered", "Half of it.")
+    server.line = lambda row: answered(completion("I'm sorry, but I can't help with that."))
+    (found,) = outcomes(server, tasks_of(1, 1))
+    assert (found.result.status, "sorry" in found.result.text) == ("refused", False)
+    assert [len(job.rows) for job in server.jobs] == [1, 1, 1]
 
 
 PASSING: list[dict[str, Any]] = [

@@ -24,7 +24,7 @@ from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.usage import plausible
 from pearl.llm.blank import is_blank
-from pearl.llm.usable import usable
+from pearl.llm.usable import trimmed, usable
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
@@ -344,7 +344,7 @@ class Batches:
                 error.reply = _MARK_LINE.sub("", error.reply)
                 if error.usage and request is not None:
                     error.usage = plausible(error.usage, request)
-                yield key, error
+                yield key, trimmed(error, self._endpoint.model)
 
     def _unmarked(
         self, key: bytes, completion: Completion, asked: Mapping[bytes, Request]
