@@ -29,7 +29,9 @@ _STEP = re.compile(
 _BEFORE = re.compile(
     r"\b(?:the (?:previous|prior|preceding|earlier) steps?|(?:previous|prior|preceding) step|steps? above"
     r"|the (?:previous|prior|preceding) (?:results?|answers?|actions?|calls?)|(?:previous|prior|preceding) outputs?"
-    r"|(?:outputs?|\w{2,20}ed|found) above|the above|the aforementioned)\b(?!-| of\b)",
+    r"|(?:outputs?|\w{2,20}ed|found) above|the above|the aforementioned)\b"
+    # "hung above the door", "the above average price" are text.
+    r"(?!-| (?:of|the|an?|his|her|its|their|my|our|your|average|all|ground|sea|water|zero|\d+)\b)",
     re.I,
 )
 

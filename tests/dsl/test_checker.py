@@ -281,6 +281,7 @@ def test_a_string_that_names_an_output_or_a_step_is_never_sent(text: str) -> Non
     [
         "the theme", "key", "{1}", "x^{2}", "{a, b}", "{{nobody}}", "$5", "<b>", "[sic]", "step 1 of the recipe",
         "step 2", "step 9", "the first step to freedom", "5%", "above-ground", "his previous steps", "the outputs of the factory", "steps", "{",
+        "a lamp suspended above the altar", "the above average harvest", "found above 2000 metres",
     ],
 )  # fmt: skip
 def test_a_string_that_names_none_is_left_alone(text: str) -> None:
