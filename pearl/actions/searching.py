@@ -102,17 +102,23 @@ class SearchedDocument:
         return self._parts[bisect_right(self._parts, place, key=lambda part: part[1].start) - 1][1]
 
     @cached_property
-    def texts(self) -> Mapping[str, str]:
-        """The text of each document by its name."""
-        return {name: self.document.text[span.start : span.end] for name, span in self._parts}
+    def names(self) -> Mapping[str, int]:
+        """The names of its documents, with their numbers."""
+        return {name: number for number, (name, _) in enumerate(self._parts)}
 
-    @cached_property
-    def metadata(self) -> Mapping[str, Mapping[str, str]]:
-        """Those of each document of a corpus by its name."""
-        if not isinstance(self.document, IndexedDocument):
+    def text_of(self, name: str) -> str:
+        """The text of a document; "" if there is none of that name."""
+        if (number := self.names.get(name)) is None:
+            return ""
+        span = self._parts[number][1]
+        return self.document.text[span.start : span.end]
+
+    def metadata_of(self, name: str) -> Mapping[str, str]:
+        """The metadata of a document of a corpus."""
+        number = self.names.get(name)
+        if number is None or not isinstance(self.document, IndexedDocument):
             return {}
-        documents = self.document.index.documents
-        return {documents.name(i): documents.metadata(i) for i in range(len(documents))}
+        return self.document.index.documents.metadata(number)
 
     @property
     def index(self) -> Index:

@@ -75,7 +75,8 @@ def why_of_another(
     words = _words(name)
     while len(words) > 1 and words[-1] in _FORMS:
         words.pop()
-    having = _having(reply, shown or [ShownPassage(*part) for part in searched.texts.items()])
+    every = (ShownPassage(each, searched.text_of(each)) for each in searched.names)
+    having = _having(reply, shown or list(every))
     if any(_has(one.text, words) or _has(_label(one.document, searched), words) for one in having):
         return ""
     return _absent(name, searched) or (
@@ -85,8 +86,8 @@ def why_of_another(
 
 def _label(document: str, searched: SearchedDocument) -> str:
     """The name of a document, its metadata and its first lines."""
-    metadata = " | ".join(searched.metadata.get(document, {}).values())
-    return f"{document} | {metadata} | {searched.texts.get(document, '')[:_N_FIRST]}"
+    metadata = " | ".join(searched.metadata_of(document).values())
+    return f"{document} | {metadata} | {searched.text_of(document)[:_N_FIRST]}"
 
 
 def _company(what: str) -> str:
@@ -106,7 +107,7 @@ def _company(what: str) -> str:
 def _absent(name: str, searched: SearchedDocument) -> str:
     """That the first word of a name stands nowhere; "" if it does."""
     first = _words(name)[0].removesuffix("s")
-    labels = (_label(document, searched) for document in searched.texts)
+    labels = (f"{each} {' '.join(searched.metadata_of(each).values())}" for each in searched.names)
     is_there = any(first in text.lower() for text in (searched.document.text, *labels))
     return "" if is_there else f"no passage of the corpus names '{name}'"
 
