@@ -112,6 +112,8 @@ FEES = QueryTable(
         ('SELECT Name FROM rows ORDER BY rows."Unit price", Name LIMIT 1', [("Eve",)], (1,)),
         ('SELECT sum(x) AS y FROM (SELECT "Unit price" AS p, sum("Unit price") OVER (ORDER BY "Unit price" ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS x FROM rows) WHERE p < 100', [("190",)], (1, 3)),
         ('SELECT row_id, Name FROM rows ORDER BY "Unit price" DESC LIMIT 4', [("Cyd",), ("Fay",), ("Ada",), ("Eve",)], (1,)),
+        ("SELECT row_id, Name FROM rows WHERE row_id < 3 ORDER BY 2 DESC", [("Cyd",), ("Ben",), ("Ada",)], ()),
+        ('SELECT row_id, "Unit price" FROM rows ORDER BY 2 DESC LIMIT 1', [("110",)], (1,)),
         ('SELECT * FROM rows WHERE row_id = 1', [("Ben", "ask", "2019-05-01", "y")], ()),
         ('SELECT Name, "Unit price" FROM rows WHERE row_id = 1', [("Ben", "")], (1,)),
         ("SELECT row_id, Name FROM rows WHERE Note LIKE '%needle%'", [("Cyd",)], (3,)),
