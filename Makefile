@@ -78,12 +78,13 @@ test-browser: $(VENV)-browser/.installed
 goldens: $(VENV)-browser/.installed
 	$(IN_BROWSER)/test_goldens.py --renew-goldens
 
+# The quick form of those that need nothing else: about 80 s of one core.
 bench: setup
-	$(BIN)/python experiments/bench/startup.py
+	$(BIN)/python experiments/bench/startup.py 5
 	$(BIN)/python experiments/bench/makespan.py --quick
 	$(BIN)/python experiments/bench/prefix.py --quick
 	$(BIN)/python experiments/bench/overhead.py --quick
-	$(BIN)/python experiments/bench/killed_runs.py --kills 20
+	$(BIN)/python experiments/bench/killed_runs.py --kills 10
 
 # The pages that are made from the program, then the site: nothing is fetched, a warning is an error.
 docs: $(VENV)-docs/.installed

@@ -31,8 +31,11 @@ from traces import PlanRow, Record, records, typed
 
 from pearl import Document, Pearl, PearlError, load_library
 from pearl.dsl.checker import CheckedPlan, compile_plan
+from pearl.dsl.graph import build_graph
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanError, PlanSyntaxError
+from pearl.evals.log import PlanShape
+from pearl.evals.outcomes import PlanFigures, figures_of
 from pearl.llm.backends.scripted import Scripted
 
 PLACEHOLDER = Document("The article is not part of the published traces.", "placeholder")
@@ -47,6 +50,8 @@ class Report:
     valid: int = 0
     invalid_by_code: Counter[str] = field(default_factory=Counter)
     """How many plans have at least one error of a code."""
+    figures: PlanFigures | None = None
+    """What the valid plans are like."""
     replayed: int = 0
     answers_equal: int = 0
     disagreements: list[dict[str, Any]] = field(default_factory=list)
@@ -74,12 +79,15 @@ async def replay(checked: CheckedPlan, outputs: dict[str, str], library: ActionL
 async def reproduce(rows: Iterable[Record], library: ActionLibrary) -> Report:
     """Go through every plan."""
     report = Report()
+    shaped: list[tuple[str, PlanShape]] = []
     for record in rows:
         if "plan" not in record.data:
             continue  # a baseline, not a plan
         row = typed(PlanRow, record)
         report.plans += 1
         checked = compiled(row.plan, library, report)
+        if checked is not None:
+            shaped.append((row.plan, shape_of(checked)))
         if checked is None or row.step_outputs is None:
             continue
         report.replayed += 1
@@ -94,7 +102,18 @@ async def reproduce(rows: Iterable[Record], library: ActionLibrary) -> Report:
             where = {"file": record.path.name, "line": record.line, "qid": row.qid}
             found = {"reason": reason, "got": answer, "recorded": expected}
             report.disagreements.append({**where, **found})
+    report.figures = figures_of("published", shaped) if shaped else None
     return report
+
+
+def shape_of(checked: CheckedPlan) -> PlanShape:
+    """A plan's size, with a call for each step that no program computes."""
+    levels = build_graph(checked).levels()
+    steps = checked.plan.steps
+    n_calls = sum(not checked.action(step).is_native for step in steps)
+    return PlanShape(
+        n_steps=len(steps), n_calls=n_calls, depth=len(levels), width=max(map(len, levels))
+    )
 
 
 def print_report(report: Report) -> None:
@@ -102,6 +121,9 @@ def print_report(report: Report) -> None:
         click.echo(f"{name:16}{getattr(report, name):>6,}")
     for code, n in report.invalid_by_code.most_common():
         click.echo(f"invalid: {code:>15} {n:,}")
+    if report.figures:
+        shown = ", ".join(f"{name} {value}" for name, value in asdict(report.figures).items())
+        click.echo(f"valid plans: {shown}")
     if report.replayed:
         click.echo(
             f"answers equal: {100 * report.answers_equal / report.replayed:.2f} % of the replayed"
@@ -140,7 +162,11 @@ def main(
         click.echo(f"Error: {error}", err=True)
         sys.exit(error.exit_code)
     if as_json:
-        parts = {**(vars(report) if report else {}), **(asdict(counted) if counted else {})}
+        figures = {"figures": report and report.figures and asdict(report.figures)}
+        parts = {
+            **({**vars(report), **figures} if report else {}),
+            **(asdict(counted) if counted else {}),
+        }
         click.echo(json.dumps(parts, ensure_ascii=False, indent=2))
         return
     if report:

@@ -52,7 +52,7 @@ from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import ModelError, PlanError
 from pearl.llm import ConstrainBy, Message, PlanTask, Request
 from pearl.llm.backends import ModelSettings, create_model
-from pearl.llm.backends.transformers.loading import Weights, load
+from pearl.llm.backends.transformers.loading import LoadedWeights, load
 from pearl.llm.backends.transformers.masks import Masks
 
 MAX_TEXT = 40
@@ -184,7 +184,7 @@ def train(folder: Path, to: Path, plans: Sequence[str], n_steps: int) -> None:
 
 
 def write_batch(
-    weights: Weights, hold_one: Callable[[], Masks] | None, n: int, limit: int, seed: int
+    weights: LoadedWeights, hold_one: Callable[[], Masks] | None, n: int, limit: int, seed: int
 ) -> tuple[list[str | None], int, float]:
     """Plans written side by side, with the masks of the shipped backend.
 
@@ -263,7 +263,7 @@ def counted(texts: Sequence[str | None], library: ActionLibrary) -> dict[str, An
     }
 
 
-def plan_rows(own: dict[str, Weights], options: argparse.Namespace) -> list[dict[str, Any]]:
+def plan_rows(own: dict[str, LoadedWeights], options: argparse.Namespace) -> list[dict[str, Any]]:
     rows = []
     for model_name, weights in own.items():
         for n_actions in options.actions:

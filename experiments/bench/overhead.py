@@ -190,7 +190,7 @@ def main() -> None:
     parser.add_argument("--callers", nargs="+", default=[*OTHERS, *OURS], metavar="CALLER")
     parser.add_argument("--profile", metavar="CALLER")
     said = parser.parse_args()
-    n_calls = said.calls or (400 if said.quick else 1_500)
+    n_calls = said.calls or (100 if said.quick else 1_500)
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), n_calls, said.peers, said.call_s, said.callers, said.at_once)
         if said.profile:

@@ -12,7 +12,7 @@ from pearl.documents.passages import sentences
 from pearl.errors import Span
 from pearl.llm.backends.extractive.meaning import SentenceRanker
 from pearl.llm.backends.extractive.questions import parts
-from pearl.llm.backends.extractive.ranking import Hit
+from pearl.llm.backends.extractive.ranking import SentenceHit
 from pearl.llm.backends.extractive.steering import by_question
 from pearl.retrieval import Embedder, SearchSettings
 from pearl.retrieval.corpus import CorpusDocument, Cutting
@@ -87,7 +87,7 @@ def right_of(asked: Sequence[Question]) -> dict[str, set[int]]:
     return {q.id: right_places(q, read_document(q.document), _cut(q.document)) for q in asked}
 
 
-def _signals(hits: Sequence[Hit]) -> dict[str, float]:
+def _signals(hits: Sequence[SentenceHit]) -> dict[str, float]:
     signals = {"coverage": max((hit.coverage for hit in hits), default=0.0)}
     if likenesses := [hit.likeness for hit in hits if hit.likeness is not None]:
         signals["likeness"] = max(likenesses)

@@ -11,14 +11,14 @@ from pearl.actions.values import Scalar
 from pearl.documents.numbers import read_number
 from pearl.documents.rows import EMPTY, Row, Rows, shortened
 
-__all__ = ["NONE", "Ranking", "place", "ranked", "ranking"]
+__all__ = ["NONE", "EntryRanking", "place", "ranked", "ranking"]
 
 NONE = "none"
 """What is named where nothing can be."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RankedEntry:
     """What is ranked.
 
     Attributes:
@@ -36,7 +36,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class EntryRanking:
     """Entries in no order yet.
 
     Attributes:
@@ -46,11 +46,11 @@ class Ranking:
     """
 
     rows: Rows
-    sure: tuple[Entry, ...]
-    unsure: tuple[Entry, ...]
+    sure: tuple[RankedEntry, ...]
+    unsure: tuple[RankedEntry, ...]
 
 
-def ranking(rows: Rows) -> Ranking:
+def ranking(rows: Rows) -> EntryRanking:
     """What is ranked by what: groups by size, rows that a model rated by number.
 
     All other rows are ranked by how often their value occurs.
@@ -66,16 +66,16 @@ def ranking(rows: Rows) -> Ranking:
     sure = tuple(_by_size(row, n_any) for row in rows)
     unsure = [_by_size(row, n_any) for row in rows.doubtful if row.value is not None]
     if n_any:
-        unsure.append(Entry("", Row(None), 1, 1, n_any))
-    return Ranking(rows, sure, tuple(unsure))
+        unsure.append(RankedEntry("", Row(None), 1, 1, n_any))
+    return EntryRanking(rows, sure, tuple(unsure))
 
 
-def _by_size(row: Row, n_any: int) -> Entry:
+def _by_size(row: Row, n_any: int) -> RankedEntry:
     low, high = size_range(row, n_any)
-    return Entry(row.value or EMPTY, row, low, max(1, low), high)
+    return RankedEntry(row.value or EMPTY, row, low, max(1, low), high)
 
 
-def _by_number(rows: Rows) -> Ranking | None:
+def _by_number(rows: Rows) -> EntryRanking | None:
     """Rows by a model's reply about each, if those are numbers."""
     if not (rows.is_answered and rows.values):
         return None
@@ -85,17 +85,17 @@ def _by_number(rows: Rows) -> Ranking | None:
     except ValueError:
         return None
     unsure += [
-        Entry("", row, 0, -math.inf, math.inf) for row in rows.undecided if row.value is None
+        RankedEntry("", row, 0, -math.inf, math.inf) for row in rows.undecided if row.value is None
     ]
-    return Ranking(rows, sure, tuple(unsure))
+    return EntryRanking(rows, sure, tuple(unsure))
 
 
-def _rated(row: Row) -> Entry:
+def _rated(row: Row) -> RankedEntry:
     score = read_number(row.value or "")
-    return Entry(shortened(row.text) or row.value or EMPTY, row, score, score, score)
+    return RankedEntry(shortened(row.text) or row.value or EMPTY, row, score, score, score)
 
 
-def ranked(ranking: Ranking, *, least_first: bool = False) -> list[Entry]:
+def ranked(ranking: EntryRanking, *, least_first: bool = False) -> list[RankedEntry]:
     """The entries in order; those of the same score in order of first occurrence."""
     return sorted(ranking.sure, key=lambda e: e.score, reverse=not least_first)
 
@@ -129,13 +129,15 @@ def place(rows: Rows, k: int, *, least_first: bool = False) -> Scalar:
     return Scalar("; ".join(entry.name for entry in tied), behind)
 
 
-def _is_apart(before: list[Entry], tied: list[Entry], after: list[Entry], sign: int) -> bool:
+def _is_apart(
+    before: list[RankedEntry], tied: list[RankedEntry], after: list[RankedEntry], sign: int
+) -> bool:
     """Whether the tied entries have the same places with every score that is possible."""
 
-    def lowest(entries: list[Entry]) -> float:
+    def lowest(entries: list[RankedEntry]) -> float:
         return min((e.low if sign > 0 else -e.high for e in entries), default=math.inf)
 
-    def highest(entries: list[Entry]) -> float:
+    def highest(entries: list[RankedEntry]) -> float:
         return max((e.high if sign > 0 else -e.low for e in entries), default=-math.inf)
 
     is_exact = len(tied) == 1 or all(entry.low == entry.high for entry in tied)

@@ -1,4 +1,4 @@
-"""What scores of figures, of conversations and over a corpus are made of, as tables on a terminal."""
+"""What scores are made of: outcomes, plans, figures, conversations and searches, as tables on a terminal."""
 
 from __future__ import annotations
 
@@ -8,16 +8,50 @@ from pearl.cli.tables import ends, figures, show
 from pearl.errors.wording import counted
 from pearl.evals import conversations
 from pearl.evals.log import EvalLog
+from pearl.evals.outcomes import KINDS, outcomes, plan_figures
 
 __all__ = ["print_conversations"]
 
 
 def print_conversations(log: EvalLog) -> None:
     """Print the tables that a log has something for."""
+    _outcomes(log)
+    _plans(log)
     _figures(log)
     _turns(log)
     _dialogues(log)
     _retrieval(log)
+
+
+def _outcomes(log: EvalLog) -> None:
+    click.echo("")
+    table = figures("outcomes", *(kind.replace(" ", "\n") for kind in KINDS))
+    for one in outcomes(log):
+        table.add_row(one.method, *(f"{one.n_of[kind]:,}" for kind in KINDS))
+    show(table)
+
+
+def _plans(log: EvalLog) -> None:
+    found = plan_figures(log)
+    if not found:
+        return
+    click.echo("")
+    table = figures(
+        "plans", "n", "different", "steps", "calls", "depth", "width", "actions", "in all"
+    )
+    for one in found:
+        means = (one.steps, one.calls, one.depth, one.width, one.actions)
+        table.add_row(
+            one.method,
+            f"{one.n:,}",
+            f"{one.n_different:,}",
+            *(f"{mean:.1f}" for mean in means),
+            f"{one.n_actions:,}",
+        )
+    show(table)
+    for one in found:
+        used = ", ".join(f"{name} {n:,}" for name, n in one.most_used)
+        click.echo(f"{one.method}, most used: {used}")
 
 
 def _figures(log: EvalLog) -> None:

@@ -195,11 +195,11 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
     ),
     "strict": click.option(
         "--strict", envvar="PEARL_STRICT", is_flag=True,
-        help="Fail a step whose reply is cut off or refused, and an answer that is degraded, as one with a quote that is not in the document. By default the answer is kept, with its status.",
+        help="Fail a step whose reply is cut off or refused, and an answer that is degraded, as one with a quote that is not in the document. Rows that do not state what FILTER asks are undecided. By default the answer is kept, with its status.",
     ),
     "strict_items": click.option(
         "--strict-items", envvar="PEARL_STRICT_ITEMS", is_flag=True,
-        help="A row that stays undecided fails its step.",
+        help="A row that stays undecided, or does not state what FILTER asks, fails its step.",
     ),
     "recheck": click.option(
         "--recheck", envvar="PEARL_RECHECK", type=click.IntRange(min=0), default=0, metavar="N",

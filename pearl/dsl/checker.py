@@ -220,7 +220,7 @@ def _diagnose(
         if known is not None:
             yield from argument_problems(step, known, assigned)
         fitting = fitting_names(step, known, assigned)
-        yield from string_references(step, fitting, list(assigned), plan.question or "")
+        yield from string_references(step, known, fitting, list(assigned), plan.question or "")
         if step.output == CTX:
             message = "CTX is the document and cannot be assigned"
             yield Diagnostic("duplicate-name", message, step.output_span)

@@ -11,7 +11,7 @@ from pearl.dsl.literals import quote
 from pearl.dsl.signatures import CTX, EACH, Action
 from pearl.editor.hover import about
 from pearl.editor.known_actions import KnownActions, find_action
-from pearl.editor.outline import Call, Outline, StepLine, call_at, outline, step_at
+from pearl.editor.outline import ArgumentPlace, Outline, StepLine, call_at, outline, step_at
 from pearl.errors import Span
 
 __all__ = ["SignatureHelp", "Suggestion", "complete", "signature_help"]
@@ -107,7 +107,7 @@ def _snippet(action: Action) -> str:
     return f"{action.name}({', '.join(given)}) : $0"
 
 
-def _arguments(call: Call, plan: Outline, known: KnownActions) -> Iterator[Suggestion]:
+def _arguments(call: ArgumentPlace, plan: Outline, known: KnownActions) -> Iterator[Suggestion]:
     source = find_action(call.step.action, plan, known)
     parameters = source.action.parameters if source else ()
     if source and parameters and not call.is_in_list:

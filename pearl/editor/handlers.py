@@ -18,10 +18,10 @@ from pearl.editor import checking, navigation
 from pearl.editor.completion import SignatureHelp, Suggestion, complete, signature_help
 from pearl.editor.hover import hover
 from pearl.editor.markup import fenced, plain
-from pearl.editor.navigation import Place
+from pearl.editor.navigation import NamePlace
 from pearl.editor.outline import outline, word_at
 from pearl.editor.positions import LineIndex, n_units
-from pearl.editor.session import OpenFile, Session
+from pearl.editor.session import EditorSession, OpenFile
 from pearl.errors import Span
 
 __all__ = ["FEATURES"]
@@ -43,30 +43,30 @@ _SUGGESTIONS = {
 _SYMBOLS = {"action": lsp.SymbolKind.Function, "variable": lsp.SymbolKind.Variable}
 
 
-def _initialize(ls: Session, params: lsp.InitializeParams) -> None:
+def _initialize(ls: EditorSession, params: lsp.InitializeParams) -> None:
     said = params.initialization_options
     if isinstance(said, dict):
         ls.options = {name: said[name] for name in OPTIONS if isinstance(said.get(name), str)}
 
 
-def _did_open(ls: Session, params: lsp.DidOpenTextDocumentParams) -> None:
+def _did_open(ls: EditorSession, params: lsp.DidOpenTextDocumentParams) -> None:
     ls.check_soon(params.text_document.uri)
 
 
-def _did_change(ls: Session, params: lsp.DidChangeTextDocumentParams) -> None:
+def _did_change(ls: EditorSession, params: lsp.DidChangeTextDocumentParams) -> None:
     ls.check_soon(params.text_document.uri)
 
 
-def _did_close(ls: Session, params: lsp.DidCloseTextDocumentParams) -> None:
+def _did_close(ls: EditorSession, params: lsp.DidCloseTextDocumentParams) -> None:
     ls.forget(params.text_document.uri)
 
 
-def _did_change_elsewhere(ls: Session, params: object) -> None:
+def _did_change_elsewhere(ls: EditorSession, params: object) -> None:
     """A file was saved, or settings changed: libraries are read anew."""
     ls.check_all()
 
 
-def _completion(ls: Session, params: lsp.CompletionParams) -> lsp.CompletionList | None:
+def _completion(ls: EditorSession, params: lsp.CompletionParams) -> lsp.CompletionList | None:
     file = ls.file(params.text_document.uri)
     if file is None or file.kind == "actions":
         return None
@@ -95,7 +95,7 @@ def _item(
     )
 
 
-def _item_capabilities(ls: Session) -> lsp.ClientCompletionItemOptions:
+def _item_capabilities(ls: EditorSession) -> lsp.ClientCompletionItemOptions:
     about = ls.client_capabilities.text_document
     completion = about and about.completion
     return (completion and completion.completion_item) or lsp.ClientCompletionItemOptions()
@@ -109,7 +109,7 @@ def _shown(text: str, formats: Any, code: str = "") -> lsp.MarkupContent:
     return lsp.MarkupContent(lsp.MarkupKind.PlainText, "\n\n".join(filter(None, (code, text))))
 
 
-def _hover(ls: Session, params: lsp.HoverParams) -> lsp.Hover | None:
+def _hover(ls: EditorSession, params: lsp.HoverParams) -> lsp.Hover | None:
     file = ls.file(params.text_document.uri)
     if file is None:
         return None
@@ -122,7 +122,7 @@ def _hover(ls: Session, params: lsp.HoverParams) -> lsp.Hover | None:
     return lsp.Hover(_shown(found.text, formats, found.code), file.range(found.span))
 
 
-def _signature_help(ls: Session, params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
+def _signature_help(ls: EditorSession, params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
     file = ls.file(params.text_document.uri)
     if file is None or file.kind == "actions":
         return None
@@ -140,7 +140,7 @@ def _signature_help(ls: Session, params: lsp.SignatureHelpParams) -> lsp.Signatu
     return lsp.SignatureHelp([signature], active_signature=0, active_parameter=active)
 
 
-def _label(ls: Session, found: SignatureHelp, span: Span) -> str | tuple[int, int]:
+def _label(ls: EditorSession, found: SignatureHelp, span: Span) -> str | tuple[int, int]:
     about = ls.client_capabilities.text_document
     takes = about and about.signature_help and about.signature_help.signature_information
     if not (
@@ -151,7 +151,7 @@ def _label(ls: Session, found: SignatureHelp, span: Span) -> str | tuple[int, in
     return start, end
 
 
-def _definition(ls: Session, params: lsp.DefinitionParams) -> lsp.Location | None:
+def _definition(ls: EditorSession, params: lsp.DefinitionParams) -> lsp.Location | None:
     file = ls.file(params.text_document.uri)
     if file is None:
         return None
@@ -160,7 +160,7 @@ def _definition(ls: Session, params: lsp.DefinitionParams) -> lsp.Location | Non
     return _location(ls, file, place) if place else None
 
 
-def _location(ls: Session, file: OpenFile, place: Place) -> lsp.Location | None:
+def _location(ls: EditorSession, file: OpenFile, place: NamePlace) -> lsp.Location | None:
     if place.path is None:
         return lsp.Location(file.uri, file.range(place.span))
     uri = from_fs_path(str(place.path))
@@ -172,7 +172,7 @@ def _location(ls: Session, file: OpenFile, place: Place) -> lsp.Location | None:
     return lsp.Location(there.uri, there.range(place.span))
 
 
-def _references(ls: Session, params: lsp.ReferenceParams) -> list[lsp.Location] | None:
+def _references(ls: EditorSession, params: lsp.ReferenceParams) -> list[lsp.Location] | None:
     file = ls.file(params.text_document.uri)
     if file is None or file.kind == "actions":
         return None
@@ -185,7 +185,7 @@ def _references(ls: Session, params: lsp.ReferenceParams) -> list[lsp.Location] 
 
 
 def _highlight(
-    ls: Session, params: lsp.DocumentHighlightParams
+    ls: EditorSession, params: lsp.DocumentHighlightParams
 ) -> list[lsp.DocumentHighlight] | None:
     file = ls.file(params.text_document.uri)
     if file is None or file.kind == "actions":
@@ -198,7 +198,7 @@ def _highlight(
     ]
 
 
-def _rename(ls: Session, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
+def _rename(ls: EditorSession, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
     """Rename what the plan itself names: a step's output, or one of its own actions."""
     file = ls.file(params.text_document.uri)
     if file is None or file.kind == "actions":
@@ -223,7 +223,9 @@ def _refused(why: str) -> JsonRpcInvalidParams:
     return JsonRpcInvalidParams(message=why)
 
 
-def _symbols(ls: Session, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
+def _symbols(
+    ls: EditorSession, params: lsp.DocumentSymbolParams
+) -> list[lsp.DocumentSymbol] | None:
     file = ls.file(params.text_document.uri)
     if file is None:
         return None
@@ -235,7 +237,9 @@ def _symbols(ls: Session, params: lsp.DocumentSymbolParams) -> list[lsp.Document
     ]  # fmt: skip
 
 
-async def _code_action(ls: Session, params: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
+async def _code_action(
+    ls: EditorSession, params: lsp.CodeActionParams
+) -> list[lsp.CodeAction] | None:
     file = ls.file(params.text_document.uri)
     if file is None:
         return None
@@ -261,7 +265,9 @@ async def _code_action(ls: Session, params: lsp.CodeActionParams) -> list[lsp.Co
     return actions
 
 
-def _formatting(ls: Session, params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit] | None:
+def _formatting(
+    ls: EditorSession, params: lsp.DocumentFormattingParams
+) -> list[lsp.TextEdit] | None:
     file = ls.file(params.text_document.uri)
     if file is None:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pearl.editor.known_actions import KnownActions, Source, find_action
+from pearl.editor.known_actions import ActionSource, KnownActions, find_action
 from pearl.editor.outline import Kind, Outline, outline, word_at
 from pearl.errors import Span
 
@@ -57,7 +57,7 @@ def hover(text: str, offset: int, kind: Kind, known: KnownActions) -> Hover | No
     )
 
 
-def about(source: Source, known: KnownActions) -> str:
+def about(source: ActionSource, known: KnownActions) -> str:
     """Where an action is from, and who carries it out."""
     if source.span is None:
         origin = "of every library"

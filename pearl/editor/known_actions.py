@@ -14,7 +14,7 @@ from pearl.editor.outline import Outline
 from pearl.errors import Span
 from pearl.plugins.files import find_data
 
-__all__ = ["KnownActions", "Source", "find_action", "known_actions"]
+__all__ = ["ActionSource", "KnownActions", "find_action", "known_actions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class KnownActions:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ActionSource:
     """An action, and where it is defined.
 
     Attributes:
@@ -62,7 +62,7 @@ def known_actions(name_or_path: str) -> KnownActions:
     return KnownActions(with_operators(own), path and path.resolve(), frozenset(own))
 
 
-def find_action(name: str, plan: Outline, known: KnownActions) -> Source | None:
+def find_action(name: str, plan: Outline, known: KnownActions) -> ActionSource | None:
     """The action that a name calls in a plan: one of its own first, then the library's; or None."""
     declared = [each.action for each in plan.declarations if each.action]
     step = Step("", name, (), "")
@@ -71,7 +71,7 @@ def find_action(name: str, plan: Outline, known: KnownActions) -> Source | None:
         return None
     base = name if name in known.library or plan.declaration_of(name) else name.removeprefix(EACH)
     if declaration := plan.declaration_of(base):
-        return Source(action, declaration.name_span)
+        return ActionSource(action, declaration.name_span)
     if base in known.own and known.path is not None:
-        return Source(action, known.library[base].span, known.path)
-    return Source(action, None)
+        return ActionSource(action, known.library[base].span, known.path)
+    return ActionSource(action, None)

@@ -20,7 +20,7 @@ from pygments.token import (
     _TokenType,
 )
 
-from pearl.editor.line_automaton import COMMENT, DOCUMENT, State, line_automaton, terminals
+from pearl.editor.line_automaton import COMMENT, DOCUMENT, LineState, line_automaton, terminals
 
 __all__ = ["PlanLexer"]
 
@@ -46,7 +46,7 @@ _TOKENS: dict[str, _TokenType] = {
 
 def _rule(number: int, before: str | None) -> list[tuple[Any, ...]]:
     """What reads a state and goes to it, from the beginning of a line or from another state."""
-    state: State = line_automaton().states[number]
+    state: LineState = line_automaton().states[number]
     target = str(number) if before is None else ("#pop", str(number))
     rules: list[tuple[Any, ...]] = [(state.pattern, _TOKENS[state.kind], target)]
     if state.kind == "reference":

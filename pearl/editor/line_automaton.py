@@ -15,7 +15,7 @@ from functools import cache
 from pearl.dsl.nodes import CTX
 from pearl.dsl.parser import coarse_grammar
 
-__all__ = ["COMMENT", "DOCUMENT", "Automaton", "State", "line_automaton", "terminals"]
+__all__ = ["COMMENT", "DOCUMENT", "Automaton", "LineState", "line_automaton", "terminals"]
 
 STARTS = ("file", "library_action")
 """The rules of the grammar that files are read by."""
@@ -63,7 +63,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\w+|[()\[\]|*+?]')
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class LineState:
     """A terminal that was read, at one of its places.
 
     Attributes:
@@ -81,7 +81,7 @@ class State:
 class Automaton:
     """The states, and the numbers of those that a line begins with, in the order to be tried."""
 
-    states: tuple[State, ...]
+    states: tuple[LineState, ...]
     first: tuple[int, ...]
 
 
@@ -197,7 +197,7 @@ def line_automaton() -> Automaton:
         if pattern.endswith(_BREAK):
             begins |= places.follow[i]
             places.follow[i] = set()
-    states: dict[frozenset[int], State] = {}
+    states: dict[frozenset[int], LineState] = {}
     numbers: dict[frozenset[int], int] = {}
 
     def numbered(among: Iterable[int]) -> tuple[int, ...]:
@@ -222,7 +222,7 @@ def line_automaton() -> Automaton:
             if pattern.endswith(_BREAK):
                 pattern = f"{pattern.removesuffix(_BREAK)}$"
             following = numbered({j for place in same for j in places.follow[place]})
-            states[same] = State(places.kinds[i], pattern, following)
+            states[same] = LineState(places.kinds[i], pattern, following)
     return Automaton(tuple(states[same] for same in numbers), first)
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Literal
 
 from pearl.editor.known_actions import KnownActions, find_action
-from pearl.editor.outline import Kind, Word, outline, word_at
+from pearl.editor.outline import Kind, NamedWord, outline, word_at
 from pearl.errors import Span
 
-__all__ = ["Place", "Symbol", "definition", "occurrences", "symbols"]
+__all__ = ["NamePlace", "Symbol", "definition", "occurrences", "symbols"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NamePlace:
     """A name in a file.
 
     Attributes:
@@ -27,7 +27,7 @@ class Place:
     path: Path | None = None
 
 
-def definition(text: str, offset: int, kind: Kind, known: KnownActions) -> Place | None:
+def definition(text: str, offset: int, kind: Kind, known: KnownActions) -> NamePlace | None:
     r"""Where the name at an offset is defined: a step, a line of `New actions:`, of the library.
 
     Example:
@@ -41,11 +41,11 @@ def definition(text: str, offset: int, kind: Kind, known: KnownActions) -> Place
     names = outline(text, kind)
     if word.role == "action":
         source = find_action(word.name, names, known)
-        return Place(source.span, source.path) if source and source.span else None
+        return NamePlace(source.span, source.path) if source and source.span else None
     if word.role == "reference":
         step = names.step_of(word.name, word.span.start)
-        return Place(step.output_span) if step else None
-    return Place(word.span)
+        return NamePlace(step.output_span) if step else None
+    return NamePlace(word.span)
 
 
 def occurrences(text: str, offset: int) -> list[tuple[Span, bool]]:
@@ -54,7 +54,7 @@ def occurrences(text: str, offset: int) -> list[tuple[Span, bool]]:
     return list(_occurrences(text, word)) if word and word.role != "document" else []
 
 
-def _occurrences(text: str, word: Word) -> Iterator[tuple[Span, bool]]:
+def _occurrences(text: str, word: NamedWord) -> Iterator[tuple[Span, bool]]:
     plan = outline(text)
     if word.role in ("action", "declaration"):
         for each in plan.declarations:

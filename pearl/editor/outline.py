@@ -21,12 +21,12 @@ from pearl.editor.line_automaton import terminals
 from pearl.errors import Span
 
 __all__ = [
-    "Call",
+    "ArgumentPlace",
     "Declaration",
     "Kind",
+    "NamedWord",
     "Outline",
     "StepLine",
-    "Word",
     "call_at",
     "outline",
     "step_at",
@@ -172,7 +172,7 @@ def _declarations(text: str, kind: Kind) -> Iterator[Declaration]:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ArgumentPlace:
     """Where an offset is among the arguments of a step.
 
     Attributes:
@@ -199,7 +199,7 @@ def step_at(text: str, offset: int) -> StepLine | None:
     return _step(found, text, 1) if found else None
 
 
-def call_at(text: str, offset: int) -> Call | None:
+def call_at(text: str, offset: int) -> ArgumentPlace | None:
     """The call whose arguments an offset is in, closed or not; None outside of any.
 
     Example:
@@ -226,12 +226,14 @@ def call_at(text: str, offset: int) -> Call | None:
         if offset < found.end() or (offset == found.end() and (found["name"] or is_open)):
             span = Span(found.start(), offset if is_open else found.end())
             is_string = bool(found["string"])
-            return Call(step, index, text[span.start : offset], span, is_string, is_in_list)
-    return Call(step, index, "", Span(offset, offset), is_in_list=is_in_list)
+            return ArgumentPlace(
+                step, index, text[span.start : offset], span, is_string, is_in_list
+            )
+    return ArgumentPlace(step, index, "", Span(offset, offset), is_in_list=is_in_list)
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class NamedWord:
     """A name in a text, and what it is there."""
 
     role: Literal["output", "action", "reference", "document", "declaration"]
@@ -239,7 +241,7 @@ class Word:
     span: Span
 
 
-def word_at(text: str, offset: int, kind: Kind = "plan") -> Word | None:
+def word_at(text: str, offset: int, kind: Kind = "plan") -> NamedWord | None:
     """The name that an offset is in or right behind; None in strings and explanations.
 
     Example:
@@ -250,16 +252,16 @@ def word_at(text: str, offset: int, kind: Kind = "plan") -> Word | None:
     if declared := _DECLARATION[kind].match(text, start):
         span = Span(*declared.span("name"))
         is_in = span.start <= offset <= span.end
-        return Word("declaration", canonical_name(declared["name"]), span) if is_in else None
+        return NamedWord("declaration", canonical_name(declared["name"]), span) if is_in else None
     step = step_at(text, offset) if kind == "plan" else None
     if step is None:
         return None
     if step.output_span.start <= offset <= step.output_span.end:
-        return Word("output", step.output, step.output_span)
+        return NamedWord("output", step.output, step.output_span)
     if step.action and step.action_span.start <= offset <= step.action_span.end:
-        return Word("action", step.action, step.action_span)
+        return NamedWord("action", step.action, step.action_span)
     call = call_at(text, offset)
     if call is None or call.is_string or call.token_span.start == call.token_span.end:
         return None
     name = canonical_name(text[call.token_span.start : call.token_span.end])
-    return Word("document" if name == CTX else "reference", name, call.token_span)
+    return NamedWord("document" if name == CTX else "reference", name, call.token_span)

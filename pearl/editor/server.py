@@ -8,7 +8,7 @@ from typing import BinaryIO
 from pygls.exceptions import JsonRpcException
 
 from pearl.editor.handlers import FEATURES
-from pearl.editor.session import ActionsFor, Session
+from pearl.editor.session import ActionsFor, EditorSession
 
 __all__ = ["serve"]
 
@@ -22,7 +22,7 @@ def serve(actions_for: ActionsFor, stdin: BinaryIO, stdout: BinaryIO) -> None:
         stdout: Where answers go; nothing else may write there.
     """
     logging.getLogger("pygls.protocol.json_rpc").addFilter(_told_briefly)
-    session = Session(actions_for)
+    session = EditorSession(actions_for)
     for method, (handler, options) in FEATURES.items():
         session.feature(method, options)(handler)
     session.start_io(stdin, stdout)

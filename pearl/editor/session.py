@@ -26,7 +26,7 @@ from pearl.editor.positions import Encoding, LineIndex, Position
 from pearl.errors import DataError, Diagnostic, PearlError, Span
 from pearl.plugins.version import __version__
 
-__all__ = ["ActionsFor", "OpenFile", "Session"]
+__all__ = ["ActionsFor", "EditorSession", "OpenFile"]
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ def _position(found: Position) -> lsp.Position:
     return lsp.Position(found.line, found.column)
 
 
-class Session(LanguageServer):
+class EditorSession(LanguageServer):
     """The state of a session: the open files, and the checks that are under way."""
 
     def __init__(self, actions_for: ActionsFor) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pearl.editor.line_automaton import COMMENT, DOCUMENT, State, line_automaton, terminals
+from pearl.editor.line_automaton import COMMENT, DOCUMENT, LineState, line_automaton, terminals
 
 __all__ = ["textmate_grammar"]
 
@@ -76,7 +76,7 @@ def textmate_grammar() -> dict[str, Any]:
     }
 
 
-def _region(anchor: str, state: State) -> dict[str, Any]:
+def _region(anchor: str, state: LineState) -> dict[str, Any]:
     """What begins with a terminal, and goes on to the end of the line."""
     first: dict[str, Any] = {"name": _scope(_SCOPES[state.kind])}
     pattern = _oniguruma(state.pattern)

@@ -172,7 +172,8 @@ ModelErrorKind = Literal[
 ]  # fmt: skip
 """Why there is no usable reply:
 
-- `truncated`, `filtered`, `refused`, `empty`, `malformed`: an unusable reply;
+- `truncated`, `filtered`, `refused`, `empty`, `malformed`: an unusable reply; a request that is
+  `refused` is sent again once;
 - `repetition`: a reply that degenerated into a loop; a retry mostly does the same;
 - `transport`: the connection or the server (5xx) failed; `deadline`: the time limit passed;
 - `rate_limited`, `quota`, `auth`, `bad_request`: the server rejected the request, for now or for

@@ -12,7 +12,7 @@ from statistics import fmean, quantiles
 
 from pearl.actions.arithmetic.matching import Rule, match
 from pearl.evals import stats
-from pearl.evals.log import EvalLog, EvalRecord, Found
+from pearl.evals.log import EvalLog, EvalRecord, FoundGold
 from pearl.evals.programs import is_same
 from pearl.evals.scorers import execution
 from pearl.evals.stats import Interval
@@ -218,7 +218,7 @@ def retrieval(log: EvalLog) -> list[RetrievalScore]:
     ]
 
 
-def _retrieved(method: str, stage: str, found: Sequence[Found | None]) -> RetrievalScore:
+def _retrieved(method: str, stage: str, found: Sequence[FoundGold | None]) -> RetrievalScore:
     known = [each for each in found if each is not None]
     return RetrievalScore(
         method=method,

@@ -10,7 +10,7 @@ from pearl.data.samples import Sample
 from pearl.documents.digest import digest
 from pearl.documents.document import Document
 from pearl.errors import DataError, Span
-from pearl.evals.log import Found
+from pearl.evals.log import FoundGold
 from pearl.interpreter.answer import Answer
 from pearl.retrieval.analysis import Stem
 from pearl.retrieval.corpus import CorpusDocument, Cutting
@@ -81,7 +81,7 @@ def corpus_of_samples(
     return AskedCorpus(index.document(OWN), source.hex())
 
 
-def found(answer: Answer, sample: Sample, corpus: AskedCorpus) -> dict[str, Found]:
+def found(answer: Answer, sample: Sample, corpus: AskedCorpus) -> dict[str, FoundGold]:
     """What the steps of an answer searched and reranked, against the passages that are right.
 
     A passage of the corpus is right if it holds a right one, or is part of it, in the sample's document; in any
@@ -104,7 +104,7 @@ def found(answer: Answer, sample: Sample, corpus: AskedCorpus) -> dict[str, Foun
     }
 
 
-def found_before_failure(trace: Trace, sample: Sample, corpus: AskedCorpus) -> dict[str, Found]:
+def found_before_failure(trace: Trace, sample: Sample, corpus: AskedCorpus) -> dict[str, FoundGold]:
     """What the steps of a failed answer searched: the best passages of each search, as its trace has them."""
     if not sample.gold_passages:
         return {}
@@ -114,7 +114,7 @@ def found_before_failure(trace: Trace, sample: Sample, corpus: AskedCorpus) -> d
     return {"retrieved": _counted(spans, sample, corpus)}
 
 
-def _counted(spans: Mapping[Span, str], sample: Sample, corpus: AskedCorpus) -> Found:
+def _counted(spans: Mapping[Span, str], sample: Sample, corpus: AskedCorpus) -> FoundGold:
     text, name = corpus.document.text, sample.document_name
     is_named = name in corpus.names
     gold = set(sample.gold_passages)
@@ -127,7 +127,7 @@ def _counted(spans: Mapping[Span, str], sample: Sample, corpus: AskedCorpus) -> 
         held = {each for each in gold if each in passage or passage in each}
         found_gold |= held
         n_right += bool(held)
-    return Found(
+    return FoundGold(
         n_gold=len(gold),
         n_gold_found=len(found_gold),
         n_passages=len(spans),

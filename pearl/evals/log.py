@@ -21,7 +21,7 @@ __all__ = [
     "LOG_VERSION",
     "EvalLog",
     "EvalRecord",
-    "Found",
+    "FoundGold",
     "Header",
     "Key",
     "PlanShape",
@@ -80,7 +80,7 @@ class PlanShape(Frozen):
     width: int
 
 
-class Found(Frozen):
+class FoundGold(Frozen):
     """What searches found of the passages that are right.
 
     Attributes:
@@ -132,9 +132,9 @@ class EvalRecord(Frozen):
     """The arithmetic that is right; "" if it is not known."""
     program: str = ""
     """The arithmetic that the plan carried out; "" for none."""
-    retrieved: Found | None = None
+    retrieved: FoundGold | None = None
     """Of a corpus, what was searched; None where an answer searched nothing, or nothing is known to be right."""
-    reranked: Found | None = None
+    reranked: FoundGold | None = None
     """The same of RERANK steps."""
     plan: str | None = None
     shape: PlanShape | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -16,7 +16,7 @@ from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.row_steps import TextRead
 from pearl.interpreter.truncation import CUT_SHORT, Said, kept_text, why_short
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
-from pearl.llm.fallback import ConstraintFallback
+from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
 from pearl.llm.gathering import gather
 from pearl.llm.messages import constrained, without_texts
 from pearl.replies.typed import Reply, follows_form, read_reply, reply_constraint
@@ -145,15 +145,31 @@ class Asker:
         request: Request,
         constraint: Constraint | None,
         flaw: Callable[[str], str | None],
+        unheld: Request | None = None,
     ) -> Completion:
-        """Send a request, constrained to the form of its reply if the model supports that."""
+        """Send a request, constrained to the form of its reply if the model supports that.
+
+        Args:
+            step: The step.
+            purpose: What it is for.
+            request: The request.
+            constraint: The form of its reply.
+            flaw: How a reply departs from the form; None if it does not.
+            unheld: Sent in place of the request where the model supports no constraint.
+        """
         began = time.monotonic()
         try:
             if constraint is None:
                 completion = await self._model.complete(request)
             else:
+
+                def complete(level: ConstraintLevel) -> Awaitable[Completion]:
+                    nonlocal request
+                    request = unheld if level.by is None and unheld is not None else request
+                    return self._model.complete(constrained(request, constraint, level.by))
+
                 completion, _ = await self._fallback.ask(
-                    lambda level: self._model.complete(constrained(request, constraint, level.by)),
+                    complete,
                     lambda level, error: self._trace.append(
                         ConstraintRefused(constraint=level.name, reason=error.message)
                     ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import deque
 from collections.abc import Sequence
 
 __all__ = ["read_answer", "read_choice"]
@@ -18,9 +19,11 @@ _QUOTES = "\"'“”‘’«»"
 _BLANKS = r"[^\S\n]*+"
 _SAYS = re.compile(  # "option" alone says nothing: "Option A: it rained" weighs it
     rf"(?:^|(?<=[\s.,:;!?]))(?:the |my )?(?:final |best |correct )?(?:answer\b{_BLANKS}(?:(?:is|would be)\b)?+|(?:option|choice)\b{_BLANKS}(?:(?:is|would be)\b|(?=[:=])))"
-    rf"{_BLANKS}[:=]?+{_BLANKS}(?=(?P<rest>\S.*)$)",
+    rf"{_BLANKS}[:=]?+{_BLANKS}(?=(?P<rest>\S))",
     re.IGNORECASE | re.MULTILINE,
 )
+_MAX_SAID = 8
+"""Times, the last ones, that a reply says "Answer:" at most, or reading takes quadratic time."""
 _LETTER = re.compile(
     r"(?:option\s+)?(?P<open>[(\[])?(?P<letter>[A-Z])(?(open)[)\]])(?:[.):]?$|(?:[.):]|\s+[-–—](?=\s)|(?=\s*\()|(?(open)(?=\s)|(?!)))\s*(?P<text>\S.*)$)",
     re.IGNORECASE,
@@ -47,9 +50,10 @@ def read_choice(reply: str, options: Sequence[str]) -> int | None:
         return whole
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(">")]  # quoted, not said
-    said = [
-        found["rest"] for line in lines for found in _SAYS.finditer(_MARKS.sub("", line))
-    ]  # fmt: skip
+    said: deque[str] = deque(maxlen=_MAX_SAID)
+    for line in lines:
+        bare = _MARKS.sub("", line)
+        said.extend(bare[match.start("rest") :] for match in _SAYS.finditer(bare))
     for rest in reversed(said):
         if re.match(r"(?:not|neither)\b", rest, re.IGNORECASE):
             return None

@@ -12,7 +12,7 @@ from math import ceil
 from pearl.actions import by_search, native
 from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import EmptyListError, Value, as_rows, as_text, number_of
-from pearl.documents.numbers import whole_number
+from pearl.documents.numbers import UnclearNumberError, whole_number
 from pearl.documents.passages import chunks
 from pearl.documents.rows import Rows
 from pearl.dsl.nodes import Argument, Reference, Step
@@ -237,7 +237,9 @@ class CostEstimator:
             except EmptyListError:
                 value = []
             except ValueError as error:
-                raise ExecutionError(str(error), step=step.output) from error
+                if not (isinstance(error, UnclearNumberError) and list(step.references())):
+                    raise ExecutionError(str(error), step=step.output) from error
+                value = f"undecided: {error}"
             is_rows = isinstance(value, Rows)
             self._values[step.output] = value
             self._texts[step.output] = value if is_rows else as_text(value)

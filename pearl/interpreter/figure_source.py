@@ -15,7 +15,7 @@ from pearl.documents.evidence import quoted_line
 from pearl.llm import ActionTask
 from pearl.replies.typed import Reply
 
-__all__ = ["ACTION", "Source", "why_of_another"]
+__all__ = ["ACTION", "ShownPassage", "why_of_another"]
 
 ACTION = "FIND_FIGURE"
 
@@ -45,7 +45,7 @@ _METRIC = frozenset(
 _FORMS = {"inc", "corp", "corporation", "co", "company", "ltd", "limited", "plc", "llc", "ag", "sa"}
 
 
-class Source(NamedTuple):
+class ShownPassage(NamedTuple):
     """A passage that was shown, and the document that it is from."""
 
     document: str
@@ -53,7 +53,7 @@ class Source(NamedTuple):
 
 
 def why_of_another(
-    task: ActionTask, reply: Reply, shown: Sequence[Source], searched: SearchedDocument
+    task: ActionTask, reply: Reply, shown: Sequence[ShownPassage], searched: SearchedDocument
 ) -> str:
     """Why a figure may be of another company than the one it is asked of; "" if nothing says so.
 
@@ -75,7 +75,7 @@ def why_of_another(
     words = _words(name)
     while len(words) > 1 and words[-1] in _FORMS:
         words.pop()
-    having = _having(reply, shown or [Source(*part) for part in searched.texts.items()])
+    having = _having(reply, shown or [ShownPassage(*part) for part in searched.texts.items()])
     if any(_has(one.text, words) or _has(_label(one.document, searched), words) for one in having):
         return ""
     return _absent(name, searched) or (
@@ -111,7 +111,7 @@ def _absent(name: str, searched: SearchedDocument) -> str:
     return "" if is_there else f"no passage of the corpus names '{name}'"
 
 
-def _having(reply: Reply, sources: Sequence[Source]) -> list[Source]:
+def _having(reply: Reply, sources: Sequence[ShownPassage]) -> list[ShownPassage]:
     """The passages that have the quotes of a reply, or else its figure; all of them if none has."""
     quotes = [
         quote for line in reply.quotes for quote in [_words(quoted_line(line) or line)] if quote

@@ -32,7 +32,8 @@ class ContextLimits:
         max_reasks: Rounds in a row that may bring nothing, of those that ask again for what is
             missing of a batch.
         max_item_tokens: Maximum tokens of a line about a row.
-        is_strict: Whether a reply of which there is only the beginning, or that says nothing, fails its step.
+        is_strict: Whether a reply of which there is only the beginning, or that says nothing, fails its step,
+            and rows that do not state what is asked are undecided.
         is_strict_rows: Whether a row that stays undecided fails its step.
         recheck: Rows that are asked about again, each in a call of its own, to see how many replies
             agree.

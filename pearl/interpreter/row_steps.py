@@ -48,8 +48,10 @@ UNREADABLE: frozenset[ModelErrorKind] = frozenset(
 )
 """Why a batch has no whole reply, although the next one may: its rows are asked about again."""
 
-AskItems = Callable[[Request, Constraint, Callable[[str], str | None]], Awaitable[Completion]]
-"""Sends a request with a constraint and a check of what it is held to."""
+AskItems = Callable[
+    [Request, Constraint, Callable[[str], str | None], Request], Awaitable[Completion]
+]
+"""Sends a request with a constraint and a check of what it is held to, and another where it cannot be held."""
 
 ReadText = Callable[[ActionTask], Awaitable["TextRead"]]
 """Reads one text as a document of its own."""
@@ -276,8 +278,8 @@ class RowReader:
         """One request: the reply about each of its items, None where there is none."""
         n, kind, labels = len(task.items), task.kind, task.labels
         max_text = self._fallback.max_text
-        is_held = self._fallback.level.by is not None
-        task = replace(task, is_echoed=not is_held and kind != "pick")
+        # Whether the server takes a constraint may turn out with this request.
+        held, unheld = (replace(task, is_echoed=each and kind != "pick") for each in (False, True))
         constraint = items_constraint(
             n, kind, labels, n_picks=task.n_picks, max_item_tokens=self._limits.max_item_tokens,
             max_text=max_text,
@@ -289,7 +291,9 @@ class RowReader:
         self._n_calls += 1
         completion: Completion | None = None
         try:
-            completion = await self._ask(self._requests.request(task), constraint, flaw)
+            completion = await self._ask(
+                self._requests.request(held), constraint, flaw, self._requests.request(unheld)
+            )
         except ModelError as error:
             if error.kind not in UNREADABLE:
                 raise
@@ -300,11 +304,12 @@ class RowReader:
             self._usage += completion.usage
             text = completion.text
         # Held to its form, a line ends where it is cut off.
+        is_held = self._fallback.level.by is not None
         most = line_length(self._limits.max_item_tokens, max_text) if is_held else None
         replies = read_items(
             text, n, kind, labels, task.n_picks, most, items=task.items,
             # The only item has no other that it could be taken for.
-            is_echoed=task.is_echoed and n > 1, is_cut=completion is None,
+            is_echoed=unheld.is_echoed and not is_held and n > 1, is_cut=completion is None,
         )  # fmt: skip
         values = tuple("" if value == NOTHING else value for value in replies.values)
         if completion is not None and self._cache is not None and is_kept and kind != "pick":

@@ -29,7 +29,7 @@ from pearl.errors import BudgetError, ExecutionError, ModelError, PausedError, P
 from pearl.interpreter import figure_source
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.context import Context
-from pearl.interpreter.figure_source import Source
+from pearl.interpreter.figure_source import ShownPassage
 from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import RequestBuilder
@@ -138,13 +138,17 @@ class _Interpreter:
             self._trace.append(StepFailed(step=step.output, error=str(error)))
             raise
         except PearlError as error:
-            is_refused = isinstance(error, ModelError) and error.kind in ("refused", "filtered")
-            if not is_refused or self._calls.limits.is_strict:
+            if (
+                not isinstance(error, ModelError)
+                or error.kind not in ("refused", "filtered")
+                or self._calls.limits.is_strict
+            ):
                 self._trace.append(StepFailed(step=step.output, error=str(error)))
                 raise _step_error(step, error) from error
             action = self._graph.checked.action(step)
             result = replace(
                 self._void(step, action, error.message, began), state="refused", n_calls=1,
+                usage=error.usage or Usage(),
                 value="refused: the model did not carry out this step",
             )  # fmt: skip
         self._trace.append(result.event)
@@ -196,12 +200,12 @@ class _Interpreter:
         """What was read; undecided if it is the figure of another company than the one that is named."""
         inputs = (before[each.name].rows for each in step.references() if not each.is_context)
         shown = [
-            Source(row.fields.get(DOCUMENT) or "", row.text)
+            ShownPassage(row.fields.get(DOCUMENT) or "", row.text)
             for rows in inputs
             for row in rows or ()
         ]
         if not shown and context is not None and context.fetched is not None:
-            shown = [Source(hit.document, hit.text) for hit in context.fetched.hits]
+            shown = [ShownPassage(hit.document, hit.text) for hit in context.fetched.hits]
         why = figure_source.why_of_another(task, read.reply, shown, self._calls.searched)
         reply = Reply("undecided", f"undecided: {why}", read.reply.quotes, why)
         return replace(read, reply=reply) if why else read

@@ -21,7 +21,7 @@ from pearl import plugins
 from pearl.errors import ModelError, UsageError, suggest
 from pearl.llm.backends.openai import faults
 from pearl.llm.backends.openai.endpoint import Endpoint, read_key
-from pearl.llm.backends.openai.session import Session
+from pearl.llm.backends.openai.session import HttpSession
 from pearl.llm.middleware.retry import Retries
 from pearl.llm.rerankers import Dialect
 from pearl.retrieval import Reranker
@@ -120,7 +120,7 @@ class HttpReranker:
         self._endpoint = Endpoint(url, model, key, variable if key else "")
         base, self._path = _split(url)
         server = Endpoint(base, model, key, variable if key else "")
-        self._session = Session(server, settings.timeout_s)
+        self._session = HttpSession(server, settings.timeout_s)
         self.name = f"{name}:{model}@" if model else f"{name}@"
         self.name += self._endpoint.identity
         self._dialect = dialect

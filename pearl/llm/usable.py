@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
-from pearl.llm import ActionTask, CombineTask, Completion, Request
+from pearl.llm import ActionTask, ChooseTask, CombineTask, Completion, ItemsTask, Request
 from pearl.llm.blank import is_blank
 from pearl.llm.repetition import loop_in, repeats
 from pearl.replies.normaliser import without_reasoning
 from pearl.replies.typed import says_nothing
 
-__all__ = ["usable"]
+if TYPE_CHECKING:
+    from pearl.replies.unusable import Unusable
+
+__all__ = ["trimmed", "usable"]
 
 MIN_WORDS = 8
 """Minimum words of an echo: shorter replies may be names, which the instructions have, too."""
@@ -58,8 +62,7 @@ def usable(
     problem = unusable(split.text)
     if problem and request is not None:
         problem = unusable(split.text, request.prompt)
-    # `null`, `[]` and "-" say something where a list, a number or yes or no is wanted.
-    if problem and not (problem.kind == "empty" and _is_typed(request)):
+    if problem and not _is_for_reader(problem, request):
         message = f"{completion.model} {problem.why}"
         raise ModelError(message, kind=problem.kind, usage=usage, reply=text)
     if request is not None and _is_echo(split.text, request):
@@ -69,10 +72,24 @@ def usable(
     return replace(completion, text=split.text, reasoning=reasoning)
 
 
-def _is_typed(request: Request | None) -> bool:
-    task = request.task if request is not None else None
+def trimmed(error: ModelError, model: str) -> ModelError:
+    """The error of a failed call, with the part of the reply that came without reasoning."""
+    loop = loop_in(error.reply) if error.kind == "truncated" else None
+    error.reply = without_reasoning(error.reply).text
+    return error if loop is None else repeats(model, loop, error.usage, error.reply)
+
+
+def _is_for_reader(problem: Unusable, request: Request | None) -> bool:
+    """Whether the reader of the reply tells more of a problem than that it is no reply."""
+    if request is None:
+        return False
+    task = request.task
+    if problem.kind == "refused":  # what is no plan, say, is sent back with the reason
+        return not isinstance(task, ActionTask | CombineTask | ItemsTask | ChooseTask)
+    # `null`, `[]` and "-" say something where a list, a number or yes or no is wanted.
     step = task.step if isinstance(task, CombineTask) else task
-    return isinstance(step, ActionTask) and step.gives is not ValueType.TEXT
+    is_typed = isinstance(step, ActionTask) and step.gives is not ValueType.TEXT
+    return problem.kind == "empty" and is_typed
 
 
 def _is_echo(text: str, request: Request) -> bool:
@@ -84,27 +101,25 @@ def _is_echo(text: str, request: Request) -> bool:
     task = request.task
     if not isinstance(task, ActionTask | CombineTask) or says_nothing(text):
         return False
-    words, step = _words(text), task.step if isinstance(task, CombineTask) else task
-    sentences = (step.question, step.explanation, step.action.definition)
+    step, parts = (task.step, task.parts) if isinstance(task, CombineTask) else (task, ())
+    words = _words(text)
     if len(words) < MIN_SENTENCE:
         return False
+    inputs = [value for name, value in step.arguments if name in step.inputs]
+    given = [step.document or "", *parts, *inputs]
     if len(words) < MIN_WORDS:
-        return words in map(_words, sentences)
-    return _LABEL.search(text) is not None or (
-        f" {' '.join(words)} " in f" {' '.join(_words(_instructions(request)))} "
-    )
+        sentences = (step.question, step.explanation, step.action.definition)
+        is_echo = words in map(_words, sentences)
+    else:
+        instructions = "\n".join(m.content for m in request.messages if m.role != "assistant")
+        for each in given:
+            instructions = instructions.replace(each, "\n|\n") if each else instructions
+        is_echo = _LABEL.search(text) is not None or _has(instructions, words)
+    return is_echo and not any(_has(each, words) for each in given)
 
 
-def _instructions(request: Request) -> str:
-    """A prompt without what it is about, and without an earlier reply."""
-    task = request.task
-    assert isinstance(task, ActionTask | CombineTask)
-    step, parts = (task.step, task.parts) if isinstance(task, CombineTask) else (task, ())
-    inputs = (value for name, value in step.arguments if name in step.inputs)
-    text = "\n".join(each.content for each in request.messages if each.role != "assistant")
-    for given in (step.document or "", *parts, *inputs):
-        text = text.replace(given, "\n|\n") if given else text
-    return text
+def _has(text: str, words: list[str]) -> bool:
+    return f" {' '.join(words)} " in f" {' '.join(_words(text))} "
 
 
 def _words(text: str) -> list[str]:

@@ -13,12 +13,14 @@ from dataclasses import replace
 from pearl.data.turns import Turn
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.literals import UNTYPED
-from pearl.dsl.nodes import Argument, ListLiteral, Plan, Step, String
+from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String
 from pearl.dsl.signatures import Action
 
 __all__ = ["PLACEHOLDER", "earlier_answers", "filled", "filled_plan"]
 
 PLACEHOLDER = re.compile(r"\bANSWER_[1-9]\d{0,4}\b")
+
+Item = Reference | String | Number
 
 MAX_ANSWER = 300
 """Characters of an answer that are put in."""
@@ -63,14 +65,13 @@ def filled_plan(checked: CheckedPlan, answers: Mapping[str, str], question: str)
     if not answers:
         return checked
 
+    def item(given: Item) -> Item:
+        return String(filled(given.value, answers)) if isinstance(given, String) else given
+
     def argument(given: Argument) -> Argument:
         if isinstance(given, ListLiteral):
-            return replace(given, items=tuple(map(argument, given.items)))
-        return (
-            replace(given, value=filled(given.value, answers))
-            if isinstance(given, String)
-            else given
-        )
+            return replace(given, items=tuple(map(item, given.items)))
+        return item(given)
 
     def step(given: Step) -> Step:
         arguments = tuple(map(argument, given.arguments))

@@ -73,9 +73,9 @@ def _why(reply: str, checked: CheckedPlan, question: str) -> str:
     *_, said = _FINAL.split(above)
     if _AGAINST.search(said) or _AGAINST.search(below):
         return "the reply says that this plan is not to be used"
-    same = [lines[i].strip() for i in plan]
+    calls = {_call(lines[i]) for i in plan}
     for number, each in enumerate(plans):
-        if number == at or [lines[i].strip() for i in each] == same:
+        if number == at or calls.issuperset(_call(lines[i]) for i in each):  # told again
             continue
         if number > at:
             competes = not _is_apart(found, lines, plan[-1], each[0], question)
@@ -107,6 +107,12 @@ def _plans(found: Sequence[SourceLine], lines: Sequence[str]) -> Iterator[list[i
         plan.append(i)
     if plan:
         yield plan
+
+
+def _call(line: str) -> str:
+    """Letters and digits of a step, without its number and its explanation."""
+    match = _OUTPUT.search(line)
+    return re.sub(r"[\W_]+", "", line[match.start() if match else 0 :].partition(")")[0])
 
 
 def _output(line: str) -> str:

@@ -195,14 +195,14 @@ class _Draft:
             _NotPlannedError: They cannot be told.
         """
         if isinstance(part, Calculation):
-            operands = [
+            operands: list[Argument] = [
                 self.outputs[operand] if operand in self.outputs else _number(operand)
                 for operand in part.operands
             ]
             if part.calculator == "greater" and (which := _WHICH.search(self.question)):
                 known = {each.id: label(each, parts) for each in parts}
                 names = [String(known.get(operand, operand)) for operand in part.operands]
-                operands += reversed(names) if _LESS.fullmatch(which[1]) else names
+                operands += names[::-1] if _LESS.fullmatch(which[1]) else names
             found = self.calculate(part.calculator, label(part, parts), part.calculator, operands)
         elif isinstance(part, Figure):
             found = self.metric(part, label(part, parts))

@@ -58,6 +58,9 @@ question refers to it, and take all other words from the questions. Compute noth
 - A question that is clear already stays as it is.
 - Reply with the question alone, on one line."""
 
+_UNUSABLE = frozenset({"empty", "repetition", "refused", "filtered", "truncated", "malformed"})
+"""Kinds of errors of a single reply; after others no call can be made."""
+
 _LABEL = re.compile(
     r"\A\W*(?:(?:standalone|rewritten|rephrased|new|clear|final)\s+)*question\W*:\W*(?=\S)", re.I
 )
@@ -146,7 +149,7 @@ async def make_standalone(
         try:
             completion = await model.complete(Request(messages, task, limit))
         except ModelError as error:
-            if error.kind not in ("empty", "repetition"):
+            if error.kind not in _UNUSABLE:
                 raise
             problem, usage = error.message, usage + (error.usage or Usage())
             n_calls += 1

@@ -100,7 +100,7 @@ def claims(text: str, *, is_free: bool) -> Iterator[Claim]:
 def _numbered(line: str, is_free: bool) -> re.Match[str] | None:
     """A line that begins with the number of an item; of free text, `12:30` is none."""
     match = _LINE.fullmatch(line)
-    if match is None or not is_free or ">" in match["mark"]:
+    if match is None or not is_free or re.search("[>|]", match["mark"]):
         return match
     return match if match["value"][:1] in ("", " ", "\t") else None
 

@@ -90,6 +90,7 @@ _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufe
 _RATING = re.compile(r"([0-9]{1,2}(?:\.[0-9]{1,3})?)(?:\s*(?:/|out of)\s*10)?", re.I)
 
 _SEPARATOR = re.compile(r"[:：|]")
+_MARKS = re.compile(r"[\W_]+")
 _MAX_SEPARATORS = 12
 _KEY_LENGTH = 200
 """Characters of an item that its first words are compared with."""
@@ -167,7 +168,6 @@ def read_items(
     given: dict[int, list[str | None]] = {}
     wordless: set[int] = set()  # without the first words of their item
     shared: set[int] = set()  # with words that other items begin with, too
-    n_words = n_first_words(items) if items else 0
     is_shifted = False
     last = 0
     in_order = True
@@ -183,7 +183,8 @@ def read_items(
                 wordless.add(i)
                 is_shifted |= bool(words) and n_fitting > 0
             elif n_fitting > 1:
-                is_whole = len(words) >= len(_key(first_words(items[i - 1], n_words)))
+                asked = first_words(items[i - 1], n_first_words(items))
+                is_whole = len(words) >= len(_key(asked))
                 (shared if is_whole else wordless).add(i)
         in_order, last = in_order and i > last, i
         cut = i if claim.is_last else None
@@ -240,17 +241,20 @@ def n_first_words(items: Sequence[str]) -> int:
         >>> n_first_words(["date: May 1", "date: May 2", "date: June 1"]), n_first_words(["a b", "c"])
         (3, 2)
     """
-
-    def n_different(n: int) -> int:
+    best, most = 2, 0
+    for n in range(2, _MAX_WORDS + 1):
         words = [_key(first_words(item, n)) for item in items]
-        return sum(word != after for word, after in pairwise(words))
-
-    return max(range(2, _MAX_WORDS + 1), key=lambda n: (n_different(n), -n))
+        n_different = sum(word != after for word, after in pairwise(words))
+        if n_different > most:
+            best, most = n, n_different
+        if most >= len(items) - 1:
+            break
+    return best
 
 
 def _key(text: str) -> str:
     """The letters and digits of a text."""
-    return "".join(c for c in unicodedata.normalize("NFKC", text).casefold() if c.isalnum())
+    return _MARKS.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
 def _behind_words(text: str, key: str) -> tuple[str, str | None]:
@@ -313,7 +317,7 @@ def _read(text: str, kind: ItemKind, allowed: Sequence[str]) -> str | None:
         case "line":
             if says_nothing(text) or _NOT_STATED.fullmatch(_bare(text)):
                 return NOTHING
-            return text.strip("*`") if _is_value(text) else None
+            return text.strip("*` ") if _is_value(text) else None
         case "yes_no":
             word = {"true": "yes", "false": "no"}.get(_bare(text), _bare(text))
             if says_nothing(text) or _NOT_STATED.fullmatch(word):

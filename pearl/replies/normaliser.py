@@ -50,7 +50,7 @@ _CHANNEL = re.compile(
 )
 """Channels of gpt-oss, also with their special tokens removed."""
 _CHANNEL_END = re.compile(r"<\|(?:end|return|call)\|>")
-_MAY_HAVE_MARKS = re.compile(r"[<◁\[]|assistantfinal")
+_MAY_HAVE_MARKS = re.compile(r"[<◁\[]|assistantfinal|\A\s*(?:assistant|Thinking\.\.\.)\s")
 _LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
 _QUOTES = frozenset("`\"'“”‘’«»()[]{}")
 _CONTEXT = 24
@@ -63,7 +63,14 @@ _TOKEN = (
     r"(?:</?s>|<\|[\w▁-]{1,40}\|>|<｜[\w▁-]{1,40}｜>|<(?:(?:end|start)_of_turn|eos|bos|pad|unk)>"
     r"|\[(?:EOS|BOS|PAD|/INST|end of text)\])"
 )
-_TOKENS = re.compile(rf"(?:\s*+{_TOKEN})++\s*+", re.I)
+_ROLE = r"(?:<\|start_header_id\|>|<\|im_start\|>|<start_of_turn>)\s?(?:assistant|model)\b(?:<\|end_header_id\|>)?"
+_TOKENS = re.compile(rf"(?:\s*+(?:{_ROLE}|{_TOKEN}))++\s*+|\s*assistant[ \t]*\n\s*+", re.I)
+_FOLDED = re.compile(
+    r"\s*(?:<details[^>]{0,60}>\s*<summary>[^<]{0,30}(?:think|reason|thought)[^<]{0,60}</summary>(?P<details>.*?)</details>"
+    r"|Thinking\.\.\.[ \t]*\n(?P<told>.*?)\n\.\.\.done thinking\.)",
+    re.S | re.I,
+)
+"""Reasoning as pages and the terminal of Ollama show it."""
 _LAST_TOKEN = re.compile(rf"\s*{_TOKEN}\s*\Z", re.I)
 _NEXT_TURN = re.compile(
     r"(?:</s>|<\|(?:im_end|eot_id|end|endoftext|end_of_text|return)\|>|<end_of_turn>)\s{0,20}"
@@ -92,9 +99,12 @@ def without_reasoning(text: str, source: str = "") -> Split:
     """
     if not _MAY_HAVE_MARKS.search(text):
         return Split(text)
+    if folded := _FOLDED.match(text):
+        thoughts = (folded["details"] or folded["told"] or "").strip()
+        return Split(text[folded.end() :].strip(), thoughts)
     split = _of_channels(text, source) or _of_blocks(_NEXT_TURN.sub("", text), source)
     kept = split.text
-    if split.reasoning and (wrapped := _WRAPPED.fullmatch(kept)):
+    if wrapped := _WRAPPED.fullmatch(kept):
         kept = wrapped[2]
     return split._replace(text=_without_tokens(kept))
 

@@ -34,12 +34,13 @@ _ENGLISH = (
     rf"(?:there is )?nothing (?:is |was )?(?:\w+ )?(?:{_SAYING}|about \w+(?: \w+){{0,6}}) ?{_IN}",
     rf"no (?:\w+ ){{0,2}}?(?:details?|description|explanation) (?:(?:is|are|was|were) {_SAYING}|{_IN})",
     rf"no (?:\w+ ){{0,2}}?{_ABOUT}(?: (?:(?:is|are|was|were|has been|have been) )?(?:{_SAYING}|made|of|about|on|regarding|concerning|as to)\b.*| {_IN})?",
-    rf"(?:it is |it's |this is |that is )?(?:not|never|nowhere|none) {_SAYING}(?: {_IN})?",
+    rf"(?:it is |it's |this is |that is )?(?:not|never|nowhere|none) {_SAYING}(?: {_IN})?(?: (?:how|why|when|where|who|whose|what|which|whether|if)\b.*)?",
     rf".{{1,160}} (?:is|are|was|were|has|have|isn't|aren't|wasn't|weren't)(?: not| never| nowhere)?(?: been)? {_SAYING} {_IN}",
-    r".{1,160} (?:(?:is|are|was|were) (?:not|never|nowhere)|(?:has|have) (?:not|never) been|isn't|aren't|wasn't|weren't) (?:\w+ly )?(?:stated|mentioned|specified|indicated)",
-    rf"(?:i |we |one )(?:can ?not|can't|could not|couldn't|was unable to|am unable to|'m unable to|was not able to|am not able to|did not|do not|don't) (?:\w+ly )?{_OUT_OF}\w*\b.*{_IN}",
+    r".{1,160} (?:(?:is|are|was|were) (?:not|never|nowhere)|(?:has|have) (?:not|never) been|isn't|aren't|wasn't|weren't) (?:\w+ly )?(?:stated|mentioned|specified|indicated)(?: or (?:\w+ly )?\w+ed)?",
+    rf"(?:i |we |one )(?:can ?not|can't|could not|couldn't|was unable to|am unable to|'m unable to|was not able to|am not able to|did not|do not|don't) (?:\w+ly )?{_OUT_OF}\w*\b(?:.*{_IN}|(?: (?:this|that|it|so))?)",
+    r"(?:i |we )(?:do not|don't) (?:really )?know|i'?\s?a?m not (?:sure|certain)",
     rf"(?:.{{1,120}} )?(?:can ?not|can't|could not) be (?:determined|established|inferred|ascertained|answered|identified)(?: {_IN})?",
-    rf"(?:it is|it's) (?:not possible|impossible) to {_OUT_OF}\w*\b.*",
+    rf"(?:it is|it's) (?:not possible|impossible) to (?:provide|evaluate|give|know|{_OUT_OF})\w*\b.*",
     r"n/?\.?a\.?|n\. a\.|none|unknown|unspecified|undisclosed|not applicable|not known|no answer|no data|not clear|unclear",
 )
 _OTHERS = (
@@ -64,9 +65,9 @@ _OTHERS = (
 )
 _NOT_STATED = re.compile("|".join((*_ENGLISH, *_OTHERS)), re.I)
 _LEAD = re.compile(
-    rf"(?:(?:i'm |i am |we're |es tut mir |je suis )?(?:very |so )?(?:sorry|apologies|i apologi[sz]e|unfortunately|i'm afraid|regrettably|leider|leid|"
+    rf"\A(?:(?:i'm |i am |we're |es tut mir |je suis )?(?:very |so )?(?:sorry|apologies|i apologi[sz]e|unfortunately|i'm afraid|regrettably|leider|leid|"
     r"désolé\w?|malheureusement|lo siento|lamentablemente|infelizmente|purtroppo|helaas|к сожалению|很?抱歉|对不起|申し訳(?:ございません|ありません)が|죄송(?:합니다|하지만))"
-    rf"\s*[,.:，。、]?\s*(?:but |aber |mais |pero |that |et )?|(?:answer|result|antwort)\s*:\s*|(?:based on|according to|from) (?:the|this) {_TEXT}(?: \w+)?,? )+",
+    rf"\s*[,.:，。、]?\s*(?:but |aber |mais |pero |that |et )?|(?:answer|result|antwort)\s*:\s*|(?:based on|according to|from|in) (?:the|this) {_TEXT}(?: \w+)?,? )+",
     re.I,
 )
 _END = re.compile(

@@ -39,6 +39,9 @@ State = Literal["found", "nothing", "undecided", "refused"]
 
 MAX_AMOUNT = 200
 """Maximum characters of a number with its unit, or of a doubtful entry; bounds the time of patterns."""
+MAX_QUOTED = 79
+MAX_QUOTED_WORDS = 7
+"""Maximum characters and words of a reply that a reason quotes."""
 MAX_PLAIN_WORDS = 12
 """A longer line without a bullet is a sentence, not an entry."""
 
@@ -102,7 +105,8 @@ def read_reply(
         if says_nothing(said) or says_not_stated(said):
             return Reply("nothing", said, quotes)
         return Reply("found", said or "\n\n".join(quotes) or text.strip(), quotes)
-    if says_nothing(said) or (said and said.strip(_EDGES).casefold() in _NONE):
+    is_none = said and "\n" not in said and said.strip(_EDGES).casefold() in _NONE
+    if says_nothing(said) or is_none:
         return Reply("nothing", [], quotes)
     said = _COURTESY.sub("", said)
     try:
@@ -199,8 +203,11 @@ def says_nothing(text: str) -> bool:
 
 
 def _short(text: str) -> str:
-    words = " ".join(text.split())
-    return repr(words if len(words) <= 80 else f"{words[:79]}…")
+    # A whole sentence that is sent back and said again would be an echo.
+    words = text.split(maxsplit=MAX_QUOTED_WORDS)
+    shown = " ".join(words[:MAX_QUOTED_WORDS])
+    is_whole = len(words) <= MAX_QUOTED_WORDS and len(shown) <= MAX_QUOTED
+    return repr(shown if is_whole else f"{shown[:MAX_QUOTED]}…")
 
 
 def _entries(said: str, source: str, is_second: bool) -> Value:
@@ -215,6 +222,8 @@ def _entries(said: str, source: str, is_second: bool) -> Value:
     if entries is None:
         entries = _bulleted(said.split("\n")) if is_marked else _unmarked(rows, source)
     if not entries:
+        if "[" not in said:
+            raise _UnclearError("its entries are empty")
         return []
     _refuse_denials(entries, is_second)
     _refuse_others(entries)
@@ -244,7 +253,7 @@ def _json_entries(said: str) -> list[str] | None:
         value, end = decoder.raw_decode(said, start.end()) if start else (None, 0)
     except (ValueError, RecursionError):
         return None
-    if start is None or said[end : end + 1].strip():
+    if start is None or said[end:].lstrip(" \t")[:1].strip():
         return None
     if isinstance(value, tuple):  # an object
         value = value[0] if len(value) == 1 else None
@@ -309,10 +318,12 @@ def _unmarked(rows: Sequence[str], source: str) -> list[str]:
     """The entries of lines without bullets."""
     if len({len(row) - len(row.lstrip()) for row in rows}) > 1:
         raise _UnclearError("some lines are indented, and may be entries within entries")
+    before: list[str] = []
     if len(rows) > 1 and rows[0].rstrip(" *_").endswith(":"):
-        rows = rows[1:]
+        before, rows = [rows[0]], rows[1:]
     entries = [row.strip() for row in (rows[0].split(";") if len(rows) == 1 else rows)]
     entries = [entry for entry in entries if entry]
+    _check_remarks(before, len(entries))
     _refuse_others(entries)
     for entry in entries:
         if _is_remark(entry) or _MARKUP.match(entry):
@@ -463,7 +474,7 @@ def _refuse_non_instances(entries: Sequence[str], source: str) -> None:
         ):
             if pattern.fullmatch(entry):
                 shown = shown or _key(source)
-                if _key(entry) not in shown:
+                if not re.search(rf"(?<!\w){re.escape(_key(entry))}(?!\w)", shown):
                     raise _UnclearError(f"{_short(entry)} {what}")
 
 

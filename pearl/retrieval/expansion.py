@@ -15,7 +15,7 @@ from pearl.documents.document import read_bytes
 from pearl.errors import DataError
 from pearl.retrieval.analysis import Stem, analyzer
 
-__all__ = ["Expansion", "Thesaurus", "read_groups"]
+__all__ = ["Expansion", "QueryThesaurus", "read_groups"]
 
 Expansion = Callable[[Mapping[str, float]], Mapping[str, float]]
 """Terms with their weights → these and others with theirs."""
@@ -25,7 +25,7 @@ _Entry = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Thesaurus:
+class QueryThesaurus:
     """An `Expansion` by synonyms.
 
     An entry is found where the query has all its terms; each other entry of its group then adds its
@@ -46,7 +46,7 @@ class Thesaurus:
     weight: float = 0.5
 
     @classmethod
-    def read(cls, path: Path, stem: Stem = "english", weight: float = 0.5) -> Thesaurus:
+    def read(cls, path: Path, stem: Stem = "english", weight: float = 0.5) -> QueryThesaurus:
         """Read a file, for an index of a stemming.
 
         Raises:

@@ -12,14 +12,14 @@ from pearl.errors import ModelError, UsageError
 from pearl.retrieval import Embedder, Hit, Reranker, SearchSettings
 from pearl.retrieval.analysis import Stem, analyzer
 from pearl.retrieval.embedding import EmbeddingProgress, embed_index
-from pearl.retrieval.expansion import Expansion, Thesaurus
+from pearl.retrieval.expansion import Expansion, QueryThesaurus
 from pearl.retrieval.filters import Filter, parse_filter, select
 from pearl.retrieval.fusion import depth_for, rank_fusion
 from pearl.retrieval.index import Index
 from pearl.retrieval.methods import (
-    Method,
     Query,
     Ranking,
+    RankingMethod,
     TermScore,
     explains,
     find_method,
@@ -97,7 +97,7 @@ class Searcher:
         self.reranker = reranker
         self._expansion = expansion
         self._progress = progress
-        self._thesauri: dict[Stem, Thesaurus] = {}
+        self._thesauri: dict[Stem, QueryThesaurus] = {}
 
     async def aclose(self) -> None:
         """Close the connections of what makes vectors and of what reranks."""
@@ -245,7 +245,7 @@ class Searcher:
         if expansion is None and self.settings.thesaurus:
             if stem not in self._thesauri:
                 path, weight = Path(self.settings.thesaurus), self.settings.synonym_weight
-                self._thesauri[stem] = Thesaurus.read(path, stem, weight)
+                self._thesauri[stem] = QueryThesaurus.read(path, stem, weight)
             expansion = self._thesauri[stem]
         return terms if expansion is None else dict(expansion(terms))
 
@@ -256,14 +256,14 @@ def _queries(query: str | Sequence[str], history: Sequence[str]) -> list[Weighte
     return [contextual_query(text, history) for text in said if text.strip()]
 
 
-def _without_vectors(method: Method, settings: SearchSettings) -> str | None:
+def _without_vectors(method: RankingMethod, settings: SearchSettings) -> str | None:
     """The method that goes on where no vector can be had; None if there is none."""
     fallback: Callable[[SearchSettings], str] | None = getattr(method, "without_vectors", None)
     return fallback(settings) if fallback else None
 
 
 def _bound(
-    method: Method, query: Query, index: Index, settings: SearchSettings, k: int
+    method: RankingMethod, query: Query, index: Index, settings: SearchSettings, k: int
 ) -> Callable[[], Ranking]:
     return lambda: method.rank(query, index, settings, k)
 

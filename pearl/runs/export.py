@@ -17,7 +17,7 @@ FORMATS = ("jsonl", "csv", "parquet")
 
 _TEXTS = (
     "id", "status", "question", "document", "answer", "method", "model", "plan", "error_type",
-    "error", "evidence", "unverified_quotes", "notes", "steps",
+    "error", "why", "evidence", "unverified_quotes", "notes", "steps",
 )  # fmt: skip
 _NUMBERS = ("coverage", "duration_s")
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens")

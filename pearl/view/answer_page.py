@@ -185,11 +185,16 @@ def _with_arguments(
 
 
 def _usage(result: Result, calls_made: Spent) -> Usage | None:
-    """Tokens by the row, else of all calls in the trace; None where neither tells."""
-    if result.n_input_tokens is None or result.n_output_tokens is None:
-        return calls_made.usage if result.events else None
-    cached = min(result.n_cached_tokens or 0, result.n_input_tokens)
-    return Usage(result.n_input_tokens, result.n_output_tokens, cached)
+    """Tokens by the row, else of all calls in the trace; None where neither tells, nor the server."""
+    if result.n_input_tokens is not None and result.n_output_tokens is not None:
+        cached = min(result.n_cached_tokens or 0, result.n_input_tokens)
+        usage = Usage(result.n_input_tokens, result.n_output_tokens, cached)
+    elif result.events:
+        usage = calls_made.usage
+    else:
+        return None
+    is_sent = calls_made.n_calls > calls_made.n_cached and result.model != "extractive"
+    return None if is_sent and not usage.n_tokens else usage
 
 
 def _shown(argument: Argument) -> Iterable[tuple[str, str]]:

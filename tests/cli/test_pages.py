@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import PLAN, Terminal
-from tests.server import Server
+from tests.server import Canned, Server, completion
 from tests.view.test_answer_page import Page
 
 
@@ -53,6 +53,23 @@ def test_page_and_terminal_count_the_same_calls_and_tokens(
     assert "and 1 that failed" in pearl.talk
     page, terminal = counts()  # both replies are cached
     assert page == terminal == ("0", "0", "0", "0")
+
+
+@pytest.mark.parametrize("is_priced", [True, False])
+def test_tokens_that_the_server_does_not_tell_are_counted_or_unknown(
+    pearl: Terminal, openai_server: Server, is_priced: bool
+) -> None:
+    openai_server.next(Canned({**completion(PLAN), "usage": None}), "no usage")
+    args = ["--model", "openai:own", "--base-url", openai_server.url, "--page", "p.html"]
+    price = ["--price", "2/8"] if is_priced else []
+    pearl("ask", "Why?", "story.txt", *args, *price)
+    text = Page(Path("p.html").read_text("utf-8")).text
+    if not is_priced:
+        assert re.search(r"tokens, cost\s*unknown", text)
+        return
+    (n,) = re.findall(r"actual +2 calls, ([\d,]+) \+ \d+ tokens", pearl.talk)
+    assert f"tokens in, cached{n}, 0" in text
+    assert n != "0"
 
 
 def test_attempts_to_plan_are_the_calls_that_were_made(

@@ -15,3 +15,9 @@ def test_a_number_is_the_same_however_its_unit_is_written() -> None:
     doses = ["8 mg", "8mg", "8 MG", "8", "9 mg"]
     meets, _ = comparison("is", Wanted(("8 mg",)), doses, "dose")
     assert [meets(dose) for dose in doses] == [True, True, True, True, False]
+
+
+def test_a_bound_is_at_least_nothing() -> None:
+    fees = ["10", "20", "<20", "~30", "1st", "over 50", "- 30", "$30"]
+    meets, _ = comparison("at least", Wanted(("20",)), fees, "fee")
+    assert [meets(fee) for fee in fees] == [False, True, None, None, None, None, None, True]

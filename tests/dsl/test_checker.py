@@ -254,16 +254,9 @@ def test_what_may_be_meant_otherwise_is_not(text: str) -> None:
 
 
 REFERRING = (
-    "{key}",
-    "{{key}}",
-    "${key}",
-    "$key",
-    "<key>",
-    "[key]",
-    "{ key }",
-    "{CTX}",
-    "{key.name}",
-)
+    "{key}", "{{key}}", "${key}", "$key", "<key>", "[key]", "{ key }", "{CTX}", "{key.name}", "<<key>>", "[[key]]",
+    "`key`", "%key%", "%(key)s",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -272,7 +265,7 @@ REFERRING = (
         *REFERRING,
         *(f"the owner of {name}" for name in REFERRING),
         "{nobody}", "the key from step 1", "the result of step 1", "(see Step #1)", "output 1", "step one",
-        "the previous step's output", "the output of the previous step", "the key identified above",
+        "the previous step's output", "the output of the previous step", "the key identified above", "the first step's result", "the above key", "the previous result",
     ],
 )  # fmt: skip
 def test_a_string_that_names_an_output_or_a_step_is_never_sent(text: str) -> None:
@@ -287,7 +280,8 @@ def test_a_string_that_names_an_output_or_a_step_is_never_sent(text: str) -> Non
     "text",
     [
         "the theme", "key", "{1}", "x^{2}", "{a, b}", "{{nobody}}", "$5", "<b>", "[sic]", "step 1 of the recipe",
-        "step 2", "step 9", "his previous steps", "the outputs of the factory", "steps", "{",
+        "step 2", "step 9", "the first step to freedom", "5%", "above-ground", "his previous steps", "the outputs of the factory", "steps", "{",
+        "a lamp suspended above the altar", "the above average harvest", "found above 2000 metres",
     ],
 )  # fmt: skip
 def test_a_string_that_names_none_is_left_alone(text: str) -> None:
@@ -316,6 +310,18 @@ def test_words_of_the_question_are_text(text: str) -> None:
 def test_a_string_that_is_nothing_but_an_output_becomes_the_output(call: str, mended: str) -> None:
     step = '1. key = FIND(CTX, "the key") : x\n2. b = {} : x'
     assert mend_plan(step.format(call), LIBRARY)[0] == step.format(mended)
+
+
+def test_the_name_of_an_output_in_a_string_is_text_only_where_it_names_a_field() -> None:
+    lines = '1. the_key = MAP(CTX, "a") : x\n2. b = {} : x'
+    library = with_operators(LIBRARY)
+    for call in ('FIND(CTX, "the_key")', 'FIND(CTX, "who has the_key")', 'SUMMARIZE("the_key")'):
+        assert "reference-in-string" in codes(lines.format(call), library)
+    for call in (
+        'WHERE(the_key, "the_key", "is", "a")', 'FILTER(the_key, "the_key is a")', 'CONCAT("the_key: ", the_key)',
+        'FIND(CTX, ["the_key", the_key])', 'LOOKUP(CTX, "the mean of the_key")',
+    ):  # fmt: skip
+        assert "reference-in-string" not in codes(lines.format(call), library)
 
 
 def test_outputs_that_join_the_answer_are_noted() -> None:

@@ -13,7 +13,7 @@ from pearl.data.samples import Sample
 from pearl.errors import DataError, ModelError
 from pearl.evals import conversations
 from pearl.evals.corpora import OWN, AskedCorpus, corpus_of_samples, found
-from pearl.evals.log import EvalLog, EvalRecord, Found
+from pearl.evals.log import EvalLog, EvalRecord, FoundGold
 from pearl.evals.runner import Evaluation, evaluate
 from pearl.llm import ActionTask, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
@@ -104,14 +104,14 @@ def test_a_failed_answer_counts_with_what_was_found_before(plan: str, n_found: i
 
     failed = asyncio.run(main())
     assert failed.status == "failed"
-    full = Found(n_gold=1, n_gold_found=1, n_passages=4, n_right=1)
+    full = FoundGold(n_gold=1, n_gold_found=1, n_passages=4, n_right=1)
     records = (failed, record("q1", method="pearl", retrieved=full))
     (score,) = conversations.retrieval(EvalLog(header(methods=("pearl",)), records))
     assert (score.n, score.n_unknown, score.recall) == (2, 0, (1 + n_found) / 2)
 
 
-def measured(asked: Sample, corpus: AskedCorpus, plan: str) -> dict[str, Found]:
-    async def main() -> dict[str, Found]:
+def measured(asked: Sample, corpus: AskedCorpus, plan: str) -> dict[str, FoundGold]:
+    async def main() -> dict[str, FoundGold]:
         answer = await Pearl().execute(plan, corpus.document)
         return found(answer, asked, corpus)
 
@@ -184,8 +184,8 @@ def test_another_corpus_makes_other_rows() -> None:
 
 
 def test_records_that_searched_nothing_are_counted_apart() -> None:
-    hits = Found(n_gold=2, n_gold_found=1, n_passages=4, n_right=2)
-    nothing = Found(n_gold=1, n_gold_found=0, n_passages=0, n_right=0)
+    hits = FoundGold(n_gold=2, n_gold_found=1, n_passages=4, n_right=2)
+    nothing = FoundGold(n_gold=1, n_gold_found=0, n_passages=0, n_right=0)
     records = [
         record("q1", retrieved=hits), record("q2", retrieved=nothing), record("q3", status="failed"),
     ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from pearl.errors import UsageError
 from pearl.evals import report
-from pearl.evals.log import EvalLog, EvalRecord
+from pearl.evals.log import EvalLog, EvalRecord, PlanShape
+from pearl.evals.outcomes import outcomes, plan_figures
 from pearl.llm import Usage
 from tests.evals import evallogs
 from tests.evals.evallogs import header, record
@@ -54,6 +56,26 @@ def test_a_row_counts_every_record_that_was_tried() -> None:
     assert row.latency_p95_s == pytest.approx(4.8)
     assert row.by_seed == (0.4,)
     assert report.errors(made) == [("gone", 1)]
+
+
+def test_every_record_has_one_outcome_and_plans_have_figures() -> None:
+    plan = '1. a = FIND(CTX, "x") : f\n2. b = FIND(CTX, "y") : f\n3. c = CONCAT(a, b) : Join'
+    shape = PlanShape(n_steps=3, n_calls=2, depth=2, width=2)
+    about: list[dict[str, Any]] = [
+        {"plan": plan, "shape": shape}, {"plan": plan, "shape": shape, "score": 0.5}, {"score": 0.0, "choice": 2},
+        {"choice": None, "score": 0.0}, {"status": "failed", "error": "undecided: step 'a': of two forms"},
+        {"status": "failed", "error": "PlanningError: no valid plan after 5 attempts"},
+        {"status": "failed", "error": "ModelError: the server is gone"},
+    ]  # fmt: skip
+    records = [record(f"q{n}", **fields) for n, fields in enumerate(about)]
+    made = EvalLog(header(), (*records, record("q1", method="direct")))
+    second, first = outcomes(made)
+    assert (first.n, set(first.n_of.values())) == (7, {1})
+    assert (second.n, second.n_of["right"]) == (1, 1)
+    (found,) = plan_figures(made)
+    assert (found.n, found.n_different, found.steps, found.calls) == (2, 1, 3.0, 2.0)
+    assert (found.actions, found.n_actions) == (2.0, 2)
+    assert found.most_used == (("FIND", 4), ("CONCAT", 2))
 
 
 def test_a_cost_that_is_not_known_of_all_is_not_known() -> None:

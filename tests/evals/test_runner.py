@@ -219,7 +219,8 @@ def test_calls_and_tokens_are_those_of_the_requests() -> None:
             assert record.cost_usd == pytest.approx(12 * record.n_calls)
         planned = sum((record.planning_usage for record in records), Usage())
         assert planned == Usage(10 * n_planned, n_planned)
-        assert n_planned == (3 if name == "pearl" else 0)
+        n_drafts = len(Pearl().material.examples) if name == "unrefined" else 0
+        assert n_planned == n_drafts + (3 if name in ("pearl", "unexecuted", "unrefined") else 0)
     assert run(Pearl(acting()), samples, "mcq")["q0", "mcq", 0].cost_usd is None
 
 

@@ -38,7 +38,7 @@ def test_counts_and_disagreements(tmp_path: Path) -> None:
     traces = tmp_path / "traces.jsonl"
     traces.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     report = reproduce("--traces", traces, "--actions", actions)
-    assert {k: v for k, v in report.items() if k != "disagreements"} == {
+    assert {k: v for k, v in report.items() if k not in ("disagreements", "figures")} == {
         "plans": 6,
         "parsed": 5,
         "valid": 4,
@@ -46,6 +46,14 @@ def test_counts_and_disagreements(tmp_path: Path) -> None:
         "replayed": 3,
         "answers_equal": 1,
     }
+    figures = report["figures"]
+    assert isinstance(figures, dict)
+    assert (figures["n"], figures["steps"], figures["calls"], figures["depth"]) == (
+        4,
+        2.0,
+        1.0,
+        2.0,
+    )
     assert [row["qid"] for row in report["disagreements"]] == ["2", "3"]  # type: ignore[attr-defined]
 
 

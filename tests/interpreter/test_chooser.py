@@ -127,6 +127,7 @@ options_ = st.lists(lines, min_size=2, max_size=26)
 @given(replies, options_)
 @example("A)answer " * 5_000, ["x", "y"])
 @example("Answer: A " * 5_000, ["x", "y"])
+@example("Answer: " * 100_000, ["x", "y"])
 def test_no_reply_is_too_odd(reply: str, options: list[str]) -> None:
     index = read_choice(reply, options)
     assert index is None or 0 <= index < len(options)

@@ -33,7 +33,7 @@ REASON = "He sold the boat to Mara because the hull was rotten"
 def status(first: str, second: str = "Its hull was rotten.") -> tuple[str, str]:
     """How an answer ends, and why it is degraded."""
     model = Scripted.replay({"why": first, "ans": second})
-    document = Document("story", TEXT)
+    document = Document(TEXT, "story")
     answer = asyncio.run(Pearl(model).execute(PLAN, document))
     return answer.status, answer.why
 
@@ -48,7 +48,7 @@ def test_the_same_words_over_and_over_are_degraded(unit: str) -> None:
 def test_strict_fails_the_step() -> None:
     model = Scripted.replay({"why": "rotten hull, " * 9, "ans": "Its hull was rotten."})
     with pytest.raises(ExecutionError, match="the same words over and over"):
-        asyncio.run(Pearl(model, strict=True).execute(PLAN, Document("story", TEXT)))
+        asyncio.run(Pearl(model, strict=True).execute(PLAN, Document(TEXT, "story")))
 
 
 def test_an_echo_of_the_instructions_is_refused() -> None:
@@ -59,7 +59,7 @@ def test_an_echo_of_the_instructions_is_refused() -> None:
         words = request.prompt.replace(TEXT, "\0").rpartition("\0")[2].split()
         return " ".join(words[-12:])
 
-    answer = asyncio.run(Pearl(Scripted(echo)).execute(PLAN, Document("story", TEXT)))
+    answer = asyncio.run(Pearl(Scripted(echo)).execute(PLAN, Document(TEXT, "story")))
     assert answer.status == "refused"
     assert "repeats what it was sent" in answer.why
     assert len(seen) == 2, "it is asked again once, and no step goes on from it"
@@ -74,6 +74,13 @@ def test_quotes_and_short_replies_are_not(reply: str) -> None:
 
 def test_the_result_of_an_earlier_step_may_be_said_again() -> None:
     assert status(f"{REASON}, said the mate", f"{REASON}, said the mate")[1] == ""
+
+
+def test_a_passage_that_the_plan_names_may_be_quoted() -> None:
+    plan = PLAN.replace("Nils selling the boat", f"{REASON}, he says")
+    model = Scripted.replay({"why": REASON, "ans": "Its hull was rotten."})
+    answer = asyncio.run(Pearl(model).execute(plan, Document(TEXT, "story")))
+    assert answer.status == "answered"
 
 
 def test_a_copy_of_the_beginning_of_the_document_is_degraded() -> None:

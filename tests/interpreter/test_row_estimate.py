@@ -248,6 +248,55 @@ def test_calls_are_exact_where_the_model_is_held_to_a_grammar(
     within(found, model, is_whole=True)
 
 
+@pytest.mark.parametrize("call", ["UNION(few, many)", "PAIRS(few, many)"])
+def test_rows_made_of_rows_are_as_many_as_they_can_be(call: str) -> None:
+    document = Document(
+        "\n".join(f"User: {i % 9} || Item: {f'thing {i} ' * 60}" for i in range(18))
+    )
+    plan = f"""\
+1. rows = SPLIT(CTX, "record") : Rows
+2. low = WHERE(rows, "User", "at most", "3") : Some
+3. high = WHERE(rows, "User", "at least", "4") : The others
+4. few = FILTER(low, "it is a fruit") : Those
+5. many = FILTER(high, "it is a fruit") : Those
+6. made = {call} : Both
+7. label = CLASSIFY(made, ["fruit", "root", "something else"], "its kind") : Labels"""
+
+    def say(request: Request) -> str:
+        assert isinstance(request.task, ItemsTask)
+        value = "yes" if request.task.kind == "yes_no" else "fruit"
+        return "\n".join(f"{i}: {value}" for i in range(1, len(request.task.items) + 1))
+
+    model = Held(say)
+    this = Pearl(model, items_per_call=3)
+    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
+    asyncio.run(this.execute(plan, document))
+    n = 18 if call.startswith("UNION") else 8 * 10
+    assert sent(model)["label"][0] == -(-n // 3)
+    within(found, model, is_whole=True)
+
+
+def test_rows_that_are_selected_take_more_calls_where_they_fill_them_less_well() -> None:
+    document = Document("\n".join(f"User: {i} || Item: thing {i}" for i in range(12)))
+    plan = """\
+1. rows = SPLIT(CTX, "record") : Rows
+2. own = FILTER(rows, "it is a fruit") : Those
+3. label = CLASSIFY(own, ["fruit", "root", "something else"], "its kind") : Labels"""
+    model = Held(oracle(1, 0.0)._reply)
+    this = Pearl(model, window=8_000, items_per_call=4)
+    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
+    (said,) = (step for step in found.steps if step.name.startswith("label"))
+    assert said.calls.to_json() == {"least": 0, "most": 2 * 3 + 1}
+    asyncio.run(this.execute(plan, document))
+    within(found, model, is_whole=True)
+    frame = min(
+        Counter().count(request.prompt) - Counter().count("".join(request.task.items))
+        for request in model.requests
+        if isinstance(request.task, ItemsTask) and request.task.output == "label"
+    )
+    assert (said.input_tokens.most or 0) > 7 * 0.8 * frame
+
+
 def test_what_cannot_run_is_told_before_any_call() -> None:
     document = Document(entries(random.Random(1), 20))
     model = oracle(1, 0.0)

@@ -14,10 +14,12 @@ from pearl import Document, Pearl
 from pearl.documents.table.rendering import markdown
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.answer import Answer
-from pearl.llm import ItemsTask, Request
+from pearl.interpreter.row_steps import MAX_ROUNDS
+from pearl.llm import Completion, Constrains, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.replies.items import first_words
 from tests.models import Reading, item_lines
+from tests.server import Canned, Server, completion
 
 LABELS = {"apple": "fruit", "beet": "root", "carrot": "root", "date": "fruit", "egg": "other"}
 
@@ -210,6 +212,21 @@ def test_what_stays_unread_is_undecided_and_shown() -> None:
         run(plan, entries(20), Oracle(say), strict_items=True)
 
 
+@pytest.mark.parametrize(
+    "step", ['SHARE_OF(kinds, "kinds", "fruit")', "SUM(kinds)", "RELATION(n, 3)", 'NTH(users, n)']
+)  # fmt: skip
+def test_a_figure_of_rows_that_stay_unread_is_undecided(step: str) -> None:
+    plan = f"""\
+1. entries = SPLIT(CTX, "entry") : One row for each entry
+2. kinds = CLASSIFY(entries, ["fruit", "other"], "what it is") : Label each
+3. fruits = WHERE(kinds, "kinds", "is", "fruit") : The fruits
+4. users = FIELD(fruits, "User") : Whose they are
+5. n = COUNT(fruits) : How many
+6. ans = {step} : A figure"""
+    answer = run(plan, entries(20), Oracle(lambda text: None))
+    assert answer.status == "undecided"
+
+
 AGES = """\
 1. rows = SPLIT(CTX, "line") : One row a line
 2. old = FILTER(rows, "the patient is older than 60") : Those
@@ -318,6 +335,29 @@ def test_rows_that_are_shown_alike_are_asked_about_once() -> None:
     assert [len(batch) for batch in oracle.asked] == [2]
 
 
+class Unholdable(Reading):
+    """Seems to take a grammar until it is sent one: refuses it, or pays no attention."""
+
+    constrains = Constrains(frozenset({"grammar"}))
+    refuses = True
+
+    async def complete(self, request: Request) -> Completion:
+        if request.constraint is not None and self.refuses:
+            raise ModelError("no grammars here", kind="unconstrained")
+        return await super().complete(request)
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+def test_first_words_are_asked_for_where_no_grammar_is_taken(refuses: bool) -> None:
+    oracle = Oracle(kind)
+    model = Unholdable(lambda request: f"Sure:\n{oracle(request)}")
+    model.refuses = refuses
+    answer = asyncio.run(Pearl(model).execute(COUNTING, entries(40)))
+    assert (answer.text, answer.status) == ("other", "answered")
+    echoed = ["its first words" in request.prompt for request in model.requests]
+    assert echoed == ([True, True] if refuses else [False, False, True, True])
+
+
 def test_the_only_item_of_a_call_needs_no_words() -> None:
     model = Scripted(lambda request: f"1: {kind(request.task.items[0])}")  # type: ignore[union-attr]
     answer = asyncio.run(Pearl(model, items_per_call=1).execute(COUNTING, entries(10)))
@@ -358,7 +398,13 @@ def test_of_an_edited_document_only_the_calls_with_the_edited_line_are_made_agai
     assert (len(again), "egg 1000" in again) == (32, True)
 
 
-def test_a_row_longer_than_the_window_is_read_in_parts() -> None:
+@pytest.mark.parametrize(
+    ("said", "n", "notes"),
+    [("yes", "1", ()), ("Not stated.", "0", ("long: 0 yes, 2 no, 1 not stated",))],
+)
+def test_a_row_longer_than_the_window_is_read_in_parts(
+    said: str, n: str, notes: tuple[str, ...]
+) -> None:
     plan = """\
 1. rows = SPLIT(CTX, "line") : One row a line
 2. long = FILTER(rows, "it is about a boat") : Those about boats
@@ -368,11 +414,11 @@ def test_a_row_longer_than_the_window_is_read_in_parts() -> None:
     def say(request: Request) -> str:
         if isinstance(request.task, ItemsTask):
             return item_lines(request, lambda text: "no")
-        return "yes"
+        return said
 
     document = Document(f"One.\n{long}\nTwo.")
     answer = asyncio.run(Pearl(Scripted(say), window=4_096).execute(plan, document))
-    assert answer.text == "1"
+    assert (answer.text, answer.notes) == (n, notes)
     assert answer.steps[1].n_calls > 3
 
 
@@ -495,6 +541,68 @@ def test_a_token_budget_holds_for_all_calls_of_a_step(n_dropped: int) -> None:
     answer, n_tokens = ask(budget)
     assert n_tokens <= budget
     assert (answer.status == "answered") == (not n_dropped)
+
+
+@pytest.mark.parametrize("others", [[], ["beet"], ["apple again " * 1_000]])
+def test_a_row_longer_than_a_token_budget_is_read_only_if_it_is_the_only_one(
+    others: list[str],
+) -> None:
+    def say(request: Request) -> str:
+        return "1: yes" if isinstance(request.task, ItemsTask) else "yes"
+
+    model = Reading(say)
+    document = Document("\n".join(["apple " * 3_000, *others]))
+    pearl = Pearl(model, window=2_000, max_output_tokens=200)
+    execution = pearl.execute(FILTERING, document, token_budget=3_000)
+    if others:
+        with pytest.raises(ExecutionError, match="its 2 rows do not fit the 3,000 tokens"):
+            asyncio.run(execution)
+        assert not model.requests
+        return
+    assert asyncio.run(execution).text == "1"
+    (request,) = model.requests
+    assert pearl.limits.counter.count(request.prompt) <= 3_000
+
+
+@pytest.mark.parametrize("max_reasks", [1, 3])
+def test_rows_are_asked_about_again_as_long_as_that_brings_replies(max_reasks: int) -> None:
+    never = Oracle(lambda text: None if "egg" in text else "yes")
+    answer = run(FILTERING, entries(10), never, max_reasks=max_reasks)
+    assert answer.text == "8 (2 undecided)"
+    assert [len(asked) for asked in never.asked] == [10, *[2] * (max_reasks + 1)]
+    numbers = re.compile(r"<item (\d+)>")
+    sizes = []
+
+    def first_only(request: Request) -> str:
+        sizes.append(len(numbers.findall(request.prompt)))
+        return "1: yes"
+
+    model = Scripted(first_only)
+    answer = asyncio.run(Pearl(model, max_reasks=max_reasks).execute(FILTERING, entries(20)))
+    assert sizes == list(range(20, 20 - MAX_ROUNDS, -1))
+    assert answer.text == f"{MAX_ROUNDS} ({20 - MAX_ROUNDS} undecided)"
+
+
+def test_the_tokens_of_a_reply_that_is_cut_off_count_and_its_last_line_does_not(
+    openai_server: Server,
+) -> None:
+    cut = completion("1: red\n2: blue\n3: pink\n4: gre", finish_reason="length")
+    rest = completion("1: pink\n2: green and more")
+    openai_server.next(Canned(cut), Canned(rest))
+    plan = """\
+1. rows = SPLIT(CTX, "line") : One row a line
+2. ans = MAP(rows, "its colour") : The colours"""
+
+    async def ask() -> Answer:
+        async with Pearl("openai:test-model", base_url=openai_server.url) as pearl:
+            return await pearl.execute(plan, Document("beet\nplum\nrose\nfig"))
+
+    answer = asyncio.run(ask())
+    assert "fig: gre\n" not in f"{answer.text}\n"
+    step = answer.steps[1]
+    assert step.n_calls == len(openai_server.requests)
+    assert step.usage.n_input_tokens == 100 * step.n_calls
+    assert step.usage == answer.usage
 
 
 def test_coverage_is_what_was_shown_of_the_document() -> None:

@@ -146,9 +146,9 @@ def test_a_bug_keeps_its_own_exception() -> None:
 )
 def test_the_document_is_never_a_template(text: str) -> None:
     model = Scripted(echo)
-    plan = graph('a = FIND(CTX, "CTX")', 'b = FIND(CTX, "{{CTX}} this_args")', "c = MERGE(a, b)")
+    plan = graph('a = FIND(CTX, "CTX")', 'b = FIND(CTX, "{{X}} this_args")', "c = MERGE(a, b)")
     done = asyncio.run(results(plan, model, Document(text)))
-    assert done["c"].value == "c(a(CTX), b({{CTX}} this_args))"
+    assert done["c"].value == "c(a(CTX), b({{X}} this_args))"
     for request in model.requests:
         assert isinstance(request.task, ActionTask)
         if request.task.document is not None:

@@ -273,6 +273,7 @@ def test_a_question_that_a_step_gives_has_bounds_too() -> None:
     _, costs, count = bounds(plan, window=8_000, max_output_tokens=100)
     assert (costs.calls.least, costs.calls.most) == (1, 4)
     assert costs.input_tokens.most == 4 * 7_900
+    assert costs.output_tokens.most == 4 * 100
     assert count.calls.most == 0
 
 

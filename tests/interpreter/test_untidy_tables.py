@@ -13,6 +13,8 @@ from pearl.errors import ExecutionError
 from pearl.interpreter.answer import Answer
 from pearl.llm import ActionTask, LookupTask, Request
 from pearl.llm.backends.scripted import Scripted
+from pearl.runs.executors import Task
+from pearl.runs.forecast import forecast
 
 WIDE = Document("item,2013,2014\nnet sales,$10,$12\ncosts,3,4\n", "wide.csv")
 LONG = Document("Year,Item,Amount\n2013,sales,10\n2014,sales,12\n2013,costs,3\n", "long.csv")
@@ -108,6 +110,19 @@ def test_a_condition_that_leaves_no_row_leaves_nothing_to_compute() -> None:
         "nothing_found",
         "Nothing found. There is nothing in 'new'",
     )
+
+
+@pytest.mark.parametrize("cell", ["<20", "~30", "1st", "- 5", "50%", "n/a"])
+def test_a_cell_that_is_not_surely_a_number_leaves_a_sum_undecided(cell: str) -> None:
+    document = Document(f"Item,Amount\nsales,10\ncosts,{cell}\nfees,30\n", "a.csv")
+    plan = """1. rows = SPLIT(CTX, "record") : a
+2. amounts = FIELD(rows, "Amount") : b
+3. ans = SUM(amounts) : c"""
+    answer = execute(plan, document)
+    assert answer.status == "undecided"
+    assert cell in answer.why
+    pearl = Pearl(Scripted([]), library="finance")
+    assert forecast(pearl, [Task("", lambda: document, plan=plan)]).n_problems == 0
 
 
 # --- tables ---------------------------------------------------------------------------------------

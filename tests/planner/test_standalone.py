@@ -180,9 +180,10 @@ def test_a_blank_reply_is_no_error_and_a_server_that_fails_is_one() -> None:
 
         return Scripted(reply)
 
-    found = asyncio.run(make_standalone(ASKED, TURNS, fails("empty")))
-    assert (found.question, found.n_calls) == (ASKED, 2)
-    assert found.notes
+    for kind in ("empty", "refused", "filtered"):
+        found = asyncio.run(make_standalone(ASKED, TURNS, fails(kind)))
+        assert (found.question, found.n_calls) == (ASKED, 2)
+        assert found.notes
     with pytest.raises(ModelError, match="no"):
         asyncio.run(make_standalone(ASKED, TURNS, fails("auth")))
 

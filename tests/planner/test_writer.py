@@ -231,6 +231,7 @@ def test_a_question_that_the_model_invents_is_left_out_with_its_plan(below: str)
         f"{OTHER}\n\nNo, wait.\n\n{GOOD}",
         f"```\n{OTHER}\n```\nCorrected:\n```\n{GOOD}\n```",
         f"{GOOD}\n\n{GOOD}",
+        f"```\n{GOOD}\n```\n\nHow it works:\n\n1. **ans** = `FIND(CTX, 'the key')` finds the key.",
         f"Question: where's the key\n\n{GOOD}",
     ],
 )

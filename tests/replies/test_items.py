@@ -228,6 +228,7 @@ def test_words_that_several_items_begin_with_count_unless_others_are_shifted() -
         ("The item does not say", "Nothing found."),
         ("r\u200bed<|eot_id|>", "red"),
         ("**red**", "red"),
+        ("** red", "red"),
         ("500 mg", "500 mg"),
         ("no pain", "no pain"),
         ("not found in Oslo", "not found in Oslo"),

@@ -44,6 +44,12 @@ HARMONY = "<|channel|>analysis<|message|>So 3.<|end|><|start|>assistant<|channel
         ("<think>a</think>The answer is 3.</think>", "The answer is 3.", "a"),
         ("<think>So 3.</think>", "", "So 3."),
         ("So 3.\n</think>", "", "So 3."),
+        ("<details><summary>Thinking</summary>So 3.</details>\n3", "3", "So 3."),
+        ("Thinking...\nSo 3.\n...done thinking.\n\n3", "3", "So 3."),
+        ("<answer>3</answer>", "3", ""),
+        ("<|start_header_id|>assistant<|end_header_id|>\n\n3<|eot_id|>", "3", ""),
+        ("<start_of_turn>model\n3<end_of_turn>", "3", ""),
+        ("assistant\n\n3", "3", ""),
         # Special tokens, and a turn that is made up.
         ("3</s>", "3", ""),
         ("<s> 3 </s>", "3", ""),
@@ -81,6 +87,9 @@ def test_reasoning_without_an_end_leaves_no_reply(reply: str) -> None:
         "The text was <s>old</s> and is new",
         "An assistant finally came. I think <b>so</b>.",
         "a < b",
+        "assistant",
+        "Thinking...",
+        "<details><summary>Sales</summary>3</details>",
     ],
 )  # fmt: skip
 def test_marks_that_are_mentioned_are_text(reply: str) -> None:

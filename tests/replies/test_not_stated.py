@@ -9,6 +9,11 @@ from pearl.replies.typed import read_reply
 
 NOT_STATED = """
 The text does not say.
+I cannot tell.
+I don't know.
+In the story, it is not specified how he left.
+The ages of the characters are not mentioned or specified.
+His age is not mentioned in the text, so it is not possible to give it.
 The text does not say who did it.
 The text does not mention the captain's name.
 The document doesn't specify the amount.

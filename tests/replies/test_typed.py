@@ -104,6 +104,9 @@ def test_nothing_found_is_no_entry(text: str, wanted: ValueType) -> None:
         '["Rex", null]',
         '["Rex"]\n["Fido"]',
         '["Rex", "..."]',
+        "[1] The dog barked.",
+        "Here are the three dogs:\nRex\nFido",
+        "- \n- ",
         "- [end of list]",
         "- Rex\n- </s>",
         "- Rex\n- END",
@@ -211,6 +214,10 @@ def test_a_doubtful_entry_is_one_where_the_text_says_the_same() -> None:
         assert read_reply(f"- {entry}\n- a dog", LIST).state == "undecided"
         source = f"Findings. {entry}. The end."
         assert read_reply(f"- {entry}\n- a dog", LIST, source=source).value == [entry, "a dog"]
+
+
+def test_a_part_of_a_word_is_not_what_the_text_says() -> None:
+    assert read_reply("- yes\n- a dog", LIST, source="Its eyes shone.").state == "undecided"
 
 
 def test_a_line_of_more_than_twelve_words_is_a_sentence() -> None:
@@ -388,7 +395,7 @@ def test_decoders_are_held_to_what_is_read(wanted: ValueType, max_text: int | No
     tokenizer = llguidance.LLTokenizer("byte")
     values: dict[ValueType, tuple[list[str], list[str]]] = {
         LIST: (["- a dog", "- a dog\n- a cat\n> q", "- a dog\n\n> q\n> r"], ["a dog", "> q", "- a\nb"]),
-        NUMBER: (["12", "12 mg", "-3.5 %\n> q"], ["twelve", "- 12", "12\n13"]),
+        NUMBER: (["12", "12 mg", "-3.5 %\n> q", "-$138.0 million", "12%"], ["twelve", "- 12", "12\n13"]),
         BOOL: (["yes", "no\n> q"], ["maybe", "yes."]),
     }  # fmt: skip
     admitted, refused = values[wanted]

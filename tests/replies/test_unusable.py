@@ -11,7 +11,7 @@ import pytest
 from pearl.documents.document import Document
 from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.answer import Answer
-from pearl.llm import Request
+from pearl.llm import Completion, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
 from pearl.replies.unusable import unusable
@@ -62,7 +62,6 @@ Het spijt me, maar daar kan ik je niet mee helpen.
 Przepraszam, ale nie mogę w tym pomóc.
 Please provide the text.
 Sure! How can I help you today?
-Sure, here is the answer:
 Let me know if you have any other questions.
 Hello! How can I assist you today?
 I'd be happy to help! Please share the document.
@@ -75,6 +74,27 @@ Wie kann ich Ihnen helfen?
 Veuillez fournir le texte.
 请提供文本。
 有什么可以帮您？
+I need to decline this request.
+I'd rather not discuss this.
+I don't understand the question.
+What would you like me to do with this text?
+You haven't provided a document.
+I apologize for the confusion.
+Your request was flagged by our safety system.
+This content is blocked.
+Ich bin leider nicht in der Lage, diese Frage zu beantworten.
+Je ne peux pas répondre à cette demande.
+No puedo ayudarte con eso.
+Não posso responder a isso.
+Non posso aiutarti con questo.
+我不能提供此类信息。
+お答えできません。
+답변을 드릴 수 없습니다.
+Я не могу ответить на этот вопрос.
+Beklager, men jeg kan ikke hjelpe med det.
+Sure!
+Let me think step by step.
+FIND_REASON(CTX, "the captain turns back")
 <tool_call>{"name": "search", "arguments": {}}</tool_call>
 {"name": "search", "arguments": {"q": "x"}}
 <function=search>{"q": 1}</function>
@@ -98,10 +118,32 @@ upstream connect error or disconnect/reset before headers. reset reason: overflo
 Internal Server Error
 error code: 502
 Rate limit exceeded. Please try again later.
+Timeout
+API error
+Oops! Something went wrong.
+The server is overloaded. Please try again later.
+RuntimeError: CUDA out of memory
+openai.error.RateLimitError: Rate limit reached
+{"code": 500, "message": "internal error"}
 Error: Request timed out.
 """.strip().split("\n")
 
-EMPTY = ("null", "undefined", "....", "…", "---", "�" * 40, "a���������", "```\n```", '""')
+EMPTY = (
+    "Sure, here is the answer:",
+    "Answer:",
+    "[Your answer here]",
+    "assistant",
+    '{"answer": ""}',
+    "null",
+    "undefined",
+    "....",
+    "…",
+    "---",
+    "\ufffd" * 40,
+    "a���������",
+    "```\n```",
+    '""',
+)
 
 ANSWERS = """
 The captain apologised: he could not help.
@@ -130,7 +172,6 @@ Forbidden love between two families
 Content moderation teams were dismissed.
 The report is about content moderation and how posts are flagged.
 Request denied
-Sure
 Of course
 Yes
 no
@@ -205,6 +246,16 @@ def test_a_refusal_is_asked_again_and_then_said_and_never_kept() -> None:
     assert answer.to_json()["why"] == answer.why
     assert (len(scripted.requests), replies.replies) == (2, {})
     assert run(ONE, model(REFUSAL, "It leaked.")).text == "It leaked."
+
+
+def test_what_a_store_kept_before_is_read_in_the_same_way() -> None:
+    replies = MemoryReplies()
+    run(ONE, model("It leaked."), replies=replies)
+    (key,) = replies.replies
+    replies.replies[key] = Completion("<think>Hm.</think>It sank.", "m")
+    assert run(ONE, model("It leaked."), replies=replies).text == "It sank."
+    replies.replies[key] = Completion(REFUSAL, "m")
+    assert run(ONE, model("It leaked."), replies=replies).text == "It leaked."
 
 
 def test_a_refused_step_leaves_no_answer_of_those_after_it() -> None:

@@ -208,6 +208,37 @@ def test_what_has_no_place_in_an_order_is_undecided_where_a_limit_cuts_it() -> N
         assert ([line.rows for line in result.lines], result.undecided) == (lines, undecided)
 
 
+def test_a_word_in_a_column_of_numbers_is_found_and_not_ordered() -> None:
+    mixed = table([{"Fee": "10"}, {"Fee": "20"}, {"Fee": "30"}, {"Fee": "Ask"}])
+    for op, rows in (("is", [3]), ("in", [3])):
+        result = run(read_query({"where": {"column": "Fee", "op": op, "value": "ask"}}), mixed)
+        assert [line.rows[0] for line in result.lines] == rows
+    for op, value in (("at least", "ask"), ("is", "unknown")):
+        with pytest.raises(ValueError, match=f"Fee is of numbers, and '{value}'"):
+            run(read_query({"where": {"column": "Fee", "op": op, "value": value}}), mixed)
+
+
+@pytest.mark.parametrize("function", ["count", "count different", "mean", "min"])
+def test_cells_that_are_undecided_are_told_beside_a_figure(function: str) -> None:
+    cells = ["7", None, "9", "", None, "ask"]
+    rows = Rows(tuple(Row("", {"Fee": cell}) for cell in cells))
+    query = read_query({"aggregate": [{"function": function, "column": "Fee"}]})
+    result = run(query, QueryTable(rows))
+    figures = {"count": ("3", 2), "count different": ("3", 2), "mean": ("8", 3), "min": ("7", 3)}
+    figure, n_left_out = figures[function]  # a word counts, and has no number
+    assert result.lines[0].cells == (figure,)
+    assert any(f"{n_left_out} cells of Fee" in note for note in result.notes)
+
+
+@pytest.mark.parametrize(("function", "figure"), [("min", "2023-06-01"), ("max", "2023-12-31")])
+def test_the_first_and_the_last_of_dates_are_days_of_their_periods(
+    function: str, figure: str
+) -> None:
+    dated = table([{"When": "June 2023"}, {"When": "2023-11-30"}, {"When": "December 2023"}])
+    query = read_query({"aggregate": [{"function": function, "column": "When"}]})
+    assert run(query, dated).lines[0].cells == (figure,)
+
+
 def test_units_are_not_mixed() -> None:
     mixed = table([{"Dose": "10 mg"}, {"Dose": "20 mg"}, {"Dose": "3 g"}])
     result = run(read_query({"aggregate": [{"function": "sum", "column": "Dose"}]}), mixed)

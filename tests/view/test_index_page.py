@@ -49,7 +49,10 @@ def data_of(page: str) -> dict[str, Any]:
 
 def test_every_row_is_listed_with_its_numbers_and_unknown_cost_is_not_zero(tmp_path: Path) -> None:
     failed = {"id": "c", "status": "failed", "error": {"type": "DataError", "message": "no file"}}
-    page = index_page(kept(tmp_path / "r.jsonl", row("a"), row("b", model="vllm:own"), failed))
+    doubted = {"unverified_quotes": [{"step": "s", "text": "a quote", "reason": "missing"}] * 3}
+    page = index_page(
+        kept(tmp_path / "r.jsonl", row("a"), row("b", model="vllm:own", **doubted), failed)
+    )
     data = data_of(page)
     lines = [dict(zip(data["columns"], cells, strict=True)) for cells in data["lines"]]
     assert [line["cost"] for line in lines] == [0.15, None, None]
@@ -57,6 +60,7 @@ def test_every_row_is_listed_with_its_numbers_and_unknown_cost_is_not_zero(tmp_p
     assert [each["error"] for each in data["details"]] == ["", "", "no file"]
     assert "0.1500 USD; 2 rows unknown" in page
     assert "2,000,000, 0" in page
+    assert "<dt>quotes not borne out</dt><dd>3</dd>" in page
 
 
 def test_without_scripts_the_first_rows_stand_in_the_page(tmp_path: Path) -> None:

@@ -53,6 +53,8 @@ def test_a_row_says_the_same_as_its_answer() -> None:
     assert [place.where for place in result.places] == [each.where for each in answer.evidence]
     assert [step.value for step in result.steps] == [step.text for step in answer.steps]
     assert [len(step.calls) for step in result.steps] == [step.n_calls for step in answer.steps]
+    assert [step.n_calls for step in result.steps] == [step.n_calls for step in answer.steps]
+    assert read_result(ResultRecord("", {"steps": [{}]}), max_rows=1).steps[0].n_calls == 0
     assert result.steps[0].calls[0].prompt.startswith("[system]")
     assert STORY.text not in result.steps[0].calls[0].prompt
     assert result.problems == ()

@@ -62,9 +62,9 @@ def run(name: str, *values: Value) -> Value:
             ...
         pearl.actions.arithmetic.faults.DivisionByZeroError: step #0 divides by 0: divide(1, 0)
     """
-    values, names = (
-        (values[:2], values[2:]) if name == "greater" and len(values) == 4 else (values, ())
-    )
+    called: Sequence[Value] = ()
+    if name == "greater" and len(values) == 4:
+        values, called = values[:2], values[2:]
     if name not in CALCULATORS:
         raise ValueError(f"'{name}' is no calculator; there are {', '.join(CALCULATORS)}")
     calculator = load_calculator(name)
@@ -84,9 +84,9 @@ def run(name: str, *values: Value) -> Value:
         result = replace(result, unit=PERCENT)
     if isinstance(result.value, bool):
         said = result.text
-        if names:
+        if called:
             one, two = (each.value for each in amounts.values())
-            said = "neither: they are equal" if one == two else as_text(names[one < two])
+            said = "neither: they are equal" if one == two else as_text(called[one < two])
         return Scalar(said, _behind(name, operands, read, result, values))
     result = _in_scale(name, read, result)
     behind_it = _behind(name, operands, read, result, values)

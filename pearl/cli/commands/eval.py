@@ -303,6 +303,7 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
     from pearl.evals import conversations, report
     from pearl.evals.baselines import letter_use
     from pearl.evals.calibration import calibrations
+    from pearl.evals.outcomes import outcomes, plan_figures
 
     if not is_json:
         print_scores(log, cluster)
@@ -317,9 +318,11 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
                 score.to_json() | {"is_below_chance": report.is_below(score, guess)}
                 for score in report.scores(log, cluster=cluster)
             ],
+            "outcomes": [asdict(one) for one in outcomes(log)],
             **{
                 name: [asdict(one) for one in found]
                 for name, found in (
+                    ("plans", plan_figures(log)),
                     ("figures", conversations.figures(log)),
                     ("turns", conversations.by_turn(log)),
                     ("dialogues", conversations.by_dialogue(log)),

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["CONTRACT", "Reader"]
+__all__ = ["CONTRACT", "DocumentReader"]
 
 
-class Reader(Protocol):
+class DocumentReader(Protocol):
     """What a module of this folder looks like to its users."""
 
     SUFFIXES: tuple[str, ...]
@@ -32,4 +32,4 @@ class Reader(Protocol):
         ...
 
 
-CONTRACT = Reader
+CONTRACT = DocumentReader

@@ -25,7 +25,12 @@ _DECLARATION_BYTES = 1024
 """Bytes within which a page must declare its encoding (HTML Living Standard, 13.2.3.2)."""
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1f]")
-_XML_DECLARATION = re.compile(r"<\?xml [^>]+?\?>")
+_XML_DECLARATION = re.compile(r"\A<\?xml [^>]+?\?>")
+_ATTRIBUTE = r"""(?:[\s/]*+(?:=[^\s/=>]*+|[^\s/=>]++)(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)?+)?+)"""
+_ELEMENT = re.compile(rf"<[A-Za-z][^\s/>]*+{_ATTRIBUTE}*+")
+_MOST_ATTRIBUTES = 10_000
+"""Of an element: libxml2 compares each with all before it."""
+
 _LONG_NUMBER = re.compile(r"[0-9]{4,}")
 
 _MAX_SPAN = 100
@@ -73,7 +78,7 @@ def read(data: bytes, path: str) -> str:
     attributes.attribute_mapping = {**attributes.attribute_mapping, "style": _apply_style}
     text: str = "" if tree is None else Inscriptis(tree, config).get_text()
     # Cells are padded to the column width, even in the last column.
-    return re.sub(r" +$| +(?=\t)", "", text, flags=re.MULTILINE).strip("\n")
+    return re.sub(r"(?<! ) ++(?=\t|$)", "", text, flags=re.MULTILINE).strip("\n")
 
 
 def _tree(page: str, path: str) -> HtmlElement | None:
@@ -84,6 +89,14 @@ def _tree(page: str, path: str) -> HtmlElement | None:
     page = _XML_DECLARATION.sub("", page, count=1)  # the declared encoding no longer applies
     if not page:
         return None
+    for element in _ELEMENT.finditer(page):
+        is_long = element.end() - element.start() > 2 * _MOST_ATTRIBUTES
+        if is_long and len(re.findall(_ATTRIBUTE, element[0])) > _MOST_ATTRIBUTES:
+            raise DataError(
+                f"an element has more than {_MOST_ATTRIBUTES:,} attributes",
+                path=path,
+                help="convert it to plain text",
+            )
     parser = HTMLParser(huge_tree=True)  # else a nesting depth of 256 ends the page
     try:
         tree = document_fromstring(page, parser=parser)

@@ -7,7 +7,6 @@ headers, footers, notes and comments do not.
 
 from __future__ import annotations
 
-import re
 import zlib
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -95,7 +94,7 @@ def _text(element: BaseOxmlElement) -> str:
         case "p":
             return f"{inner}\n\n" if inner.strip() else ""
         case "tc":
-            return re.sub(r"\s*\n\s*", " ", inner.strip()) + "\t"
+            return " ".join(filter(None, map(str.strip, inner.split("\n")))) + "\t"
         case "tr":
             return inner.removesuffix("\t") + "\n"
         case "tbl":

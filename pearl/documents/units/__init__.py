@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 from pearl import plugins
 from pearl.errors import Span
 
-__all__ = ["CONTRACT", "UNITS", "Piece", "Unit", "left_out", "left_out_note", "trimmed"]
+__all__ = ["CONTRACT", "UNITS", "DocumentUnit", "Piece", "left_out", "left_out_note", "trimmed"]
 
 
 class Piece(NamedTuple):
@@ -35,7 +35,7 @@ class Piece(NamedTuple):
     fields: dict[str, str]
 
 
-class Unit(Protocol):
+class DocumentUnit(Protocol):
     """What a module of this folder looks like to its users."""
 
     def split(self, text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
@@ -52,7 +52,7 @@ class Unit(Protocol):
         ...
 
 
-CONTRACT = Unit
+CONTRACT = DocumentUnit
 
 UNITS = plugins.names(__name__)
 """Names of all units."""

@@ -36,6 +36,8 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
        paragraphs or more have one line, or paragraphs have more than ten lines on average;
     5. paragraphs.
 
+    A line that is a row below a header has its cells as fields.
+
     Raises:
         ValueError: The text is blank.
 
@@ -44,6 +46,7 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
         ['- one,\n  two', '- three']
     """
     length = len(text.strip())
+    fields: dict[int, dict[str, str]] = {}
     for unit, share in (
         (record.split, _LEAST_BY_FORM),
         (turn.split, _LEAST_BY_FORM),
@@ -53,14 +56,18 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
             pieces = unit(text)
         except ValueError:
             continue
-        if unit is record.split and _is_only_row(text, pieces):
-            return pieces
+        if unit is record.split:
+            if _is_only_row(text, pieces):
+                return pieces
+            fields = {piece.start: piece.fields for piece in pieces}
         n_other = sum(span.end - span.start for span in left_out(text, pieces))
         if len(pieces) > 1 and n_other <= (1 - share) * length:
             return pieces
     if not length:
         raise ValueError("no entry: the text is blank")
-    return line.split(text) if _are_lines(text) else paragraph.split(text)
+    if not _are_lines(text):
+        return paragraph.split(text)
+    return [piece._replace(fields=fields.get(piece.start, {})) for piece in line.split(text)]
 
 
 def _is_only_row(text: str, pieces: Sequence[Piece]) -> bool:

@@ -278,7 +278,7 @@ class Submitter:
             if batch is None or len(asked) == 1:
                 message = f"{self._batches.server} knows nothing of a batch it has created"
                 problem = batch and batch.problem
-                self._fail(asked, problem or ModelError(message, kind="transport"))
+                self._fail(asked, problem or ModelError(message, kind="bad_request"))
                 return
             keys = list(asked)
             middle = len(keys) // 2

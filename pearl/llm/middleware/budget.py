@@ -422,7 +422,8 @@ class Budgeted(Wrapper):
         async with spending(budget, budget.worst(request)) as call:
             completion = await self._model.complete(request)
             call.usage, call.reply = self._usage(request, completion), completion.text
-        return completion
+        # Rows and pages have what the run is billed for.
+        return replace(completion, usage=call.usage)
 
     def _usage(self, request: Request, completion: Completion) -> Usage:
         """What the server says, or our own count where it says nothing, or what cannot be."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from pearl.llm import Completion, Model, Request, Usage
 from pearl.llm.middleware.circuit_breaker import CircuitBreaker
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.llm.single_flight import SingleFlight
+from pearl.llm.usable import usable
 
 __all__ = ["CacheWriter", "DedupCache", "Replies", "request_key"]
 
@@ -151,7 +153,8 @@ class DedupCache(Wrapper):
     async def _ask(self, key: bytes, request: Request) -> _Shared:
         known = None if self._replies is None else await self._replies.reply(key)
         if known is not None:
-            return _Shared(known, is_paid=True)
+            with suppress(ModelError):  # kept by a version that took refusals for replies
+                return _Shared(usable(known, request), is_paid=True)
         try:
             return _Shared(await self._model.complete(request), is_paid=False)
         except ModelError as error:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pearl.errors import ModelError
 from pearl.llm import Completion, Request
 from pearl.llm.middleware.wrapper import Wrapper
-from pearl.llm.repetition import loop_in, repeats
-from pearl.llm.usable import usable
-from pearl.replies.normaliser import without_reasoning
+from pearl.llm.usable import trimmed, usable
 
 __all__ = ["ReplyGuard"]
 
@@ -27,9 +25,5 @@ class ReplyGuard(Wrapper):
         try:
             completion = await self._model.complete(request)
         except ModelError as error:
-            loop = loop_in(error.reply) if error.kind == "truncated" else None
-            error.reply = without_reasoning(error.reply).text
-            if loop is None:
-                raise
-            raise repeats(self.name, loop, error.usage, error.reply) from None
+            raise trimmed(error, self.name) from None
         return usable(completion, request, is_computed=not self.reads_prompts)

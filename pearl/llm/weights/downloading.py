@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from pearl.documents.digest import file_sha256
+from pearl.documents.digest import digest, file_sha256
 from pearl.errors import DataError, UsageError
 from pearl.errors.addresses import redacted
 from pearl.plugins.files import cache_file
@@ -285,7 +285,7 @@ def _folder() -> Path:
 
 
 def _place(url: str) -> Path:
-    """Where a file is kept: by server and path, so that no two are in one place.
+    """Where a file is kept: by server, path and query, so that no two are in one place.
 
     Raises:
         UsageError: It is no address of a model file.
@@ -307,6 +307,8 @@ def _place(url: str) -> Path:
         )
     if parts.scheme == "http" and not _is_here(host):
         raise UsageError(f"{redacted(url)} is not encrypted", help="name an address with https://")
+    if parts.query:  # no name in a path has "="
+        names.insert(-1, f"={digest([parts.query]).hex()[:16]}")
     return Path(host if port is None else f"{host}.{port}", *names)
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from pearl.dsl.printer import print_action
 from pearl.dsl.signatures import Action
 
-__all__ = ["Draft", "Dropped", "Entry", "Stage", "StageName", "best", "entry_of", "merged"]
+__all__ = ["Draft", "Dropped", "LibraryEntry", "Stage", "StageName", "best", "entry_of", "merged"]
 
 StageName = Literal["exact", "name", "definition", "model", "room"]
 
@@ -50,7 +50,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LibraryEntry:
     """An action and the drafts merged into it.
 
     Attributes:
@@ -79,18 +79,20 @@ class Entry:
 class Dropped:
     """An entry left out of the library, with the reason."""
 
-    entry: Entry
+    entry: LibraryEntry
     why: str
     stage: Stage
 
 
-def entry_of(draft: Draft, action: Action) -> Entry:
+def entry_of(draft: Draft, action: Action) -> LibraryEntry:
     """The initial entry of a draft."""
     questions = frozenset() if draft.question is None else frozenset([draft.question])
-    return Entry(action, {draft.number: None}, questions, draft.is_seed)
+    return LibraryEntry(action, {draft.number: None}, questions, draft.is_seed)
 
 
-def merged(entries: Iterable[Entry], stage: Stage, action: Action | None = None) -> Entry:
+def merged(
+    entries: Iterable[LibraryEntry], stage: Stage, action: Action | None = None
+) -> LibraryEntry:
     """Merge entries into one.
 
     Args:
@@ -116,7 +118,7 @@ def _staged(drafts: Mapping[int, Stage | None], stage: Stage) -> dict[int, Stage
     return {number: at or stage for number, at in drafts.items()}
 
 
-def best(entry: Entry) -> tuple[object, ...]:
+def best(entry: LibraryEntry) -> tuple[object, ...]:
     """Sort key of entries, best representative first.
 
     Seeds first; then by number of questions; then a clear definition, the most general name (fewest

@@ -21,7 +21,7 @@ from pearl.actions.likeness import (
     shape,
 )
 from pearl.dsl.signatures import Action
-from pearl.mining.refine.entries import Entry, Stage, StageName, best, merged
+from pearl.mining.refine.entries import LibraryEntry, Stage, StageName, best, merged
 
 __all__ = ["Rules", "merge_by_rule"]
 
@@ -59,7 +59,7 @@ class Rules:
         return cls(by_embedding(embed), same=0.9, close=0.5)
 
 
-def merge_by_rule(entries: Sequence[Entry], rules: Rules) -> list[Entry]:
+def merge_by_rule(entries: Sequence[LibraryEntry], rules: Rules) -> list[LibraryEntry]:
     """Merge equivalent entries; opposites, negations and different shapes are never merged."""
     found = _grouped(entries, "exact", lambda entry: _plain(entry.action), lambda a, b: True)
     found = _grouped(found, "name", lambda entry: _name_key(entry.action), _same_name)
@@ -67,13 +67,13 @@ def merge_by_rule(entries: Sequence[Entry], rules: Rules) -> list[Entry]:
 
 
 def _grouped(
-    entries: Sequence[Entry],
+    entries: Sequence[LibraryEntry],
     stage: StageName,
-    key: Callable[[Entry], object],
+    key: Callable[[LibraryEntry], object],
     are_same: Callable[[Action, Action], bool],
-) -> list[Entry]:
+) -> list[LibraryEntry]:
     """Merge equivalent entries with the same key, each into the best one."""
-    leaders: dict[object, list[list[Entry]]] = {}
+    leaders: dict[object, list[list[LibraryEntry]]] = {}
     for entry in sorted(entries, key=best):
         groups = leaders.setdefault(key(entry), [])
         for group in groups:
@@ -110,10 +110,10 @@ def _same_name(one: Action, other: Action) -> bool:
     )
 
 
-def _by_definition(entries: Sequence[Entry], rules: Rules) -> list[Entry]:
+def _by_definition(entries: Sequence[LibraryEntry], rules: Rules) -> list[LibraryEntry]:
     ordered = sorted(entries, key=best)
     likeness = rules.likeness([entry.action for entry in ordered])
-    groups: dict[int, list[Entry]] = {}
+    groups: dict[int, list[LibraryEntry]] = {}
     for i, entry in enumerate(ordered):
         leader = max(
             (

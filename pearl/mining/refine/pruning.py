@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pearl.actions.likeness import Matrix, may_merge
 from pearl.dsl.printer import print_action
-from pearl.mining.refine.entries import Dropped, Entry, Stage, best, merged
+from pearl.mining.refine.entries import Dropped, LibraryEntry, Stage, best, merged
 from pearl.mining.refine.merging import Rules
 
 __all__ = ["LibraryBudget", "by_name", "prune_library", "without_clashes"]
@@ -28,17 +28,17 @@ class LibraryBudget:
     max_tokens: int | None
     count: Callable[[str], int]
 
-    def tokens(self, entries: Sequence[Entry]) -> int:
+    def tokens(self, entries: Sequence[LibraryEntry]) -> int:
         """Tokens of the library in a planner's prompt."""
         return self.count("\n".join(f"- {print_action(e.action)}" for e in by_name(entries)))
 
-    def fits(self, entries: Sequence[Entry]) -> bool:
+    def fits(self, entries: Sequence[LibraryEntry]) -> bool:
         """Whether the entries are within the limits."""
         return len(entries) <= self.max_actions and (
             self.max_tokens is None or self.tokens(entries) <= self.max_tokens
         )
 
-    def capacity(self, entries: Sequence[Entry]) -> int:
+    def capacity(self, entries: Sequence[LibraryEntry]) -> int:
         """Approximate number of entries that fit: actions differ in length."""
         if self.max_tokens is None:
             return min(len(entries), self.max_actions)
@@ -46,14 +46,14 @@ class LibraryBudget:
         return min(len(entries), self.max_actions, int(len(entries) * share))
 
 
-def by_name(entries: Sequence[Entry]) -> list[Entry]:
+def by_name(entries: Sequence[LibraryEntry]) -> list[LibraryEntry]:
     """The order of a library: native actions first."""
     return sorted(entries, key=lambda entry: (not entry.action.is_native, entry.action.name))
 
 
-def without_clashes(entries: Sequence[Entry]) -> tuple[list[Entry], list[Dropped]]:
+def without_clashes(entries: Sequence[LibraryEntry]) -> tuple[list[LibraryEntry], list[Dropped]]:
     """Keep the best action of each name; actions of different shapes cannot be merged."""
-    kept: dict[str, Entry] = {}
+    kept: dict[str, LibraryEntry] = {}
     dropped: list[Dropped] = []
     for entry in sorted(entries, key=lambda entry: (not entry.action.is_native, *best(entry))):
         holder = kept.setdefault(entry.action.name, entry)
@@ -64,8 +64,8 @@ def without_clashes(entries: Sequence[Entry]) -> tuple[list[Entry], list[Dropped
 
 
 def prune_library(
-    entries: Sequence[Entry], budget: LibraryBudget, rules: Rules
-) -> tuple[list[Entry], list[Dropped]]:
+    entries: Sequence[LibraryEntry], budget: LibraryBudget, rules: Rules
+) -> tuple[list[LibraryEntry], list[Dropped]]:
     """Fold or drop entries until the rest fits.
 
     The least supported action goes first, among equals the one most similar to another; it is
@@ -98,7 +98,7 @@ def prune_library(
     return list(alive.values()), dropped
 
 
-def _closeness(entries: Sequence[Entry], rules: Rules) -> Matrix:
+def _closeness(entries: Sequence[LibraryEntry], rules: Rules) -> Matrix:
     """Similarity of pairs that may be merged, else 0."""
     import numpy as np
 

@@ -9,7 +9,7 @@ from functools import partial
 from pearl.documents.tokens import Counter
 from pearl.errors import DataError
 from pearl.llm import Model
-from pearl.mining.refine.entries import Draft, Dropped, Entry, entry_of
+from pearl.mining.refine.entries import Draft, Dropped, LibraryEntry, entry_of
 from pearl.mining.refine.merging import Rules, merge_by_rule
 from pearl.mining.refine.pruning import LibraryBudget, by_name, prune_library, without_clashes
 from pearl.mining.refine.reading import Drafts
@@ -98,7 +98,7 @@ async def refine_actions(
     )
 
 
-def _refined(entry: Entry) -> RefinedAction:
+def _refined(entry: LibraryEntry) -> RefinedAction:
     return RefinedAction(
         name=entry.action.name,
         text=entry.text,
@@ -110,7 +110,7 @@ def _refined(entry: Entry) -> RefinedAction:
 
 
 def _fates(
-    drafts: Iterable[Draft], entries: Sequence[Entry], dropped: Sequence[Dropped]
+    drafts: Iterable[Draft], entries: Sequence[LibraryEntry], dropped: Sequence[Dropped]
 ) -> Iterator[DraftFate]:
     """The fate of every draft: malformed, in an entry, or in a dropped entry."""
     holders = {number: entry for entry in entries for number in entry.drafts}

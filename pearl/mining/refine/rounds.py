@@ -10,7 +10,7 @@ from functools import partial
 from pearl.errors import ModelError
 from pearl.llm import Model, RefineTask, Request
 from pearl.llm.reply_limits import reply_limit
-from pearl.mining.refine.entries import Dropped, Entry, Stage, best, merged
+from pearl.mining.refine.entries import Dropped, LibraryEntry, Stage, best, merged
 from pearl.mining.refine.merging import Rules, merge_by_rule
 from pearl.mining.refine.prompt import refine_messages
 from pearl.mining.refine.pruning import LibraryBudget
@@ -28,14 +28,14 @@ _MOST_FOLDED = 2
 class _Shard:
     """The result of one call."""
 
-    entries: list[Entry]
+    entries: list[LibraryEntry]
     dropped: list[Dropped]
     record: ShardRecord
     error: ModelError | None = None
 
 
 async def run_rounds(
-    entries: Sequence[Entry],
+    entries: Sequence[LibraryEntry],
     model: Model,
     budget: LibraryBudget,
     rules: Rules,
@@ -43,7 +43,7 @@ async def run_rounds(
     max_rounds: int,
     shard_size: int,
     max_output_tokens: int | None = None,
-) -> tuple[list[Entry], list[Dropped], list[Round]]:
+) -> tuple[list[LibraryEntry], list[Dropped], list[Round]]:
     """Merge entries by model calls until they fit, a round merges none, or `max_rounds` is reached.
 
     Native actions are kept and not shown.
@@ -89,7 +89,7 @@ async def run_rounds(
 
 
 async def _refine(
-    shard: list[Entry],
+    shard: list[LibraryEntry],
     max_actions: int,
     *,
     model: Model,
@@ -118,12 +118,12 @@ async def _refine(
 
 
 def _follow(
-    reply: MergeReply, shard: Sequence[Entry], stage: Stage
-) -> tuple[list[Entry], list[Dropped]]:
+    reply: MergeReply, shard: Sequence[LibraryEntry], stage: Stage
+) -> tuple[list[LibraryEntry], list[Dropped]]:
     """Apply a reply; drafts that it does not mention are kept."""
     dropped = [Dropped(shard[number - 1], why, stage) for number, why in reply.drops]
     named = {number for number, _ in reply.drops}
-    entries: list[Entry] = []
+    entries: list[LibraryEntry] = []
     for action, numbers in reply.merges:
         named.update(numbers)
         # A draft identical to the action is its representative.

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pearl.actions.likeness import Likeness
-from pearl.mining.refine.entries import Entry
+from pearl.mining.refine.entries import LibraryEntry
 
 __all__ = ["shards"]
 
 
-def shards(entries: Sequence[Entry], size: int, likeness: Likeness) -> list[list[Entry]]:
+def shards(
+    entries: Sequence[LibraryEntry], size: int, likeness: Likeness
+) -> list[list[LibraryEntry]]:
     """Split the leaves of a hierarchical clustering in optimal leaf order, at most `size` (from 2) a shard."""
     n_shards = -(-len(entries) // size)
     if n_shards <= 1:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pearl.planner.periods.calendar import Calendar
 from pearl.planner.periods.rules import FROM_DATE, FROM_NAMED, WITHOUT_NAMED
-from pearl.planner.periods.substitution import Pass
+from pearl.planner.periods.substitution import Substitution
 
 __all__ = ["MAX_LENGTH", "Calendar", "resolve_periods"]
 
@@ -40,7 +40,7 @@ def resolve_periods(question: str, calendar: Calendar) -> tuple[str, tuple[str, 
     while True:  # "two years before last year": what was put in may be what another is counted from
         before, left = question, list[str]()
         for rules in (FROM_DATE, FROM_NAMED, WITHOUT_NAMED):
-            run = Pass(question, calendar)
+            run = Substitution(question, calendar)
             question = run.run(rules)
             notes += run.notes
             left += run.left

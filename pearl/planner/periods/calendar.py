@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from pearl.errors import UsageError
 
-__all__ = ["MAX_YEARS", "MONTHS", "Calendar", "Period", "Style", "Unit"]
+__all__ = ["MAX_YEARS", "MONTHS", "Calendar", "CalendarPeriod", "Style", "Unit"]
 
 Unit = Literal["year", "quarter", "month"]
 """What is counted."""
@@ -30,7 +30,7 @@ _PER_YEAR: dict[Unit, int] = {"year": 1, "quarter": 4, "month": 12}
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class CalendarPeriod:
     """One year, quarter or month.
 
     Attributes:
@@ -113,7 +113,7 @@ class Calendar:
         """Whether fiscal years are not calendar years."""
         return self.fiscal_year_end != (12, 31)
 
-    def current(self, unit: Unit, style: Style = "") -> Period:
+    def current(self, unit: Unit, style: Style = "") -> CalendarPeriod:
         """The period in progress on the reference date.
 
         Args:
@@ -121,21 +121,21 @@ class Calendar:
             style: "" for fiscal years where they are not calendar years.
         """
         if unit == "month":
-            return Period(unit, 12 * self.as_of.year + self.as_of.month - 1)
+            return CalendarPeriod(unit, 12 * self.as_of.year + self.as_of.month - 1)
         style = style or ("fiscal" if self.is_fiscal else "")
         # A fiscal year has no name later than the calendar year after its first day's.
-        first = Period(unit, _PER_YEAR[unit] * self.as_of.year, style)
+        first = CalendarPeriod(unit, _PER_YEAR[unit] * self.as_of.year, style)
         return next(
             period
             for n in range(2 * _PER_YEAR[unit])
             if self.as_of <= self.days(period := first.later(n))[1]
         )
 
-    def days(self, period: Period) -> tuple[date, date]:
+    def days(self, period: CalendarPeriod) -> tuple[date, date]:
         """The first and the last day of a period."""
         return self._end(period.later(-1)) + timedelta(days=1), self._end(period)
 
-    def _end(self, period: Period) -> date:
+    def _end(self, period: CalendarPeriod) -> date:
         months = 12 // _PER_YEAR[period.unit]
         last_month = months * (period.index + 1) - 1
         is_shifted = period.unit != "month" and period.style != "calendar"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from pearl.data.turns import without_background
-from pearl.planner.periods.calendar import Period
-from pearl.planner.periods.substitution import SEVERAL, Pass, Reading, Rule
+from pearl.planner.periods.calendar import CalendarPeriod
+from pearl.planner.periods.substitution import SEVERAL, PeriodReading, Rule, Substitution
 from pearl.planner.periods.words import COUNT, KIND, YEAR, count_of, pattern, style_of, unit_of
 
 __all__ = ["FROM_DATE", "FROM_NAMED", "WITHOUT_NAMED"]
@@ -41,12 +41,12 @@ _asked_for = pattern(r"\b(?:what|which)\s+(?:is|was)$")
 _year_before = pattern(rf"\b{YEAR}\s*\(?$")
 
 
-def _of_date(run: Pass) -> str | None:
+def _of_date(run: Substitution) -> str | None:
     """Why nothing is counted from the reference date; None where all is."""
     return f'the question has a date of its own, "{run.own_date}"' if run.own_date else None
 
 
-def _by_place(run: Pass, match: re.Match[str]) -> Reading | str | None:
+def _by_place(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
     """As in "last year", "the current fiscal year", "next quarter"."""
     the, which = (match["the"] or "").lower(), match["which"].split()[-1].lower()
     is_of_year = unit_of(match) == "year"
@@ -66,19 +66,19 @@ def _by_place(run: Pass, match: re.Match[str]) -> Reading | str | None:
     period = run.current(match).later(_OFFSETS[which])
     is_open = is_of_year and not match["kind"] and (which == "past" or (the and which == "last"))
     remark = "the last full one, not the twelve months before that day" if is_open else ""
-    return Reading(period, period, remark=remark)
+    return PeriodReading(period, period, remark=remark)
 
 
-def _ago(run: Pass, match: re.Match[str]) -> Reading | str | None:
+def _ago(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
     """As in "13 years ago", "two quarters from now"."""
     if match["vague"]:
         return None
     n = count_of(match) * (-1 if match["way"].lower() in ("ago", "back") else 1)
     period = run.current(match).later(n)
-    return _of_date(run) or Reading(period, period)
+    return _of_date(run) or PeriodReading(period, period)
 
 
-def _last_ones(run: Pass, match: re.Match[str]) -> Reading | str | None:
+def _last_ones(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
     """As in "the last three years", "the next two quarters", "the past decade"."""
     n = count_of(match)
     is_anchored = run.named and match["which"].lower() == "next" and match["the"]
@@ -90,35 +90,37 @@ def _last_ones(run: Pass, match: re.Match[str]) -> Reading | str | None:
     else:
         first, last = now.later(-n), now.later(-1)
     remark = f"without {now}, which is in progress"
-    return _of_date(run) or Reading(first, last, remark=remark, lead="from")
+    return _of_date(run) or PeriodReading(first, last, remark=remark, lead="from")
 
 
-def _this_decade(run: Pass, match: re.Match[str]) -> Reading | str | None:
+def _this_decade(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
     first = run.calendar.as_of.year // 10 * 10
-    return _of_date(run) or Reading(Period("year", first), Period("year", first + 9), lead="from")
+    return _of_date(run) or PeriodReading(
+        CalendarPeriod("year", first), CalendarPeriod("year", first + 9), lead="from"
+    )
 
 
-def _year_before_last(run: Pass, match: re.Match[str]) -> Reading | str | None:
+def _year_before_last(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
     period = run.current(match).later(-2)
-    return _of_date(run) or Reading(period, period)
+    return _of_date(run) or PeriodReading(period, period)
 
 
-def _year_end(run: Pass, match: re.Match[str]) -> Reading | str | None:
+def _year_end(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
     """As in "at last year-end"."""
     period = run.current(match).later(_OFFSETS[match["which"].lower()])
-    return _of_date(run) or Reading(period, period, form="the end of {}", lead="at")
+    return _of_date(run) or PeriodReading(period, period, form="the end of {}", lead="at")
 
 
-def _to_date(run: Pass, match: re.Match[str]) -> Reading | str | None:
+def _to_date(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
     """As in "year to date", "YTD"."""
     if _year_behind.match(run.text, match.end()) or _year_before.search(run.before(match.start())):
         return None  # "YTD 2023"
     now = run.current(match)
     days = f"{run.calendar.days(now)[0]} to {run.calendar.as_of}"
-    return _of_date(run) or Reading(now, now, form=days, lead="from")
+    return _of_date(run) or PeriodReading(now, now, form=days, lead="from")
 
 
-def _from_named(run: Pass, match: re.Match[str]) -> Reading | str | None:
+def _from_named(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
     """As in "the year before", "two years prior to that", "the three years after 2010"."""
     if not (match["the"] or match["count"]) or (match["vague"] and match["count"]):
         return None
@@ -126,7 +128,7 @@ def _from_named(run: Pass, match: re.Match[str]) -> Reading | str | None:
     return _neighbours(run, match, offset, is_range=bool(match["the"] and match["count"]))
 
 
-def _beside_named(run: Pass, match: re.Match[str]) -> Reading | str | None:
+def _beside_named(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
     """As in "the previous year", "the following two years"."""
     which = match["which"].lower()
     if which in ("next", "following", "subsequent") and not match["the"]:
@@ -137,20 +139,20 @@ def _beside_named(run: Pass, match: re.Match[str]) -> Reading | str | None:
 
 
 def _neighbours(
-    run: Pass, match: re.Match[str], offset: int, *, is_range: bool
-) -> Reading | str | None:
+    run: Substitution, match: re.Match[str], offset: int, *, is_range: bool
+) -> PeriodReading | str | None:
     target = match.groupdict().get("target")
     since = run.anchor(match, offset, target)
     if isinstance(since, str):
         return since
     far = since.later(offset * count_of(match))
     if not is_range or far == since:
-        return Reading(far, far, str(since))
+        return PeriodReading(far, far, str(since))
     first, last = sorted((far, since.later(offset)), key=lambda period: period.index)
-    return Reading(first, last, str(since), lead="from")
+    return PeriodReading(first, last, str(since), lead="from")
 
 
-def _beside_date(run: Pass, match: re.Match[str]) -> Reading | str | None:
+def _beside_date(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
     """As in "the previous year", where the question names no other: counted from the reference date."""
     if run.named or match["which"].lower() in ("following", "subsequent"):
         return None
@@ -163,7 +165,7 @@ def _beside_date(run: Pass, match: re.Match[str]) -> Reading | str | None:
     if match["count"]:
         return _last_ones(run, match)
     period = run.current(match).later(_OFFSETS[match["which"].lower()])
-    return _of_date(run) or Reading(period, period)
+    return _of_date(run) or PeriodReading(period, period)
 
 
 _TO_DATE = pattern(

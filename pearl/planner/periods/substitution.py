@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from pearl.planner.periods.calendar import MAX_YEARS, Calendar, Period
+from pearl.planner.periods.calendar import MAX_YEARS, Calendar, CalendarPeriod
 from pearl.planner.periods.words import DAY, MONTH, YEAR, find_named, pattern, style_of, unit_of
 
-__all__ = ["SEVERAL", "Pass", "Reading", "Rule"]
+__all__ = ["SEVERAL", "PeriodReading", "Rule", "Substitution"]
 
 _quoted = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|‘[^’]*’|`[^`]*`|(?<!\w)'[^']*'(?!\w)")
 _own_date = pattern(rf"\bas\ (?:of|at)\b[^.?!;]{{0,20}}?\b{YEAR}\b")
@@ -39,7 +39,7 @@ _NEAR = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PeriodReading:
     """What a phrase stands for.
 
     Attributes:
@@ -51,22 +51,22 @@ class Reading:
         lead: The preposition that goes with it.
     """
 
-    first: Period
-    last: Period
+    first: CalendarPeriod
+    last: CalendarPeriod
     since: str = ""
     remark: str = ""
     form: str = "{}"
     lead: str = "in"
 
 
-Read = Callable[["Pass", re.Match[str]], Reading | str | None]
+Read = Callable[["Substitution", re.Match[str]], PeriodReading | str | None]
 """Reads a match: what it stands for, why that is open, or None where it says something else."""
 
 Rule = tuple[re.Pattern[str], Read]
 
 
 @dataclass
-class Pass:
+class Substitution:
     """A question that rules go through once, from left to right.
 
     Attributes:
@@ -80,7 +80,7 @@ class Pass:
 
     text: str
     calendar: Calendar
-    named: list[tuple[int, int, Period | None]] = field(default_factory=list)
+    named: list[tuple[int, int, CalendarPeriod | None]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
 
@@ -113,7 +113,7 @@ class Pass:
             is_quoted = any(first < end and start < last for first, last in quoted)
             if start < done or is_title or is_quoted or (found := read(self, match)) is None:
                 continue
-            if isinstance(found, Reading) and self._is_far(found):
+            if isinstance(found, PeriodReading) and self._is_far(found):
                 found = f"more than {MAX_YEARS} years from {self.calendar.as_of}"
             if isinstance(found, str):
                 self.left.append(f'"{match["phrase"]}" is left as it is: {found}')
@@ -127,14 +127,16 @@ class Pass:
             done = end
         return "".join([*pieces, self.text[done:]])
 
-    def current(self, match: re.Match[str]) -> Period:
+    def current(self, match: re.Match[str]) -> CalendarPeriod:
         """The period in progress, of the kind that a phrase is about."""
         style = style_of(match)
         if not style and _month_before.search(self.before(match.start("phrase"))):
             return replace(self.calendar.current(unit_of(match), "calendar"), style="")
         return self.calendar.current(unit_of(match), style)
 
-    def anchor(self, match: re.Match[str], offset: int, target: str | None = None) -> Period | str:
+    def anchor(
+        self, match: re.Match[str], offset: int, target: str | None = None
+    ) -> CalendarPeriod | str:
         """The named period that a phrase is counted from, or why that is open.
 
         It is the nearest one before the phrase, else the only one behind it.
@@ -161,21 +163,21 @@ class Pass:
         else:
             period = behind.pop()
         if period is not None and unit == "year":
-            return Period("year", period.year, style_of(match) or period.style)
+            return CalendarPeriod("year", period.year, style_of(match) or period.style)
         if period is None or period.unit != unit:
             return f"which {unit} it is counted from is open"
         return period
 
-    def _is_far(self, found: Reading) -> bool:
+    def _is_far(self, found: PeriodReading) -> bool:
         year = self.calendar.as_of.year
         return max(abs(each.year - year) for each in (found.first, found.last)) > MAX_YEARS
 
-    def _name(self, start: int, end: int, period: Period) -> None:
+    def _name(self, start: int, end: int, period: CalendarPeriod) -> None:
         """Have later phrases counted from what was put in; what was in its place is not there any more."""
         places = [each for each, _, _ in self.named]
         self.named[bisect_left(places, start) : bisect_left(places, end)] = [(start, end, period)]
 
-    def _why(self, found: Reading) -> str:
+    def _why(self, found: PeriodReading) -> str:
         """How a reading came about, for its note."""
         if found.since:
             return f" (counted from {found.since})"
@@ -213,7 +215,9 @@ def _matches(text: str, rules: Sequence[Rule]) -> list[tuple[re.Match[str], Read
 
 
 def _is_listed(
-    text: str, one: tuple[int, int, Period | None], two: tuple[int, int, Period | None]
+    text: str,
+    one: tuple[int, int, CalendarPeriod | None],
+    two: tuple[int, int, CalendarPeriod | None],
 ) -> bool:
     """Whether two named periods are the ends of a range or a list, as in "2012 to 2013"."""
     (_, end, first), (start, _, last) = one, two
@@ -221,7 +225,7 @@ def _is_listed(
     return is_rising and _listed.fullmatch(text, end, start) is not None
 
 
-def _span(found: Reading) -> str:
+def _span(found: PeriodReading) -> str:
     """The name of the periods from the first to the last."""
     first, last = found.first, found.last
     if first == last:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pearl.planner.periods.calendar import MONTHS, Period, Style, Unit
+from pearl.planner.periods.calendar import MONTHS, CalendarPeriod, Style, Unit
 
 __all__ = [
     "COUNT", "DAY", "KIND", "MONTH", "YEAR", "count_of", "find_named", "pattern", "style_of", "unit_of",
@@ -47,7 +47,7 @@ _named = pattern(
 """A year that the question names, perhaps with its quarter or month."""
 
 
-def find_named(text: str) -> list[tuple[int, int, Period | None]]:
+def find_named(text: str) -> list[tuple[int, int, CalendarPeriod | None]]:
     """The periods that a text names, with their places; None for one that nothing can be counted from.
 
     Example:
@@ -57,7 +57,7 @@ def find_named(text: str) -> list[tuple[int, int, Period | None]]:
     return [(match.start(), match.end(), _period(match)) for match in _named.finditer(text)]
 
 
-def _period(match: re.Match[str]) -> Period | None:
+def _period(match: re.Match[str]) -> CalendarPeriod | None:
     """A period that a question names; None where it may be several."""
     if match["cut"] or (match["year"] is None and match["short"] is None):
         return None
@@ -68,11 +68,11 @@ def _period(match: re.Match[str]) -> Period | None:
     style = _as_style(match["style"])
     if match["quarter"] or match["ordinal"]:
         quarter = int(match["quarter"] or 1 + _ORDINALS.index(match["ordinal"].lower()))
-        return Period("quarter", 4 * year + quarter - 1, style)
+        return CalendarPeriod("quarter", 4 * year + quarter - 1, style)
     if match["month"]:
         names = [name[:3].lower() for name in MONTHS]
-        return Period("month", 12 * year + names.index(match["month"][:3].lower()))
-    return Period("year", year, style)
+        return CalendarPeriod("month", 12 * year + names.index(match["month"][:3].lower()))
+    return CalendarPeriod("year", year, style)
 
 
 def _as_style(word: str | None) -> Style:

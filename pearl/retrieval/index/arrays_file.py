@@ -22,7 +22,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ArraysFile", "DamagedError", "Stamp", "read_arrays", "stamp_of", "write_arrays"]
+__all__ = [
+    "ArraysFile",
+    "DamagedError",
+    "Stamp",
+    "private",
+    "read_arrays",
+    "stamp_of",
+    "write_arrays",
+]
 
 _MARK = b"PEARLIX1"
 _PREAMBLE = struct.Struct("<8sII")
@@ -61,6 +69,11 @@ def stamp_of(path: str | Path) -> Stamp:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
+def private(path: str, flags: int) -> int:
+    """An opener of files that only the user may read: they hold the text of documents."""
+    return os.open(path, flags, 0o600)
+
+
 def write_arrays(path: Path, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Stamp:
     """Write a file that is not there yet, down to the disk.
 
@@ -90,7 +103,7 @@ def write_arrays(path: Path, about: Mapping[str, Any], arrays: Mapping[str, NDAr
         )
         offset += _padded(array.nbytes)
     header = json.dumps({"about": about, "arrays": described}).encode()
-    with path.open("xb") as file:
+    with open(path, "xb", opener=private) as file:
         file.write(_PREAMBLE.pack(_MARK, len(header), zlib.crc32(header)))
         file.write(header.ljust(_padded(_PREAMBLE.size + len(header)) - _PREAMBLE.size))
         for array in plain.values():

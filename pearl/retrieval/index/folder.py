@@ -27,6 +27,7 @@ from pearl.retrieval.corpus.sources import DIGEST, Begun
 from pearl.retrieval.index.arrays_file import (
     DamagedError,
     Stamp,
+    private,
     read_arrays,
     write_arrays,
 )
@@ -129,7 +130,7 @@ class IndexFolder:
         Raises:
             OSError: The folder cannot be made or written to.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return WriteLock(self.path / "lock", "name a local disk with --at", LOCK_PATIENCE_S)
 
     def read(self) -> State | None:
@@ -225,7 +226,7 @@ class IndexFolder:
         manifest["checksum"] = _checksum(manifest)
         new = self.path / f"{MANIFEST}.new"
         new.unlink(missing_ok=True)  # a link that someone put there is not followed
-        with new.open("x", encoding="utf-8") as file:
+        with open(new, "x", encoding="utf-8", opener=private) as file:
             json.dump(manifest, file)
             file.flush()
             os.fsync(file.fileno())
@@ -352,6 +353,8 @@ def _read_catalogue(path: Path, written: Stamp) -> tuple[tuple[Record, ...], NDA
     ):
         told = json.loads(problems[number] or "[]")
         reasons = tuple(map(str, told)) if isinstance(told, list) else ()
+        if bool(left) != bool(reasons):
+            raise DamagedError(f"{path.name} is damaged: nothing says why documents are left out")
         read = Begun(size, begun[number].tobytes()) if size else None
         records.append(Record(labels[number], _stamp(stamp), documents, left, reasons, read))
     return tuple(records), slots

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pearl.retrieval.index.segment import Segment, Texts
+from pearl.retrieval.index.segment import Segment, SegmentTexts
 from pearl.retrieval.postings import merge
 
 __all__ = ["live_passages", "merge_segments"]
@@ -56,11 +56,11 @@ def merge_segments(segments: Sequence[Segment], live: Sequence[NDArray[np.bool_]
     )
 
 
-def _blank(n: int) -> Texts:
-    return Texts(np.zeros(0, np.uint8), np.zeros(n + 1, np.int64))
+def _blank(n: int) -> SegmentTexts:
+    return SegmentTexts(np.zeros(0, np.uint8), np.zeros(n + 1, np.int64))
 
 
-def _selected(every: Sequence[Texts], kept: Sequence[NDArray[np.bool_]]) -> Texts:
+def _selected(every: Sequence[SegmentTexts], kept: Sequence[NDArray[np.bool_]]) -> SegmentTexts:
     """The kept strings; runs of them are copied at once."""
     pieces: list[NDArray[np.uint8]] = [np.zeros(0, np.uint8)]
     sizes: list[NDArray[np.int64]] = [np.zeros(1, np.int64)]
@@ -69,4 +69,4 @@ def _selected(every: Sequence[Texts], kept: Sequence[NDArray[np.bool_]]) -> Text
         for start, end in edges.reshape(-1, 2).tolist():
             pieces.append(texts.data[int(texts.starts[start]) : int(texts.starts[end])])
         sizes.append(np.diff(texts.starts)[mask])
-    return Texts(np.concatenate(pieces), np.cumsum(np.concatenate(sizes)))
+    return SegmentTexts(np.concatenate(pieces), np.cumsum(np.concatenate(sizes)))

@@ -24,11 +24,11 @@ from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.corpus.sources import DIGEST
 from pearl.retrieval.postings import Postings
 
-__all__ = ["Segment", "SegmentBuilder", "Texts", "TextsBuilder", "passage_texts"]
+__all__ = ["Segment", "SegmentBuilder", "SegmentTexts", "TextsBuilder", "passage_texts"]
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class SegmentTexts:
     """Strings as UTF-8, one after the other.
 
     Attributes:
@@ -75,14 +75,14 @@ class Segment:
         field_names: The names of all metadata and fields.
     """
 
-    texts: Texts
-    names: Texts
-    metadata: Texts
+    texts: SegmentTexts
+    names: SegmentTexts
+    metadata: SegmentTexts
     digests: NDArray[np.uint8]
     documents: NDArray[np.int32]
     spans: NDArray[np.int32]
     byte_spans: NDArray[np.int32]
-    fields: Texts | None
+    fields: SegmentTexts | None
     terms: Postings
     field_names: tuple[str, ...]
 
@@ -169,9 +169,11 @@ class TextsBuilder:
         self.data += text if isinstance(text, bytes) else text.encode("utf-8", "replace")
         self.starts.append(len(self.data))
 
-    def finish(self) -> Texts:
+    def finish(self) -> SegmentTexts:
         """All of them."""
-        return Texts(np.frombuffer(bytes(self.data), np.uint8), np.array(self.starts, np.int64))
+        return SegmentTexts(
+            np.frombuffer(bytes(self.data), np.uint8), np.array(self.starts, np.int64)
+        )
 
 
 class SegmentBuilder:

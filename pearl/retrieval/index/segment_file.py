@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pearl.errors import DataError
 from pearl.retrieval.corpus.sources import DIGEST
 from pearl.retrieval.index.arrays_file import DamagedError, Stamp, read_arrays, write_arrays
-from pearl.retrieval.index.segment import Segment, Texts
+from pearl.retrieval.index.segment import Segment, SegmentTexts
 from pearl.retrieval.postings import Postings
 
 __all__ = ["read_segment", "read_texts", "texts_arrays", "write_segment"]
@@ -112,12 +112,12 @@ def _check(segment: Segment) -> None:
                 raise ValueError("a passage is outside of its document")
 
 
-def texts_arrays(name: str, texts: Texts) -> dict[str, NDArray[Any]]:
+def texts_arrays(name: str, texts: SegmentTexts) -> dict[str, NDArray[Any]]:
     """Strings as two arrays to be stored."""
     return {f"{name}.data": texts.data, f"{name}.starts": texts.starts}
 
 
-def read_texts(name: str, arrays: Mapping[str, NDArray[Any]]) -> Texts:
+def read_texts(name: str, arrays: Mapping[str, NDArray[Any]]) -> SegmentTexts:
     """What `texts_arrays` made.
 
     Raises:
@@ -133,4 +133,4 @@ def read_texts(name: str, arrays: Mapping[str, NDArray[Any]]) -> Texts:
         or bool((np.diff(starts) < 0).any())
     ):
         raise ValueError(f"'{name}' is not as it was stored")
-    return Texts(data, starts)
+    return SegmentTexts(data, starts)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CONTRACT",
     "Explaining",
-    "Method",
     "Query",
     "Ranking",
+    "RankingMethod",
     "Searchable",
     "TermScore",
     "Vectors",
@@ -97,7 +97,7 @@ class Ranking:
     legs: Mapping[str, Ranking] = field(default_factory=dict)
 
 
-class Method(Protocol):
+class RankingMethod(Protocol):
     """What a module of this folder looks like to its users."""
 
     NEEDS_VECTORS: bool
@@ -107,7 +107,7 @@ class Method(Protocol):
         ...
 
 
-CONTRACT = Method
+CONTRACT = RankingMethod
 
 
 class TermScore(NamedTuple):
@@ -134,7 +134,7 @@ class TermScore(NamedTuple):
     score: float
 
 
-class Explaining(Method, Protocol):
+class Explaining(RankingMethod, Protocol):
     """A method whose scores are sums over the terms of the query."""
 
     def explain(
@@ -144,12 +144,12 @@ class Explaining(Method, Protocol):
         ...
 
 
-def explains(method: Method) -> TypeGuard[Explaining]:
+def explains(method: RankingMethod) -> TypeGuard[Explaining]:
     """Whether a method has `explain`; it need not."""
     return hasattr(method, "explain")
 
 
-def find_method(name: str) -> Method:
+def find_method(name: str) -> RankingMethod:
     """The method of a name; `+` is written `-plus` in file names.
 
     Raises:
@@ -158,7 +158,7 @@ def find_method(name: str) -> Method:
     spelled = name.replace("+", "-plus")
     if not plugins.exists(__name__, spelled):
         raise UsageError(f"unknown method '{name}'", help=suggest(name, method_names(), "methods"))
-    method: Method = plugins.load(__name__, spelled, "method")
+    method: RankingMethod = plugins.load(__name__, spelled, "method")
     return method
 
 

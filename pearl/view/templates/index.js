@@ -9,7 +9,7 @@
   const heads = [...document.querySelectorAll("thead th")];
   const body = document.querySelector("tbody");
   const CHOSEN = ["status", "error", "choice", "score"];
-  const KNOWN = ["answered", "nothing_found", "undecided", "failed", "unfinished"];
+  const KNOWN = ["answered", "degraded", "nothing_found", "undecided", "refused", "failed", "unfinished"];
   const NUMBERS = ["score", "evidence", "unverified", "coverage", "tokens_in", "tokens_out", "cost", "seconds"];
   const TEXTS = ["id", "status", "question", "answer", "document", "model", "choice", "error"];
   let found = [];

@@ -30,6 +30,18 @@ def test_check_fix_mends_what_is_obvious(pearl: Terminal) -> None:
     assert '1. a = FIND_REASON(CTX, "x") : ' in Path("bad.plan").read_text("utf-8")
 
 
+def test_check_fails_for_an_output_in_a_string_and_only_notes_one_that_joins_the_answer(
+    pearl: Terminal,
+) -> None:
+    steps = '1. a = FIND(CTX, "the owner") : f\n2. b = FIND_REASON(CTX, "{}") : g\n'
+    Path("sent.plan").write_text(steps.format("{a}"), encoding="utf-8")
+    assert "sent.plan:2:25: error: '{a}' in a string" in pearl("check", "sent.plan", code=1)
+    pearl("check", "--fix", "sent.plan")
+    assert "FIND_REASON(CTX, a)" in Path("sent.plan").read_text("utf-8")
+    Path("joins.plan").write_text(steps.format("the sale"), encoding="utf-8")
+    assert "joins.plan:1:4: note: no step reads 'a'" in pearl("check", "joins.plan")
+
+
 def test_check_reads_action_files_and_stdin(pearl: Terminal) -> None:
     actions = b"FIND(CTX, X) : f\nFIND(CTX) : g\nBAD(CTX : h\n"
     (report,) = json.loads(pearl("check", "-", "--json", stdin=actions, code=1))

@@ -155,7 +155,10 @@ def test_one_result_is_shown_beside_its_document(
         assert "[system]" in shown[source].text  # what was asked
         assert f"<text: {len(STORY)} characters>" in shown[source].text
     assert "There is no trace of it." in shown["rows.jsonl"].text
-    assert shown[one.id].marked == ["Nils sold the boat because the hull was rotten."]
+    for page in shown.values():
+        assert page.marked == ["Nils sold the boat because the hull was rotten."]
+    assert run(["view", one.id, "-o", "p.html", "--store", "s", "--force"]) == 0
+    assert "left out" not in Path("p.html").read_text(encoding="utf-8")  # no row is damaged
     assert run(["view", "rows.jsonl", "--trace", "t.jsonl", "--row", "story.txt"]) == 0
     assert "[system]" in Page(Path("rows.html").read_text(encoding="utf-8")).text
 

@@ -117,6 +117,35 @@ def test_a_long_run_of_text_is_whole() -> None:
     assert read_as("html", page, "a.html").endswith("x\n\nrest")
 
 
+@pytest.mark.skipif(confinement.resource is None, reason="no module resource")
+@pytest.mark.parametrize(
+    ("name", "data", "told"),
+    [
+        ("blanks.html", b"<pre>a" + b" " * 300_000 + b"b</pre>", None),
+        ("declared.html", b"<html><p>a" + b"<?xml " * 100_000, None),
+        ("cell.docx", make_docx(
+            '<w:tbl><w:tr><w:tc><w:p><w:r><w:t xml:space="preserve">a'
+            + " " * 300_000 + "b</w:t></w:r></w:p></w:tc></w:tr></w:tbl>"
+        ), None),
+        ("names.html", b"<p " + b"".join(b"a%d " % i for i in range(200_000)) + b">a", "10,000 attributes"),
+        ("values.html", b"<p " + b"".join(b"a%d='>'" % i for i in range(200_000)) + b">a", "10,000 attributes"),
+        ("slashes.html", b"<p" + b"".join(b"/a%d" % i for i in range(200_000)) + b">a", "10,000 attributes"),
+        ("quotes.html", b"<p \" " + b"".join(b"a%d " % i for i in range(200_000)) + b">a", "10,000 attributes"),
+    ],
+)  # fmt: skip
+def test_no_small_file_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, data: bytes, told: str | None
+) -> None:
+    monkeypatch.setenv("PEARL_MAX_READER_SECONDS", "10")
+    path = tmp_path / name
+    path.write_bytes(data)
+    if told is None:
+        assert load(path).text
+    else:
+        with pytest.raises(DataError, match=told):
+            load(path)
+
+
 @pytest.mark.parametrize("length", ["100000em", "99999999px", f"{'9' * 400}em", "-100000em"])
 def test_lengths_of_a_page_are_bounded(length: str) -> None:
     style = f"padding-left:{length};margin-top:{length};margin-bottom:{length}"

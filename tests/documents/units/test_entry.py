@@ -55,6 +55,13 @@ def test_the_first_that_holds(text: str, expected: list[str]) -> None:
     assert texts(text) == expected
 
 
+def test_lines_that_are_rows_below_a_header_have_its_names() -> None:
+    text = "Ward\nThe patients of May, as they came.\nid\tage\n1\t63\n2\t40"
+    assert [piece.fields for piece in entry.split(text)] == [
+        {}, {}, {}, {"id": "1", "age": "63"}, {"id": "2", "age": "40"},
+    ]  # fmt: skip
+
+
 def test_a_line_with_two_colons_does_not_make_prose_records() -> None:
     text = f"{WRAPPED}\nTel: 12 | Fax: 34\n\n{WRAPPED}\n{WRAPPED}"
     assert len(texts(text)) == 4

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.openai import create
 from pearl.llm.middleware.batch_submission import BatchProgress, Pace
 from pearl.llm.middleware.batching import Batched
+from pearl.llm.middleware.pending_batches import PendingBatches
 from tests.llm.backends.openai.batch_server import BatchServer, serving_batches
 from tests.models import answer_task
 
@@ -60,7 +62,28 @@ def test_nobody_is_asked_for_a_call_that_was_cancelled(server: BatchServer) -> N
         assert (await second).text == "ok"
 
     using(server, work)
-    assert [row["body"]["messages"][0]["content"] for row in server.jobs[0].rows] == ["b?"]
+    (row,) = server.jobs[0].rows
+    assert row["body"]["messages"][0]["content"].startswith("b?\n")
+
+
+def test_one_of_two_who_ask_the_same_may_leave(server: BatchServer) -> None:
+    async def work(batched: Batched) -> None:
+        first, second = (asyncio.create_task(batched.complete(asking("a?"))) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        assert (await asyncio.wait_for(second, 60)).text == "ok"
+
+    using(server, work)
+    assert len(server.submitted) == 1
+
+
+@pytest.mark.parametrize(("address", "name"), [("s", "other"), ("other", "m")])
+def test_a_record_is_that_of_one_model_at_one_server(
+    tmp_path: Path, address: str, name: str
+) -> None:
+    record = PendingBatches(tmp_path, "s", "m").add("file-0", [b"k" * 32])
+    assert not PendingBatches(tmp_path, address, name).take(record.keys)
+    assert PendingBatches(tmp_path, "s", "m").take(record.keys) == [record]
 
 
 def test_who_asks_for_what_is_under_way_joins(server: BatchServer) -> None:

@@ -177,6 +177,21 @@ def test_a_redirect_is_followed(remote: Remote, openai_server: Server, files: Fi
     assert download(remote, DIGEST)
 
 
+def test_addresses_that_differ_in_their_query_are_two_files(
+    openai_server: Server, files: Files
+) -> None:
+    url = openai_server.url.replace("/v1", "/a/model.gguf")
+    paths = []
+    for id in ("1", "2"):
+        files.data = DATA + id.encode()
+        found = find_remote(f"{url}?id={id}")
+        assert found
+        assert download(found)
+        paths.append(found.checked_path())
+    assert [path.read_bytes()[-1:] for path in paths] == [b"1", b"2"]
+    assert {path.name for path in paths} == {"model.gguf"}
+
+
 def test_a_killed_download_leaves_no_file_and_goes_on(remote: Remote, files: Files) -> None:
     code = (
         "import os, signal, pearl.llm.weights.downloading as d;"

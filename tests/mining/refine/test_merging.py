@@ -17,7 +17,7 @@ from pearl.actions.likeness import (
     may_merge,
 )
 from pearl.dsl.signatures import Action
-from pearl.mining.refine.entries import Draft, Entry, entry_of
+from pearl.mining.refine.entries import Draft, LibraryEntry, entry_of
 from pearl.mining.refine.merging import Rules, merge_by_rule
 from pearl.mining.refine.reading import read_drafts
 from tests.mining.refine.drafts import PLAIN, mined, row
@@ -28,7 +28,7 @@ def action(text: str) -> Action:
     return found
 
 
-def entries(text: str) -> list[Entry]:
+def entries(text: str) -> list[LibraryEntry]:
     return [entry_of(d, d.action) for d in read_drafts(text, "x").drafts if d.action]
 
 

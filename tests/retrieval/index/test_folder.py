@@ -173,6 +173,7 @@ def rewrite(corpus: Path, kind: str, changes: dict[str, Any]) -> None:
         ("catalogue", "slots", lambda a: a - 1),
         ("catalogue", "slots", lambda a: np.zeros_like(a)),
         ("catalogue", "counts", lambda a: a + 1),
+        ("catalogue", "counts", lambda a: np.add(a, [0, 1, 0])),
         ("catalogue", "stamps", lambda a: a[:1]),
         ("catalogue", "labels.starts", lambda a: a + 1),
     ],
@@ -209,6 +210,14 @@ def test_an_index_that_comes_with_a_corpus_is_not_read(corpus: Path, tmp_path: P
     index = Index.open(corpus)
     assert "gold" not in [passage.text for passage in index.passages]
     assert len(index.documents) == len(FILES)
+
+
+def test_the_files_are_the_users_own(corpus: Path, tmp_path: Path) -> None:
+    Index.open(corpus, at=tmp_path / "at")
+    (folder,) = (tmp_path / "at").iterdir()
+    files = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+    assert len(files) == 4
+    assert set(files.values()) == {0o600}
 
 
 def test_another_version_or_way_is_another_index(

@@ -197,6 +197,22 @@ def two_replies(rows: list[Any]) -> list[Any]:
     return [*rows, *({**row, **other} for row in rows), *rows]
 
 
+def swapped(rows: list[Any]) -> list[Any]:
+    """The replies of two requests under each other's id."""
+    if len(rows) < 2:
+        return rows
+    first, second, *others = rows
+    ids = first["custom_id"], second["custom_id"]
+    return [{**first, "custom_id": ids[1]}, {**second, "custom_id": ids[0]}, *others]
+
+
+def test_replies_to_other_requests_are_asked_again(server: BatchServer) -> None:
+    server.edit = lambda rows: swapped(rows) if len(server.jobs) == 1 else rows
+    tasks = tasks_of(6, 1)
+    assert texts(outcomes(server, tasks)) == texts(locally(server, tasks))
+    assert [len(job.rows) for job in server.jobs] == [6, 2]
+
+
 UNREADABLE: dict[str, Callable[[list[Any]], list[Any]]] = {
     "no line": lambda rows: [],
     "two replies": two_replies,
@@ -273,10 +289,23 @@ def test_a_line_that_failed_fails_its_call_alone(server: BatchServer) -> None:
 
 
 def test_of_a_reply_that_is_cut_off_again_the_beginning_is_kept(server: BatchServer) -> None:
-    server.line = lambda row: LINES[3][1]
+    reply = "<think>Whole of it.</think>Half of it. And"
+    server.line = lambda row: answered(completion(reply, finish_reason="length"))
     (found,) = outcomes(server, tasks_of(1, 1))
     assert (found.result.status, found.result.text) == ("degraded", "Half of it.")
     assert [len(job.rows) for job in server.jobs] == [1, 1], "asked again with more room, once"
+
+
+def test_lines_are_read_without_reasoning_and_refusals_asked_again_once(
+    server: BatchServer,
+) -> None:
+    server.line = lambda row: answered(completion("<think>Hm.</think>Half of it."))
+    (found,) = outcomes(server, tasks_of(1, 1))
+    assert (found.result.status, found.result.text) == ("answered", "Half of it.")
+    server.line = lambda row: answered(completion("I'm sorry, but I can't help with that."))
+    (found,) = outcomes(server, tasks_of(1, 1))
+    assert (found.result.status, "sorry" in found.result.text) == ("refused", False)
+    assert [len(job.rows) for job in server.jobs] == [1, 1, 1]
 
 
 PASSING: list[dict[str, Any]] = [
@@ -329,13 +358,14 @@ def test_a_batch_that_is_refused_says_why(server: BatchServer) -> None:
     assert len(server.jobs) == 1
 
 
-def test_a_batch_of_too_many_tokens_is_halved_until_it_goes(server: BatchServer) -> None:
-    server.most = 3
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_batch_of_too_many_tokens_is_halved_until_it_goes(server: BatchServer, most: int) -> None:
+    server.most = most
     tasks = tasks_of(10, 1)
     assert all(o.result for o in outcomes(server, tasks))
     done = [len(job.rows) for job in server.jobs if job.end == "completed"]
     assert sum(done) == 10
-    assert max(done) <= 3
+    assert max(done) <= most
 
 
 def test_trouble_while_polling_passes(server: BatchServer) -> None:
@@ -415,6 +445,36 @@ def test_a_batch_the_server_has_forgotten_is_submitted_again(
     server.is_held = False
     assert all(o.result for o in outcomes(server, tasks, folder=tmp_path))
     assert len(server.jobs) == 1
+
+
+def test_replies_that_nobody_awaits_any_more_are_kept(server: BatchServer, tmp_path: Path) -> None:
+    server.is_held = True
+    tasks = tasks_of(6, 1)
+    with Store.open(tmp_path) as store:
+        options: dict[str, Any] = {"replies": store, "folder": tmp_path}
+        outcomes(server, tasks, is_stopping=lambda: bool(server.jobs), **options)
+        server.is_held = False
+        server.edit = mixed
+        assert all(o.result for o in outcomes(server, tasks[:2], **options))
+        assert asyncio.run(store.reply(bytes(32))) is None, "a line of somebody else"
+        assert texts(outcomes(server, tasks, **options)) == texts(locally(server, tasks))
+    assert len(server.jobs) == 1
+
+
+def test_a_batch_that_is_listed_is_not_submitted_again(server: BatchServer) -> None:
+    server.fail("GET /batches/", "404", "404")
+    assert all(o.result for o in outcomes(server, tasks_of(3, 1)))
+    assert len(server.jobs) == 1
+
+
+def test_a_server_that_forgets_every_batch_is_told(server: BatchServer) -> None:
+    nothing = Canned({"object": "list", "data": [], "has_more": False})
+    server.fail("GET /batches/", *["404"] * 100)
+    server.fail("GET /batches", *[nothing] * 100)
+    found = outcomes(server, tasks_of(3, 1))
+    assert {o.error is not None for o in found} == {True}
+    assert "knows nothing of a batch" in cause(found[0]).message
+    assert [len(job.rows) for job in server.jobs] == [3, 3]
 
 
 def test_a_damaged_record_is_told(server: BatchServer, tmp_path: Path) -> None:

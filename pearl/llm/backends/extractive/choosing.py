@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pearl.data.samples import letter
 from pearl.documents.passages import terms
 from pearl.llm import ChooseTask
-from pearl.llm.backends.extractive.ranking import Query, SentenceIndex
+from pearl.llm.backends.extractive.ranking import SentenceIndex, SentenceQuery
 
 __all__ = ["choose_option"]
 
@@ -34,7 +34,7 @@ def choose_option(task: ChooseTask, index_of: Callable[[str], SentenceIndex]) ->
         return _NONE if best is None else letter(best)
     index = index_of(task.document or "")
     asked = dict.fromkeys(terms(task.question, drop_stop_words=True), _FROM_QUESTION)
-    found = [_supported(index, Query(asked | weight)) for weight in weights]
+    found = [_supported(index, SentenceQuery(asked | weight)) for weight in weights]
     best = _best([score for score, _ in found])
     if best is None:
         return _NONE
@@ -60,7 +60,7 @@ def _share(weights: dict[str, float], said: set[str]) -> float:
     return matched / math.sqrt(sum(weights.values()) or 1.0)
 
 
-def _supported(index: SentenceIndex, query: Query) -> tuple[float, int]:
+def _supported(index: SentenceIndex, query: SentenceQuery) -> tuple[float, int]:
     """Mean coverage of a query by the best sentences, and the number of the first."""
     hits = index.rank(query)[:_N_SENTENCES]
     return sum(hit.coverage for hit in hits) / _N_SENTENCES, hits[0].number if hits else 0

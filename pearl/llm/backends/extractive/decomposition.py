@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pearl.actions.calculators import calculator_of
 from pearl.data.turns import without_background
 from pearl.llm import DecomposeTask
-from pearl.llm.backends.extractive.follow_ups import Conversation, follow_up
-from pearl.llm.backends.extractive.part_drafts import PartDraft, UnsureError, level
+from pearl.llm.backends.extractive.follow_ups import EarlierQuestions, follow_up
+from pearl.llm.backends.extractive.part_drafts import NoRuleError, PartDraft, level
 
 __all__ = ["decompose"]
 
@@ -124,15 +124,15 @@ def decompose(task: DecomposeTask) -> str:
     draft = PartDraft()
     try:
         if task.round:
-            raise UnsureError
+            raise NoRuleError
         said = _conversation(background, draft) if background else None
         results = [id for clause in _clauses(asked) for id in _asked(clause, draft, said)]
         if _is_one_within_another(results, draft):  # it would not be told
-            raise UnsureError
+            raise NoRuleError
         parts = draft.only(results)
         if not 0 < len(parts) <= MAX_PARTS:
-            raise UnsureError
-    except UnsureError:
+            raise NoRuleError
+    except NoRuleError:
         parts = [{"id": "p1", "kind": "other", "question": question[:MAX_TEXT], "gives": "text"}]
     return json.dumps({"parts": parts, "level": level(parts)}, ensure_ascii=False)
 
@@ -144,24 +144,24 @@ def _clauses(question: str) -> list[str]:
         UnsureError: It is too long for rules.
     """
     if len(question) > MAX_LENGTH:
-        raise UnsureError
+        raise NoRuleError
     return [clause for one in _JOINED.split(question) if (clause := one.strip(" .,?"))]
 
 
-def _asked(clause: str, draft: PartDraft, said: Conversation | None) -> list[str]:
+def _asked(clause: str, draft: PartDraft, said: EarlierQuestions | None) -> list[str]:
     """The ids of what one question asks for, after others if there are any."""
     return _clause(clause, draft) if said is None else [follow_up(clause, said, draft)]
 
 
-def _conversation(background: str, draft: PartDraft) -> Conversation:
+def _conversation(background: str, draft: PartDraft) -> EarlierQuestions:
     """What the earlier questions asked for, as far as rules are sure of it.
 
     Raises:
         UnsureError: They are too long for rules.
     """
     if len(background) > MAX_BACKGROUND:
-        raise UnsureError
-    said = Conversation()
+        raise NoRuleError
+    said = EarlierQuestions()
     for question in background.split("; "):
         is_clear = not said.is_continued_by(question)
         try:
@@ -169,7 +169,7 @@ def _conversation(background: str, draft: PartDraft) -> Conversation:
                 results = [follow_up(clause, said, draft) for clause in _clauses(question)]
             else:
                 results = [id for each in _clauses(question) for id in _clause(each, draft)]
-        except UnsureError:
+        except NoRuleError:
             results = []
         said.add(question, results, is_clear=is_clear)
     return said
@@ -196,12 +196,12 @@ def _clause(clause: str, parts: PartDraft) -> list[str]:
         pair = match["pair"] or f"{match['what']} in {match['one']} or {match['two']}"
         sides = _both(re.sub(r" or (?:(?:in|for) (?=(?:19|20)[0-9]{2}\Z))?", " and ", pair), parts)
         if len(sides) != 2:
-            raise UnsureError
+            raise NoRuleError
         return [parts.calculation("greater", *sides)]
     lead = _LEAD.match(clause)
     said = clause[lead.end() :] if lead else clause
     if lead is None and not (_DATED.match(said) or _DATED_FIRST.match(said)):
-        raise UnsureError
+        raise NoRuleError
     said = _ARTICLE.sub("", said)
     if (match := _TWO_PERIODS.match(said)) and not _UNSURE.search(_without_terms(match["what"])):
         return _both(said, parts)  # two answers
@@ -215,12 +215,12 @@ def _expression(text: str, parts: PartDraft, depth: int = 0) -> str:
         UnsureError: No rule is sure.
     """
     if depth > MAX_DEPTH:
-        raise UnsureError
+        raise NoRuleError
     text = _ARTICLE.sub("", text.strip(" ,"))
     for name, pattern in _PAIRS[:3]:
         if match := pattern.match(text):
             if _is_twice(name, text):
-                raise UnsureError
+                raise NoRuleError
             one, two = _shared(match["one"], match["two"])
             operands = [_expression(each, parts, depth + 1) for each in (one, two)]
             return parts.calculation(name, *operands)
@@ -262,7 +262,7 @@ def _combined(name: str, operands: Sequence[str], parts: PartDraft) -> str:
     """What is made of the figures in a list."""
     if name == "difference":
         if len(operands) != 2:
-            raise UnsureError
+            raise NoRuleError
         return parts.calculation(name, *operands)
     total = operands[0]
     for other in operands[1:]:
@@ -277,7 +277,7 @@ def _change(match: re.Match[str], parts: PartDraft) -> str:
     if _year(old) > _year(new) and " between " in f" {match[0].lower()}":
         old, new = new, old
     if _year(old) > _year(new):
-        raise UnsureError
+        raise NoRuleError
     operands = [_dated(what, period, parts) for period in (new, old)]
     is_rate = "rate" in match.re.groupindex and match["rate"]
     return parts.calculation("percentage change" if is_rate else "difference", *operands)
@@ -298,15 +298,15 @@ def _both(text: str, parts: PartDraft) -> list[str]:
         return [_dated(match["what"], match[name], parts) for name in ("one", "two")]
     sides = _sides(text)
     if len(sides) < 2:
-        raise UnsureError
+        raise NoRuleError
     period = match["period"] if (match := _DATED.match(sides[-1])) else ""
     if not period:
-        raise UnsureError
+        raise NoRuleError
     dated = [_DATED.match(side) for side in sides]
     periods = [each["period"] if each else period for each in dated]
     whats = [each["what"] if each else side for each, side in zip(dated, sides, strict=True)]
     if any(each is None for each in dated[:-1]) and any(each for each in dated[:-1]):
-        raise UnsureError
+        raise NoRuleError
     whats = [
         _ARTICLE.sub("", re.sub(r"\A(?:of|for|at|that of) ", "", what, flags=re.I))
         for what in whats
@@ -320,7 +320,7 @@ def _both(text: str, parts: PartDraft) -> list[str]:
     named = [each for _, each in own if each]
     if len(own) > len(named) > 0:
         if named != [own[-1][1]]:
-            raise UnsureError
+            raise NoRuleError
         own = [(each, own[-1][1]) for each, _ in own]  # "the assets and liabilities of A"
     return [_plain(*each, period, parts) for each, period in zip(own, periods, strict=True)]
 
@@ -339,7 +339,7 @@ def _figure(text: str, parts: PartDraft) -> str:
     """One figure with its period."""
     match = _DATED.match(text) or _DATED_FIRST.match(text)
     if match is None:
-        raise UnsureError
+        raise NoRuleError
     return _dated(match["what"], match["period"], parts)
 
 
@@ -351,12 +351,12 @@ def _plain(metric: str, entity: str, period: str, parts: PartDraft) -> str:
     """A figure, if nothing of it says that it is more than that."""
     metric, entity = metric.strip(" ,"), entity.strip(" ,")
     if not re.search(r"[^\W\d_]", metric) or len(metric) > MAX_TEXT or len(entity) > MAX_TEXT:
-        raise UnsureError
+        raise NoRuleError
     is_metric = calculator_of(metric) is not None
     if not is_metric and _UNSURE.search(_without_terms(metric)):
-        raise UnsureError
+        raise NoRuleError
     if _UNSURE.search(re.sub(r"\b(?:and|&) (?=[A-Z])", "", entity)):
-        raise UnsureError
+        raise NoRuleError
     return parts.figure(metric, entity, period)
 
 

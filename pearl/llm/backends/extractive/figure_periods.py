@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Period", "read_period_words", "without_period"]
+__all__ = ["FigurePeriod", "read_period_words", "without_period"]
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
@@ -39,7 +39,7 @@ _FIRST_OF_TWO_DIGITS = 69
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class FigurePeriod:
     """What a text says of time.
 
     Attributes:
@@ -54,7 +54,7 @@ class Period:
     quarter: int | None = None
     is_span: bool = False
 
-    def is_of(self, wanted: Period) -> bool:
+    def is_of(self, wanted: FigurePeriod) -> bool:
         """Whether what stands below this period is of the wanted one.
 
         The year has to be the same, and the quarter. A year without a month is that to the end of December.
@@ -72,7 +72,7 @@ class Period:
         return self.quarter == wanted.quarter
 
 
-def read_period_words(text: str) -> Period:
+def read_period_words(text: str) -> FigurePeriod:
     """What a text says of time.
 
     Example:
@@ -96,7 +96,7 @@ def read_period_words(text: str) -> Period:
         for digit, nth, word in _QUARTER.findall(text)
     }
     quarter = quarters.pop() if len(quarters) == 1 else None
-    return Period(frozenset(years), frozenset(months), quarter, bool(_SPAN.search(text)))
+    return FigurePeriod(frozenset(years), frozenset(months), quarter, bool(_SPAN.search(text)))
 
 
 def without_period(text: str) -> str:

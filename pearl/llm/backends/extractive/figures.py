@@ -22,9 +22,13 @@ from pearl.documents.table.quantities import CURRENCIES, is_blank, read_quantity
 from pearl.dsl.signatures import NOTHING
 from pearl.llm import ActionTask
 from pearl.llm.backends.extractive.dated_figures import dated_figures
-from pearl.llm.backends.extractive.figure_periods import Period, read_period_words, without_period
+from pearl.llm.backends.extractive.figure_periods import (
+    FigurePeriod,
+    read_period_words,
+    without_period,
+)
 
-__all__ = ["Found", "carry_out_figures", "find_cells", "find_figure", "find_periods", "merge"]
+__all__ = ["FoundFigure", "carry_out_figures", "find_cells", "find_figure", "find_periods", "merge"]
 
 _LEAST = 0.72
 """Least score of a cell, of 1."""
@@ -88,7 +92,7 @@ class _Place:
     around: frozenset[str]
     contrast: frozenset[str]
     is_start: bool
-    period: Period
+    period: FigurePeriod
 
     @property
     def row_text(self) -> str:
@@ -97,7 +101,7 @@ class _Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFigure:
     """A figure and where it is from."""
 
     figure: str
@@ -186,7 +190,7 @@ def find_periods(text: str, what: str) -> str:
         <BLANKLINE>
         > | net sales | 4.9 | 5.2 |
     """
-    best = [place for place in _best(_Page(text), what, Period()) if place.period.years]
+    best = [place for place in _best(_Page(text), what, FigurePeriod()) if place.period.years]
     if not best:
         return f"{NOTHING[:-1]}: no figures for {' '.join(what.split())}"
     years = sorted({year for place in best for year in place.period.years}, reverse=True)
@@ -226,17 +230,19 @@ _MAX_SHOWN = 4
 """Figures that are named where several may be meant."""
 
 
-def find_cells(text: str, what: str, when: str) -> list[Found]:
+def find_cells(text: str, what: str, when: str) -> list[FoundFigure]:
     """The figures that may be meant: one, if it is sure which."""
     period = read_period_words(when if when.strip() else what)
     page = _Page(text)
     if best := _best(page, what, period):
-        return [Found(shown_figure(each.cell), str(each.cell), each.row_text) for each in best]
+        return [
+            FoundFigure(shown_figure(each.cell), str(each.cell), each.row_text) for each in best
+        ]
     wanted = _wanted(what, period)
     return list(_in_sentences(text, wanted, _contrast(what), period))
 
 
-def _best(page: _Page, what: str, period: Period) -> list[_Place]:
+def _best(page: _Page, what: str, period: FigurePeriod) -> list[_Place]:
     """The cells that may be meant: none that is of another period."""
     wanted = _wanted(what, period)
     is_first = bool(_FIRST.search(what))
@@ -255,8 +261,8 @@ def _best(page: _Page, what: str, period: Period) -> list[_Place]:
 
 
 def _in_sentences(
-    text: str, wanted: frozenset[str], contrast: frozenset[str], period: Period
-) -> Iterator[Found]:
+    text: str, wanted: frozenset[str], contrast: frozenset[str], period: FigurePeriod
+) -> Iterator[FoundFigure]:
     """The figures of sentences that say all that is asked for, and the year beside the figure."""
     needed = wanted - _FRAME
     if not needed or len(period.years) != 1 or period.quarter or period.is_span:
@@ -269,14 +275,14 @@ def _in_sentences(
         for figure, its_year, before in dated_figures(said):
             is_all = needed <= set(terms(before, drop_stop_words=True))
             if its_year == year and is_all and not _contrast(before) - contrast:
-                yield Found(figure, "a sentence", said)
+                yield FoundFigure(figure, "a sentence", said)
 
 
 _MAX_SENTENCE = 800
 """Characters of a sentence that is read for figures."""
 
 
-def _wanted(what: str, period: Period) -> frozenset[str]:
+def _wanted(what: str, period: FigurePeriod) -> frozenset[str]:
     """The terms that are asked for; a year that is not the period is part of a name."""
     others = read_period_words(what).years - period.years
     said = terms(without_period(_IN_SCALE.sub(" ", what)), drop_stop_words=True)
@@ -353,11 +359,11 @@ def _contrast(name: str) -> frozenset[str]:
     return frozenset(word.lower()[:6] for word in _CONTRAST.findall(name))
 
 
-def _of_cell(row: Period, column: Period, caption: Period) -> Period:
+def _of_cell(row: FigurePeriod, column: FigurePeriod, caption: FigurePeriod) -> FigurePeriod:
     """The period of a cell: a year of the column comes before one of the row."""
     years = next((each for each in (column, row) if each.years), caption)
     months = row.months | column.months
-    return Period(years.years, months, column.quarter or row.quarter, years.is_span)
+    return FigurePeriod(years.years, months, column.quarter or row.quarter, years.is_span)
 
 
 def shown_figure(cell: Cell) -> str:

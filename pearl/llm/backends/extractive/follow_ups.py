@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pearl.documents.passages import terms
-from pearl.llm.backends.extractive.part_drafts import PartDraft, UnsureError
+from pearl.llm.backends.extractive.part_drafts import NoRuleError, PartDraft
 from pearl.llm.backends.extractive.standalone import may_refer
 
-__all__ = ["Conversation", "follow_up"]
+__all__ = ["EarlierQuestions", "follow_up"]
 
 _CHANGE = r"(?:change|difference|increase|decrease|decline|growth|reduction|rise|drop|variation|fluctuation)"
 _THIS = r"(?:the|this|that)"
@@ -95,7 +95,7 @@ _OPERATIONS = {
 
 
 @dataclass(slots=True)
-class Conversation:
+class EarlierQuestions:
     """The questions before, and the ids of what each asked for; none where no rule is sure."""
 
     questions: list[str] = field(default_factory=list)
@@ -124,7 +124,7 @@ class Conversation:
             UnsureError: It is not known, or not one.
         """
         if not self.results or len(self.results[-1]) != 1:
-            raise UnsureError
+            raise NoRuleError
         return self.results[-1][0]
 
     def figures(self, draft: PartDraft) -> tuple[list[str], bool]:
@@ -139,7 +139,7 @@ class Conversation:
         return list(dict.fromkeys(found)), True
 
 
-def follow_up(clause: str, said: Conversation, draft: PartDraft) -> str:
+def follow_up(clause: str, said: EarlierQuestions, draft: PartDraft) -> str:
     """The id of what a question asks for, computed from what was asked before.
 
     Args:
@@ -158,7 +158,7 @@ def follow_up(clause: str, said: Conversation, draft: PartDraft) -> str:
         return draft.calculation("percentage change", *_compared(_change(said, draft), draft))
     if match := _BETWEEN.match(text):
         if match["old"] >= match["new"]:
-            raise UnsureError
+            raise NoRuleError
         new, old = (_of_year(match[name], "", said.last, draft) for name in ("new", "old"))
         return draft.calculation("percentage change" if match["rate"] else "difference", new, old)
     if match := _IS_VALUE.match(text):
@@ -176,14 +176,14 @@ def follow_up(clause: str, said: Conversation, draft: PartDraft) -> str:
         return _sum(_all(_n(match), said, draft), draft)
     if match := _IS_MEAN.match(text):
         return _mean(_n(match), said, draft)
-    raise UnsureError
+    raise NoRuleError
 
 
 def _without_year(question: str) -> str:
     return re.sub(_YEAR, "", question.lower())
 
 
-def _change(said: Conversation, draft: PartDraft) -> str:
+def _change(said: EarlierQuestions, draft: PartDraft) -> str:
     """The change that was asked for last, or that of the two figures that were asked for last."""
     figures, _ = said.figures(draft)
     for results in reversed(said.results):
@@ -195,10 +195,10 @@ def _change(said: Conversation, draft: PartDraft) -> str:
         if not results or not all(map(draft.is_figure, results)):
             break
     if len(figures) < 2:
-        raise UnsureError
+        raise NoRuleError
     old, new = sorted(figures[-2:], key=lambda id: _year(id, draft))
     if draft.subject(old) != draft.subject(new) or not _are_alike(old, new, draft):
-        raise UnsureError
+        raise NoRuleError
     return draft.calculation("difference", new, old)
 
 
@@ -206,11 +206,11 @@ def _compared(change: str, draft: PartDraft) -> list[str]:
     """What a change is the difference of, if the first is compared with the second."""
     new, old = draft.operands(change, "difference")
     if old in draft.parts and draft.subject(change) is None:
-        raise UnsureError
+        raise NoRuleError
     return [new, old]
 
 
-def _part_of(what: str, over: str, whole: str, said: Conversation, draft: PartDraft) -> str:
+def _part_of(what: str, over: str, whole: str, said: EarlierQuestions, draft: PartDraft) -> str:
     """The ratio or the share of a result and a figure that was asked for, or a number."""
     is_change = re.search(_CHANGE, what) is not None
     part = _change(said, draft) if is_change else said.last
@@ -218,11 +218,11 @@ def _part_of(what: str, over: str, whole: str, said: Conversation, draft: PartDr
         return draft.calculation("ratio", part, whole.strip("$ "))
     match = _OF_YEAR.match(whole)
     if match is None:
-        raise UnsureError
+        raise NoRuleError
     year, noun = match["year"] or match["year2"], match["noun"] or match["noun2"] or ""
     divisor = _of_year(year, noun, part, draft)
     if is_change and divisor not in draft.within(part):
-        raise UnsureError
+        raise NoRuleError
     is_ratio = over == "over" or over.startswith("divide")
     return draft.calculation("ratio" if is_ratio else "share", part, divisor)
 
@@ -235,29 +235,29 @@ def _of_year(year: str, noun: str, id: str, draft: PartDraft) -> str:
     """
     subject = draft.subject(id)
     if subject is None:
-        raise UnsureError
+        raise NoRuleError
     named = set(terms(noun)) - set(terms("value amount figure number"))
     if not named <= set(terms(" ".join(subject))):
-        raise UnsureError
+        raise NoRuleError
     periods = {
         re.sub(_YEAR, year, draft.parts[each]["period"])
         for each in draft.within(id)
         if draft.is_figure(each)
     }
     if len(periods) != 1:
-        raise UnsureError
+        raise NoRuleError
     return draft.figure(*subject, periods.pop())
 
 
-def _all(n: int | None, said: Conversation, draft: PartDraft) -> list[str]:
+def _all(n: int | None, said: EarlierQuestions, draft: PartDraft) -> list[str]:
     """The figures that were asked for, of which a question means all: n if it says how many."""
     figures, is_known = said.figures(draft)
     if n is not None and (len(figures) == n or (len(figures) > n and n > 2)):
         figures = figures[-n:]
     elif n is not None or not is_known or len(figures) > 2:
-        raise UnsureError
+        raise NoRuleError
     if len(figures) < 2:
-        raise UnsureError
+        raise NoRuleError
     return figures
 
 
@@ -268,14 +268,14 @@ def _sum(figures: Sequence[str], draft: PartDraft) -> str:
     return total
 
 
-def _mean(n: int | None, said: Conversation, draft: PartDraft) -> str:
+def _mean(n: int | None, said: EarlierQuestions, draft: PartDraft) -> str:
     """The mean of the figures that were added up last, or that were asked for last."""
     total = said.results[-1][0] if len(said.results[-1]) == 1 else ""
     if not (total and draft.operands(total, "sum")):
         total = _sum(_all(n, said, draft), draft)
     added = [each for each in draft.within(total) if not draft.operands(each, "sum")]
     if not all(map(draft.is_figure, added)) or n not in (None, len(added)):
-        raise UnsureError
+        raise NoRuleError
     return draft.calculation("ratio", total, str(len(added)))
 
 

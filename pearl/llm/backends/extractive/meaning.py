@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from pearl.llm.backends.extractive.ranking import Hit, Query, SentenceIndex
+from pearl.llm.backends.extractive.ranking import SentenceHit, SentenceIndex, SentenceQuery
 from pearl.llm.progress import CallProgress, report
 from pearl.llm.single_flight import SingleFlight
 from pearl.retrieval import Embedder
@@ -51,7 +51,7 @@ class SentenceRanker:
         """The index of a text."""
         return self._index(text)
 
-    async def rank(self, index: SentenceIndex, query: Query) -> list[Hit]:
+    async def rank(self, index: SentenceIndex, query: SentenceQuery) -> list[SentenceHit]:
         """The sentences that match a query by a word or, with vectors, all of them; best first.
 
         Raises:
@@ -105,7 +105,7 @@ def _with_neighbours(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return unit
 
 
-def _fused(hits: Sequence[Hit], likeness: NDArray[np.float32]) -> list[Hit]:
+def _fused(hits: Sequence[SentenceHit], likeness: NDArray[np.float32]) -> list[SentenceHit]:
     """Hits for all sentences, of which `hits` are those that were found by words.
 
     z(words) + w z(likeness), times the deviation of the score by words, plus its mean.
@@ -123,7 +123,7 @@ def _fused(hits: Sequence[Hit], likeness: NDArray[np.float32]) -> list[Hit]:
     known = {hit.number: hit for hit in hits}
     found = [
         replace(
-            known.get(number) or Hit(number, 0.0, 0.0, 0),
+            known.get(number) or SentenceHit(number, 0.0, 0.0, 0),
             score=float(scores[number]),
             likeness=float(cosines[number]),
         )

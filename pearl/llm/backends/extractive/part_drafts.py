@@ -8,10 +8,10 @@ from typing import Any
 
 from pearl.actions.calculators import calculator_of
 
-__all__ = ["PartDraft", "UnsureError"]
+__all__ = ["NoRuleError", "PartDraft"]
 
 
-class UnsureError(Exception):
+class NoRuleError(Exception):
     """No rule is sure."""
 
 
@@ -42,7 +42,7 @@ class PartDraft:
             UnsureError: An operand is there twice.
         """
         if len(set(operands)) < len(operands):
-            raise UnsureError
+            raise NoRuleError
         return self.add(kind="calculation", operation=operation, operands=list(operands))
 
     def is_figure(self, id: str) -> bool:

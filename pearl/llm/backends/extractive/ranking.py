@@ -21,7 +21,7 @@ from pearl.llm.backends.extractive.cues import Kind, sign
 from pearl.llm.backends.extractive.questions import Roles
 from pearl.retrieval.term_ranker import TermRanker
 
-__all__ = ["Hit", "Query", "SentenceIndex"]
+__all__ = ["SentenceHit", "SentenceIndex", "SentenceQuery"]
 
 _SYNONYM = 0.7
 _RELATED = 0.6
@@ -69,7 +69,7 @@ _TERMINAL = re.compile(r"[.!?…:;。！？।]\W*\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SentenceQuery:
     """A query.
 
     Attributes:
@@ -94,7 +94,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SentenceHit:
     """A sentence with its score.
 
     Attributes:
@@ -164,7 +164,7 @@ class SentenceIndex:
         """The terms of a sentence, without stop words."""
         return self._terms[number]
 
-    def rank(self, query: Query) -> list[Hit]:
+    def rank(self, query: SentenceQuery) -> list[SentenceHit]:
         """At most `N_CANDIDATES` matching sentences, best first."""
         matches = self._match(query)
         total = sum(matches.gains.values())
@@ -184,7 +184,7 @@ class SentenceIndex:
         top = max((dense[number] for number in chosen), default=0.0) or 1.0
         asked = frozenset(wanted) | query.weights.keys()
         hits = [
-            Hit(
+            SentenceHit(
                 number,
                 self._score(number, covers[number], dense[number] / top, query, matches, asked),
                 sum(matches.gains[t] * m for t, m in matches.own.get(number, {}).items())
@@ -195,7 +195,7 @@ class SentenceIndex:
         ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.number))
 
-    def _match(self, query: Query) -> _Matches:
+    def _match(self, query: SentenceQuery) -> _Matches:
         found = _Matches()
         for term, weight in query.weights.items():
             expansion = self._expand(term)
@@ -253,7 +253,7 @@ class SentenceIndex:
         number: int,
         cover: float,
         density: float,
-        query: Query,
+        query: SentenceQuery,
         matches: _Matches,
         asked: frozenset[str],
     ) -> float:

@@ -19,8 +19,8 @@ from pearl.llm.backends.extractive.figures import carry_out_figures, merge
 from pearl.llm.backends.extractive.meaning import SentenceRanker
 from pearl.llm.backends.extractive.queries import made_query
 from pearl.llm.backends.extractive.questions import parts
-from pearl.llm.backends.extractive.ranking import Hit, Query, SentenceIndex
-from pearl.llm.backends.extractive.steering import QUOTED, Wanted, by_action, by_question
+from pearl.llm.backends.extractive.ranking import SentenceHit, SentenceIndex, SentenceQuery
+from pearl.llm.backends.extractive.steering import QUOTED, WantedSentences, by_action, by_question
 
 __all__ = ["carry_out", "combine"]
 
@@ -102,7 +102,7 @@ async def combine(task: CombineTask, ranker: SentenceRanker) -> str:
     return await carry_out(replace(task.step, document=_block(quotes)), ranker)
 
 
-async def _quote(ranker: SentenceRanker, index: SentenceIndex, wanted: Wanted) -> str:
+async def _quote(ranker: SentenceRanker, index: SentenceIndex, wanted: WantedSentences) -> str:
     """The sentences worth quoting, best first, or in document order where all are asked for."""
     hits = await ranker.rank(index, wanted.query)
     if not _is_stated(hits, wanted.query):
@@ -110,7 +110,7 @@ async def _quote(ranker: SentenceRanker, index: SentenceIndex, wanted: Wanted) -
     share, most = (_LISTED, MAX_LISTED) if wanted.is_many else (_CLOSE, MAX_QUOTES)
     if wanted.is_several and not wanted.is_many:
         share, most = _LISTED, MAX_SEVERAL
-    chosen: dict[str, Hit] = {}
+    chosen: dict[str, SentenceHit] = {}
     for hit in hits:
         if len(chosen) == most or hit.score < share * hits[0].score:
             break
@@ -120,7 +120,7 @@ async def _quote(ranker: SentenceRanker, index: SentenceIndex, wanted: Wanted) -
     return _block(chosen)
 
 
-def _is_stated(hits: Sequence[Hit], query: Query) -> bool:
+def _is_stated(hits: Sequence[SentenceHit], query: SentenceQuery) -> bool:
     """Whether the best sentences say enough of a query to be quoted as an answer."""
     n_own = sum(weight >= 1 for weight in query.weights.values())
     of_one = _ENOUGH_OF_ONE if n_own > 1 else _ENOUGH_OF_ONLY

@@ -17,9 +17,9 @@ from pearl.dsl.signatures import Action
 from pearl.llm import ActionTask
 from pearl.llm.backends.extractive.cues import Kind
 from pearl.llm.backends.extractive.questions import Part, parts
-from pearl.llm.backends.extractive.ranking import Query, SentenceIndex
+from pearl.llm.backends.extractive.ranking import SentenceIndex, SentenceQuery
 
-__all__ = ["QUOTED", "Wanted", "by_action", "by_question"]
+__all__ = ["QUOTED", "WantedSentences", "by_action", "by_question"]
 
 _FROM_QUESTION = 0.3
 _FROM_INPUT = 0.25
@@ -36,7 +36,7 @@ QUOTED = re.compile(r"^(?:\s*[-*]\s+)?\s*>\s?(.*)$", re.M)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedSentences:
     """A query and how many answers it has.
 
     Attributes:
@@ -46,7 +46,7 @@ class Wanted:
         is_several: Whether several answers are likely, as the action's name is in the plural.
     """
 
-    query: Query
+    query: SentenceQuery
     is_many: bool
     subject: str
     is_several: bool = False
@@ -142,10 +142,10 @@ _EARLY = re.compile(
 )
 
 
-def by_question(part: Part) -> Wanted:
+def by_question(part: Part) -> WantedSentences:
     """The query of one question."""
     weights = _weights([(part.text, 1.0), (part.background, _FROM_BACKGROUND)], part.kind)
-    query = Query(
+    query = SentenceQuery(
         weights,
         part.kind,
         counted=_counted(part),
@@ -154,10 +154,10 @@ def by_question(part: Part) -> Wanted:
         place=_place(part.text),
         text=_joined([part.text, part.background]),
     )
-    return Wanted(query, part.form == "list", part.text)
+    return WantedSentences(query, part.form == "list", part.text)
 
 
-def by_action(task: ActionTask, index: SentenceIndex) -> Wanted:
+def by_action(task: ActionTask, index: SentenceIndex) -> WantedSentences:
     """The query of a step over an indexed text."""
     own: list[str] = []
     other: list[tuple[str, float]] = []
@@ -180,7 +180,7 @@ def by_action(task: ActionTask, index: SentenceIndex) -> Wanted:
     about = _about(questions, own)
     other.append((about, _FROM_QUESTION))
     kind = _kind(task.action, asked, questions)
-    query = Query(
+    query = SentenceQuery(
         _weights([*((text, 1.0) for text in own), *other], kind),
         kind,
         counted=frozenset().union(*map(_counted, asked)),
@@ -190,7 +190,7 @@ def by_action(task: ActionTask, index: SentenceIndex) -> Wanted:
         place=_place(" ".join(own if len(questions) > 1 else [*own, task.question])),
         text=_joined([*own, about]),
     )
-    return Wanted(
+    return WantedSentences(
         query,
         not _MANY.isdisjoint(words),
         "; ".join(own) or task.question,

@@ -33,7 +33,7 @@ from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.parameters import Parameters
 from pearl.llm.backends.openai.replies import Listed
 from pearl.llm.backends.openai.servers import Server
-from pearl.llm.backends.openai.session import LIST_TIMEOUT_S, Session
+from pearl.llm.backends.openai.session import LIST_TIMEOUT_S, HttpSession
 from pearl.llm.backends.openai.tokenizing import ServerTokenizer
 from pearl.llm.backends.openai.usage import plausible
 from pearl.llm.backends.openai.windows import find_window
@@ -167,7 +167,7 @@ class OpenAIModel:
         self._is_streamed = is_streamed
         self._likelihoods = None if server is None else server.likelihoods
         self._parameters = Parameters(endpoint)
-        self._session = Session(endpoint, timeout_s, backend)
+        self._session = HttpSession(endpoint, timeout_s, backend)
         may_tokenize = not endpoint.is_openai if server is None else bool(server.tokenizes)
         self.tokenizer = ServerTokenizer(endpoint, server) if may_tokenize else None
         self._constraining = Constraining(

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from urllib.parse import quote
 
@@ -22,7 +23,8 @@ from pearl.llm.backends.openai import faults, replies
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.usage import plausible
-from pearl.llm.usable import usable
+from pearl.llm.blank import is_blank
+from pearl.llm.usable import trimmed, usable
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
@@ -46,6 +48,14 @@ MAX_RESULT_BYTES = 2**30
 PAGE = 100
 MAX_PAGES = 10
 """Entries of the listing of batches that are searched, latest first."""
+
+_MARK = re.compile(r"\[ref: ([a-p]{6})\]")
+_MARK_LINE = re.compile(rf"[ \t*_`>#]*+{_MARK.pattern}[ \t*_`]*+:?+\n?")
+_ASKED = "\n\nBegin your reply with this line: [ref: {}]"
+_MARK_TOKENS = 16
+"""What the mark takes of a reply at most."""
+
+_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
 _OVER = frozenset({"completed", "failed", "expired", "cancelled"})
 _UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
@@ -157,8 +167,19 @@ class Batches:
         return self._endpoint.shown
 
     def line(self, key: bytes, request: Request) -> bytes:
-        """An unconstrained request with its key of 32 bytes, as one line of a file."""
-        body = self._body_of(request)
+        """An unconstrained request with its key of 32 bytes, as one line of a file.
+
+        It asks for a mark at the head of the reply, which tells a reply to another request.
+        """
+        *before, last = request.messages
+        asked = replace(last, content=last.content + _ASKED.format(_mark(key)))
+        limit = request.max_output_tokens
+        marked = replace(
+            request,
+            messages=(*before, asked),
+            max_output_tokens=None if limit is None else limit + _MARK_TOKENS,
+        )
+        body = self._body_of(marked)
         row = {"custom_id": key.hex(), "method": "POST", "url": PATH, "body": body}
         return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
@@ -315,14 +336,34 @@ class Batches:
                 continue  # reported as a missing line
             request = asked.get(key)
             try:
-                completion = self._completion(row)
+                completion = self._unmarked(key, self._completion(row), asked)
                 if request is not None:
                     completion = replies.within(completion, request, self._endpoint)
                 yield key, usable(completion, request)
             except ModelError as error:
+                error.reply = _MARK_LINE.sub("", error.reply)
                 if error.usage and request is not None:
                     error.usage = plausible(error.usage, request)
-                yield key, error
+                yield key, trimmed(error, self._endpoint.model)
+
+    def _unmarked(
+        self, key: bytes, completion: Completion, asked: Mapping[bytes, Request]
+    ) -> Completion:
+        """The reply without its mark; one without a mark is taken, as many models write none.
+
+        Raises:
+            ModelError: It has the mark of another request, or nothing else.
+        """
+        marks = set(_MARK.findall(completion.text))
+        if _mark(key) not in marks:
+            if marks & set(map(_mark, asked)):
+                message = f"{self.server} sent the reply to another request"
+                raise ModelError(message, kind="malformed", usage=completion.usage)
+            return completion
+        text = _MARK_LINE.sub("", completion.text).strip()
+        if is_blank(text):
+            raise replies.blank(self._endpoint)
+        return replace(completion, text=text)
 
     def _completion(self, row: dict[str, Any]) -> Completion:
         """The reply in a line.
@@ -351,6 +392,11 @@ class Batches:
             message = f"{self._endpoint.model} takes no temperature, and is asked without"
             raise ModelError(message, kind="transport")
         raise faults.answered(status, said, {}, self._endpoint)
+
+
+def _mark(key: bytes) -> str:
+    """Six letters that tell a request from the others of a file; no digits, which are figures."""
+    return key.hex()[:6].translate(_LETTERS)
 
 
 def _is_about_temperature(error: dict[str, Any]) -> bool:

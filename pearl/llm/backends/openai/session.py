@@ -13,12 +13,12 @@ from pearl.llm.backends.openai.faults import StatusError
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
 
-__all__ = ["Session"]
+__all__ = ["HttpSession"]
 
 LIST_TIMEOUT_S = 5.0
 
 
-class Session:
+class HttpSession:
     """Calls of one model of one server.
 
     Args:

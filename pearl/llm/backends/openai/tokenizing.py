@@ -18,7 +18,7 @@ from pearl.llm.backends.openai.aside import aside
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.servers import Body, Server
-from pearl.llm.backends.openai.session import Session
+from pearl.llm.backends.openai.session import HttpSession
 from pearl.llm.backends.openai.windows import beside
 
 __all__ = ["ServerTokenizer"]
@@ -42,8 +42,8 @@ class ServerTokenizer:
         self.name = name or f"the tokenizer of {endpoint.model} at {endpoint.shown}"
         self._model = endpoint.model
         self._server = server
-        self._listing = Session(endpoint, TIMEOUT_S)
-        self._session = Session(beside(endpoint), TIMEOUT_S)
+        self._listing = HttpSession(endpoint, TIMEOUT_S)
+        self._session = HttpSession(beside(endpoint), TIMEOUT_S)
 
     def count(self, text: str) -> int:
         """Count the tokens of a text.

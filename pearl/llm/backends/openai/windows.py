@@ -19,7 +19,7 @@ from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.replies import Listed
 from pearl.llm.backends.openai.servers import Server
-from pearl.llm.backends.openai.session import LIST_TIMEOUT_S, Session
+from pearl.llm.backends.openai.session import LIST_TIMEOUT_S, HttpSession
 
 __all__ = ["beside", "find_window", "listed_window"]
 
@@ -57,7 +57,7 @@ async def find_window(endpoint: Endpoint, server: Server | None) -> int | None:
         endpoint: The server and the model.
         server: Its kind; None to read it from its list.
     """
-    session = Session(endpoint, LIST_TIMEOUT_S)
+    session = HttpSession(endpoint, LIST_TIMEOUT_S)
     session.connect()  # the import must not count towards the timeout
     try:
         listed = await session.listed()
@@ -87,7 +87,7 @@ def _its_own(listed: Sequence[Listed], name: str) -> Listed | None:
 
 async def _window_of_props(endpoint: Endpoint) -> int | None:
     """What llama.cpp says: the window of one of its slots."""
-    session = Session(beside(endpoint), LIST_TIMEOUT_S)
+    session = HttpSession(beside(endpoint), LIST_TIMEOUT_S)
     try:
         async with asyncio.timeout(LIST_TIMEOUT_S):
             told = json.loads(await session.connect().get("/props"))

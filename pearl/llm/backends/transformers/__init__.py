@@ -26,7 +26,7 @@ from pearl.llm import Completion, Constrains, Message, Request, Usage
 from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.backends.transformers.decoding import write
 from pearl.llm.backends.transformers.likelihoods import rate
-from pearl.llm.backends.transformers.loading import Weights, load, read_window
+from pearl.llm.backends.transformers.loading import LoadedWeights, load, read_window
 from pearl.llm.backends.transformers.masks import Masks
 from pearl.llm.backends.transformers.prefixes import Prefixes
 from pearl.llm.backends.transformers.tokenizing import FolderTokenizer
@@ -105,7 +105,7 @@ class TransformersModel:
         self.tokenizer = FolderTokenizer(folder, f"the tokenizer of {folder.name}")
         self._folder = folder
         self._timeout_s = timeout_s
-        self._weights: Weights | None = None
+        self._weights: LoadedWeights | None = None
         self._prefixes: Prefixes | None = None
         self._worker: ThreadPoolExecutor | None = None
 
@@ -199,7 +199,7 @@ class TransformersModel:
         self,
         candidates: Sequence[str],
         prompt: list[int],
-        weights: Weights,
+        weights: LoadedWeights,
         prefixes: Prefixes,
         is_cancelled: threading.Event,
     ) -> Completion:
@@ -237,7 +237,7 @@ class TransformersModel:
             help="a smaller --window takes less memory",
         )
 
-    def _loaded(self) -> tuple[Weights, Prefixes]:
+    def _loaded(self) -> tuple[LoadedWeights, Prefixes]:
         if self._weights is None or self._prefixes is None:
             self._weights = load(self._folder)
             self._prefixes = Prefixes(self._weights.model.config)
@@ -279,7 +279,7 @@ class TransformersModel:
         return min(limit, self.window - n_prompt)
 
     def _usable(
-        self, tokens: list[int], masks: Masks | None, weights: Weights, usage: Usage
+        self, tokens: list[int], masks: Masks | None, weights: LoadedWeights, usage: Usage
     ) -> str:
         """The text of a reply. Truncation is checked first, because a cut reply may be blank."""
         if tokens[-1] not in weights.ends:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pearl.errors import ModelError
-from pearl.llm.backends.transformers.loading import Weights
+from pearl.llm.backends.transformers.loading import LoadedWeights
 from pearl.llm.backends.transformers.masks import Masks
 from pearl.llm.backends.transformers.prefixes import Prefix
 
@@ -20,7 +20,7 @@ N_READ_AT_ONCE = 512
 
 
 def write(
-    weights: Weights,
+    weights: LoadedWeights,
     prefix: Prefix,
     prompt: Sequence[int],
     limit: int,
@@ -73,7 +73,7 @@ def write(
 
 
 def _read(
-    weights: Weights, prefix: Prefix, tokens: Sequence[int], before_call: Callable[[], None]
+    weights: LoadedWeights, prefix: Prefix, tokens: Sequence[int], before_call: Callable[[], None]
 ) -> Tensor:
     """Append tokens to a prefix; returns the logits of the next token, of shape `[n_tokens]`."""
     import torch
@@ -93,7 +93,7 @@ def _read(
 
 
 def _chosen(
-    logits: Tensor, weights: Weights, temperature: float, generator: Any, masks: Masks | None
+    logits: Tensor, weights: LoadedWeights, temperature: float, generator: Any, masks: Masks | None
 ) -> int:
     import numpy as np
     import torch

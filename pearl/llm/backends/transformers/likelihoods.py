@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 from pearl.errors import ModelError
 from pearl.llm.backends.transformers.decoding import N_READ_AT_ONCE
-from pearl.llm.backends.transformers.loading import Weights
+from pearl.llm.backends.transformers.loading import LoadedWeights
 from pearl.llm.backends.transformers.prefixes import Prefix, Prefixes
 
 __all__ = ["rate"]
 
 
 def rate(
-    weights: Weights,
+    weights: LoadedWeights,
     prefixes: Prefixes,
     prompt: Sequence[int],
     paths: Sequence[Sequence[int]],
@@ -48,7 +48,7 @@ def rate(
 
 
 def _rated(
-    weights: Weights,
+    weights: LoadedWeights,
     prefix: Prefix,
     tokens: Sequence[int],
     n: int,

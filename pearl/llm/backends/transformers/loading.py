@@ -11,7 +11,7 @@ from typing import Any
 
 from pearl.errors import DataError
 
-__all__ = ["Weights", "load", "read_window"]
+__all__ = ["LoadedWeights", "load", "read_window"]
 
 
 _EXPECTED = "a folder as save_pretrained writes it: config.json, *.safetensors, tokenizer.json"
@@ -21,7 +21,7 @@ _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length
 
 
 @dataclass(frozen=True)
-class Weights:
+class LoadedWeights:
     """A model in memory.
 
     Attributes:
@@ -79,7 +79,7 @@ def read_window(folder: Path) -> int | None:
     return None
 
 
-def load(folder: Path) -> Weights:
+def load(folder: Path) -> LoadedWeights:
     """Load the model of a folder, on a GPU in bfloat16 if there is one, else in single precision.
 
     Raises:
@@ -127,7 +127,7 @@ def load(folder: Path) -> Weights:
     ends = _ends(tokenizer, model, folder)
     added = tokenizer.added_tokens_decoder
     special = ends | {token for token, what in added.items() if what.special}
-    return Weights(tokenizer, model, ends, special, n_tokens)
+    return LoadedWeights(tokenizer, model, ends, special, n_tokens)
 
 
 def _ends(tokenizer: Any, model: Any, folder: Path) -> frozenset[int]:

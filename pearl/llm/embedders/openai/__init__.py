@@ -16,7 +16,7 @@ from pearl.llm import Usage
 from pearl.llm.backends.openai import endpoint_of, faults
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import StatusError
-from pearl.llm.backends.openai.session import Session
+from pearl.llm.backends.openai.session import HttpSession
 from pearl.llm.backends.openai.usage import within
 from pearl.llm.embedders import ADDRESS_VARIABLE, EmbedderSettings, address_in_environment
 from pearl.llm.embedders.openai.prefixes import prefix_of
@@ -106,7 +106,7 @@ class OpenAIEmbedder:
         self._dimensions = settings.dimensions
         self._timeout_s = settings.timeout_s
         self._concurrency = settings.concurrency
-        self._session = Session(endpoint, settings.timeout_s)
+        self._session = HttpSession(endpoint, settings.timeout_s)
         self._retries = Retries(
             settings.attempts, first_wait_s=settings.first_wait_s,
             deadline_s=MAX_CALL_S, budget=self.budget,

@@ -17,10 +17,10 @@ __all__ = [
     "CONTRACT",
     "DIGEST",
     "Begun",
+    "CorpusSource",
     "Entry",
     "New",
     "Resumed",
-    "Source",
     "SourceFile",
 ]
 
@@ -86,7 +86,7 @@ Entry = Sequence[int] | New | DataError | Resumed | Begun
 `Resumed` may come first, and `Begun` last."""
 
 
-class Source(Protocol):
+class CorpusSource(Protocol):
     """What a module of this folder looks like to its users."""
 
     def suffixes(self) -> tuple[str, ...]:
@@ -111,4 +111,4 @@ class Source(Protocol):
         ...
 
 
-CONTRACT = Source
+CONTRACT = CorpusSource

@@ -18,7 +18,7 @@ from pearl.interpreter.answer import Answer
 from pearl.llm import Request
 from pearl.llm.backends.extractive import ExtractiveModel
 from pearl.llm.backends.extractive.meaning import SentenceRanker, _fused, _with_neighbours
-from pearl.llm.backends.extractive.ranking import Hit, Query, SentenceIndex
+from pearl.llm.backends.extractive.ranking import SentenceHit, SentenceIndex, SentenceQuery
 from pearl.llm.progress import CallProgress, CallWait, listening
 from pearl.pipeline import Pearl
 from pearl.retrieval import TextKind
@@ -73,7 +73,7 @@ def reply(question: str, model: ExtractiveModel, document: str = HARBOUR) -> str
 
 def test_a_sentence_is_found_that_says_it_in_other_words() -> None:
     index = SentenceIndex(HARBOUR)
-    query = Query({"harbour": 1.0}, text="Whose honey is it?")
+    query = SentenceQuery({"harbour": 1.0}, text="Whose honey is it?")
 
     def ranked(ranker: SentenceRanker) -> list[str]:
         return [index.texts[hit.number] for hit in asyncio.run(ranker.rank(index, query))]
@@ -145,7 +145,7 @@ rows = st.lists(st.tuples(st.floats(0, 2), st.floats(-1, 1)), min_size=1, max_si
 def test_every_sentence_has_one_place_and_likeness_only_adds(
     rows: list[tuple[float, float]],
 ) -> None:
-    hits = [Hit(i, score, 0.5, 1) for i, (score, _) in enumerate(rows) if score]
+    hits = [SentenceHit(i, score, 0.5, 1) for i, (score, _) in enumerate(rows) if score]
     cosines = np.array([cosine for _, cosine in rows], dtype=np.float32)
     found = _fused(hits, cosines)
     assert sorted(hit.number for hit in found) == list(range(len(rows)))
@@ -159,7 +159,7 @@ def test_every_sentence_has_one_place_and_likeness_only_adds(
 
 @given(st.lists(st.floats(0.01, 2), min_size=1, max_size=30))
 def test_vectors_that_tell_nothing_apart_leave_the_ranking_by_words(scores: list[float]) -> None:
-    hits = [Hit(i, score, 0.5, 1) for i, score in enumerate(scores)]
+    hits = [SentenceHit(i, score, 0.5, 1) for i, score in enumerate(scores)]
     found = _fused(hits, np.full(len(scores), 0.3, dtype=np.float32))
     expected = sorted(hits, key=lambda hit: (-hit.score, hit.number))
     assert [hit.number for hit in found] == [hit.number for hit in expected]
@@ -168,7 +168,7 @@ def test_vectors_that_tell_nothing_apart_leave_the_ranking_by_words(scores: list
 
 def test_words_and_vectors_have_their_weights() -> None:
     # z(words) = (1.5, -.5, -.5, -.5) / .75 ** .5; z(cosines) = (-.5, 1.5, -.5, -.5) / .75 ** .5
-    found = _fused([Hit(0, 1.0, 1.0, 1)], np.array([0, 1, 0, 0], dtype=np.float32))
+    found = _fused([SentenceHit(0, 1.0, 1.0, 1)], np.array([0, 1, 0, 0], dtype=np.float32))
     deviation = 0.75**0.5 / 2
     z = {hit.number: (hit.score - 0.25) / deviation for hit in found}
     at = 0.75**-0.5
@@ -188,7 +188,7 @@ def test_a_sentence_has_a_share_of_its_neighbours() -> None:
 def test_a_query_without_text_is_ranked_by_words_alone() -> None:
     topics = Topics()
     ranker, index = SentenceRanker(topics), SentenceIndex(HARBOUR)
-    query = Query({"boat": 1.0})
+    query = SentenceQuery({"boat": 1.0})
     assert asyncio.run(ranker.rank(index, query)) == index.rank(query)
     assert not topics.asked
 

@@ -198,8 +198,11 @@ class BatchServer(Server):
     def _row(self, row: Row) -> Row:
         made = self.line(row)
         if made is None:
-            seen = Seen("POST", row["url"], {}, row["body"])
-            made = answered(completion(self._reply(seen)))
+            last = row["body"]["messages"][-1]
+            content, _, mark = last["content"].partition("\n\nBegin your reply with this line: ")
+            messages = [*row["body"]["messages"][:-1], {**last, "content": content}]
+            seen = Seen("POST", row["url"], {}, {**row["body"], "messages": messages})
+            made = answered(completion(f"{mark}\n{self._reply(seen)}"))
         return {"id": "batch_req_1", "custom_id": row["custom_id"], "error": None, **made}
 
 

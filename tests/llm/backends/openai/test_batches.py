@@ -62,11 +62,49 @@ def test_a_line_is_a_call(server: BatchServer) -> None:
         "url": "/v1/chat/completions",
         "body": {
             "model": "test-model",
-            "messages": [{"role": "user", "content": "Who?"}],
+            "messages": [
+                {
+                    "role": "user",
+                    "content": "Who?\n\nBegin your reply with this line: [ref: aaabac]",
+                }
+            ],
             "temperature": 0.0,
         },
     }
     assert len(row["custom_id"]) <= 64
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("[ref: aaabac]\nAda.", "Ada."),
+        ("**[ref: aaabac]**\n\nAda.", "Ada."),
+        ("[ref: aaabac] Ada.", "Ada."),
+        ("Ada.\n[ref: aaabac]", "Ada."),
+        ("Ada.", "Ada."),
+        ("Ada [ref: pppppp].", "Ada [ref: pppppp]."),  # what a document says
+        ("[ref: aaabac]\n138.0 [ref: aaabac]", "138.0"),
+        ("[ref: aaabac]\n ", None),
+        ("[ref: bbbbbb]\nAda.", None),
+    ],
+)
+def test_a_reply_is_that_of_its_request(
+    server: BatchServer, written: str, read: str | None
+) -> None:
+    server.line = lambda row: answered(completion(written))
+
+    async def work(batches: Batches) -> Completion | ModelError:
+        asked = {KEY: REQUEST, b"\x11" * 32: REQUEST}
+        file = await batches.upload(batches.line(KEY, REQUEST))
+        batch = await batches.create(file)
+        while not batch.is_over:
+            batch = await batches.retrieve(batch.id) or batch
+        results = await batches.results(batch, asked)
+        assert results is not None
+        return results[KEY]
+
+    result = using(server, work)
+    assert (result.text if isinstance(result, Completion) else None) == read
 
 
 REPLIES = ("no choices", "null content", "cut", "content filter", "refusal", "bare", "surrogate")
