@@ -31,6 +31,7 @@ _NUMERIC_TYPE = re.compile(r"(?:big|huge|small|tiny)?int|real|num|dec|float|doub
 _CLAUSES = frozenset(["from", "where", "group", "having", "window", "order", "limit", "offset"])
 _NESTED = frozenset(["except", "fetch", "intersect", "join", "qualify", "union", "values", "with"])
 _ENDS_OF_ORDER = frozenset(["limit", "offset", "rows", "range", "groups", "union", ";"])
+_OF_ORDER = frozenset(["asc", "by", "desc", "first", "last", "nulls"])
 _THREE_VALUED = frozenset(
     """and or not in between like ilike true false lower upper trim fold abs round length substr substring replace
     instr year month strftime""".split()  # noqa: SIM905 - one a line is twenty lines
@@ -76,7 +77,7 @@ def tokens(sql: str) -> list[Token]:
         >>> [token.text for token in tokens("SELECT \"a b\" FROM rows -- all")]
         ['SELECT', '"a b"', 'FROM', 'rows']
     """
-    found = []
+    statement = []
     depth = 0
     for match in _TOKEN.finditer(sql):
         kind, text = match.lastgroup or "", match[0]
@@ -84,9 +85,9 @@ def tokens(sql: str) -> list[Token]:
         if kind != "comment":
             name = text[1:-1].replace('""', '"') if kind == "quoted" else text
             name = name.casefold() if kind in ("quoted", "word") else ""
-            found.append(Token(text, match.start(), depth, kind, name))
+            statement.append(Token(text, match.start(), depth, kind, name))
         depth += text == "("
-    return found
+    return statement
 
 
 Columns = Mapping[str, TypedColumn]
@@ -99,67 +100,72 @@ def with_typed_values(sql: str, columns: Columns) -> str:
     Raises:
         ValueError: It compares, adds or converts what is of another type, or quotes a column as a text.
     """
-    found = tokens(sql)
+    statement = tokens(sql)
     numbers: dict[int, str] = {}
-    for i, token in enumerate(found):
-        _check_types(found, i, columns)
+    for i, token in enumerate(statement):
+        _check_types(statement, i, columns)
         if token.text in _COMPARED:
             pairs = [(i - 1, i + 1), (i + 1, i - 1)]
         elif token.word in ("in", "between"):
-            named = i - 2 if _at(found, i - 1).word == "not" else i - 1
-            pairs = [(named, j) for j in _values_after(found, i)]
+            named = i - 2 if _at(statement, i - 1).word == "not" else i - 1
+            pairs = [(named, j) for j in _values_after(statement, i)]
         else:
             continue
-        for one, other in pairs:
-            column, literal = columns.get(_operand(found, one).name), _literal(found, other)
+        for operand, value in pairs:
+            column = columns.get(_operand(statement, operand).name)
+            literal = _literal(statement, value)
             if column is not None:
                 _check_value(column, literal)
-            is_number = column.kind == "number" if column else _gives_number(found, one, columns)
+            is_number = (
+                column.kind == "number" if column else _gives_number(statement, operand, columns)
+            )
             if is_number and literal.kind == "string" and _is_number(literal.value):
                 numbers[literal.start] = literal.value
-    return _replaced(sql, found, {start: (text, "") for start, text in numbers.items()})
+    return _replaced(sql, statement, {start: (text, "") for start, text in numbers.items()})
 
 
-def _at(found: Sequence[Token], i: int) -> Token:
-    return found[i] if 0 <= i < len(found) else _NOTHING
+def _at(statement: Sequence[Token], i: int) -> Token:
+    return statement[i] if 0 <= i < len(statement) else _NOTHING
 
 
-def _operand(found: Sequence[Token], i: int) -> Token:
+def _operand(statement: Sequence[Token], i: int) -> Token:
     """The column that a token is, or of which it is the table."""
-    return _at(found, i + 2 if _at(found, i + 1).text == "." else i)
+    return _at(statement, i + 2 if _at(statement, i + 1).text == "." else i)
 
 
-def _literal(found: Sequence[Token], i: int) -> Token:
-    token = _at(found, i + 1 if _at(found, i).text in ("-", "+") else i)
+def _literal(statement: Sequence[Token], i: int) -> Token:
+    token = _at(statement, i + 1 if _at(statement, i).text in ("-", "+") else i)
     return token if token.kind in ("string", "number") else _NOTHING
 
 
-def _values_after(found: Sequence[Token], i: int) -> Iterator[int]:
+def _values_after(statement: Sequence[Token], i: int) -> Iterator[int]:
     """The places of the values of `IN` and of `BETWEEN`."""
-    if found[i].word == "between":
+    if statement[i].word == "between":
         yield i + 1
-        end = next((j for j in range(i, min(i + 5, len(found))) if found[j].word == "and"), None)
+        end = next(
+            (j for j in range(i, min(i + 5, len(statement))) if statement[j].word == "and"), None
+        )
         if end is not None:
             yield end + 1
         return
-    for j in range(i + 2, len(found)):
-        if found[j].depth <= found[i].depth:
+    for j in range(i + 2, len(statement)):
+        if statement[j].depth <= statement[i].depth:
             return
         yield j
 
 
-def _gives_number(found: Sequence[Token], i: int, columns: Columns) -> bool:
+def _gives_number(statement: Sequence[Token], i: int, columns: Columns) -> bool:
     """Whether what begins or ends with a token is a number: `sum(Fee)`, `Fee + 1`."""
-    token = _at(found, i)
+    token = _at(statement, i)
     if token.text == ")":
         places = range(i - 1, -1, -1)
-    elif token.kind == "word" and _at(found, i + 1).text == "(":
-        places = range(i + 2, len(found))
+    elif token.kind == "word" and _at(statement, i + 1).text == "(":
+        places = range(i + 2, len(statement))
     else:
         return token.kind == "number"
-    other = next((j for j in places if found[j].depth == token.depth), i)
+    other = next((j for j in places if statement[j].depth == token.depth), i)
     first, last = sorted((i, other))
-    call = found[max(first - 1, 0) : last]
+    call = statement[max(first - 1, 0) : last]
     kinds = {columns[part.name].kind for part in call if part.name in columns}
     return kinds == {"number"} or bool(_GIVES_NUMBERS & {part.word for part in call[:2]})
 
@@ -191,39 +197,39 @@ def _is_day(text: str) -> bool:
         return False
 
 
-def _check_types(found: Sequence[Token], i: int, columns: Columns) -> None:
-    token, before = found[i], _at(found, i - 1)
+def _check_types(statement: Sequence[Token], i: int, columns: Columns) -> None:
+    token, before = statement[i], _at(statement, i - 1)
     if token.kind == "string" and token.value.casefold() in columns:
         is_value = before.text in _COMPARED or before.word in ("as", "like", "ilike", "in", "and")
-        if not is_value and not (before.text in ("(", ",") and _is_in_list(found, i)):
+        if not is_value and not (before.text in ("(", ",") and _is_in_list(statement, i)):
             raise ValueError(f'{token.text} is a text: write the column as "{token.value}"')
-    if token.word in _OF_NUMBERS and _at(found, i + 1).text == "(":
-        first = i + 3 if _at(found, i + 2).word in ("distinct", "all") else i + 2
-        column = columns.get(_operand(found, first).name)
-        end = first + (3 if _at(found, first + 1).text == "." else 1)
-        is_whole = _at(found, end).text == ")"
+    if token.word in _OF_NUMBERS and _at(statement, i + 1).text == "(":
+        first = i + 3 if _at(statement, i + 2).word in ("distinct", "all") else i + 2
+        column = columns.get(_operand(statement, first).name)
+        end = first + (3 if _at(statement, first + 1).text == "." else 1)
+        is_whole = _at(statement, end).text == ")"
     elif token.word in ("cast", "try_cast"):
-        column = columns.get(_operand(found, i + 2).name)
-        end = i + 5 if _at(found, i + 3).text == "." else i + 3
-        is_whole = _NUMERIC_TYPE.match(_at(found, end + 1).word) is not None
+        column = columns.get(_operand(statement, i + 2).name)
+        end = i + 5 if _at(statement, i + 3).text == "." else i + 3
+        is_whole = _NUMERIC_TYPE.match(_at(statement, end + 1).word) is not None
     else:
         column = columns.get(token.name)
         first = i - 2 if before.text == "." else i
-        is_whole = bool({_at(found, first - 1).text, _at(found, i + 1).text} & _ARITHMETIC)
+        is_whole = bool({_at(statement, first - 1).text, _at(statement, i + 1).text} & _ARITHMETIC)
     if column is not None and is_whole and column.kind in ("text", "hours"):
         some = ", ".join(repr(value[:40]) for value in column.values[:3])
         raise ValueError(f"{column.name} is of {column.kind} and no numbers; it has {some}")
 
 
-def _is_in_list(found: Sequence[Token], i: int) -> bool:
-    opened = next((j for j in range(i, -1, -1) if found[j].depth < found[i].depth), 0)
-    return _at(found, opened - 1).word == "in"
+def _is_in_list(statement: Sequence[Token], i: int) -> bool:
+    opened = next((j for j in range(i, -1, -1) if statement[j].depth < statement[i].depth), 0)
+    return _at(statement, opened - 1).word == "in"
 
 
-def _replaced(sql: str, found: Sequence[Token], changes: Mapping[int, tuple[str, str]]) -> str:
+def _replaced(sql: str, statement: Sequence[Token], changes: Mapping[int, tuple[str, str]]) -> str:
     """The statement with other texts for some tokens, and texts behind them."""
     parts, at = [], 0
-    for token in found:
+    for token in statement:
         if token.start in changes:
             parts += [sql[at : token.start], *changes[token.start]]
             at = token.start + len(token.text)
@@ -237,40 +243,40 @@ def sqlite_dialect(sql: str) -> str:
         >>> sqlite_dialect('SELECT "Fee" / 2 FROM rows ORDER BY "Fee" LIMIT 1')
         'SELECT `Fee` *1.0/ 2 FROM rows ORDER BY `Fee` NULLS LAST LIMIT 1'
     """
-    found = tokens(sql)
+    statement = tokens(sql)
     changes: dict[int, tuple[str, str]] = {}
-    for i, token in enumerate(found):
+    for i, token in enumerate(statement):
         # SQLite takes a name in double quotes for a text where no column has it.
         if token.text[0] == '"' and len(token.text) > 1:
             name = token.text[1:-1].replace('""', '"').replace("`", "``")
             changes[token.start] = (f"`{name}`", "")
         elif token.text == "/":
             changes[token.start] = ("*1.0/", "")
-        elif token.kind == "string" and _at(found, i - 1).text in _COMPARED:
+        elif token.kind == "string" and _at(statement, i - 1).text in _COMPARED:
             changes[token.start] = (token.text, " COLLATE NOCASE")  # what functions give has none
-    for last in _ends_of_terms(found):
+    for last in _ends_of_terms(statement):
         text, _ = changes.get(last.start, (last.text, ""))
         changes[last.start] = (text, " NULLS LAST")
-    return _replaced(sql, found, changes)
+    return _replaced(sql, statement, changes)
 
 
-def _ends_of_terms(found: Sequence[Token]) -> Iterator[Token]:
+def _ends_of_terms(statement: Sequence[Token]) -> Iterator[Token]:
     """The last token of each term of `ORDER BY` that does not say where NULL stands."""
-    for i, token in enumerate(found):
-        if token.word != "by" or _at(found, i - 1).word != "order":
+    for i, token in enumerate(statement):
+        if token.word != "by" or _at(statement, i - 1).word != "order":
             continue
         term: list[Token] = []
-        for j, each in enumerate([*found[i + 1 :], _NOTHING], start=i + 1):
+        for j, following in enumerate([*statement[i + 1 :], _NOTHING], start=i + 1):
             # `rows` begins a frame, or is the table.
-            is_word = each.word in _ENDS_OF_ORDER and _at(found, j + 1).text != "."
-            is_end = each.depth < token.depth or not each.text
-            is_end |= is_word and each.depth == token.depth
-            if is_end or (each.text == "," and each.depth == token.depth):
+            is_word = following.word in _ENDS_OF_ORDER and _at(statement, j + 1).text != "."
+            is_end = following.depth < token.depth or not following.text
+            is_end |= is_word and following.depth == token.depth
+            if is_end or (following.text == "," and following.depth == token.depth):
                 if term and all(part.word != "nulls" for part in term):
                     yield term[-1]
                 term = []
             else:
-                term.append(each)
+                term.append(following)
             if is_end:
                 break
 
@@ -282,7 +288,7 @@ class Dependence:
     Attributes:
         compared: Columns of the condition.
         used: Columns that lines are computed from, chosen or ordered by, in rows that meet the condition.
-        condition: What tells for each row whether it meets the condition: a statement for `row_id` and whether that is
+        condition: What tells of each row whether it meets the condition: a statement for `row_id` and whether that is
             undecided, of rows that may meet it; "" if all rows may.
         is_of_all: Whether cells that say that there is no value may matter, too: they are counted or compared.
     """
@@ -305,14 +311,14 @@ def dependence(
         row: The name of the column with the numbers of rows.
         unread: Columns that have cells that are not read, in lower case.
     """
-    found = tokens(sql)
-    while found and found[-1].text == ";":
-        found.pop()
-    everything = Dependence(frozenset(), _named(found, columns), "", is_of_all=True)
-    words = [token.word for token in found]
+    statement = tokens(sql)
+    while statement and statement[-1].text == ";":
+        statement.pop()
+    everything = Dependence(frozenset(), _named(statement, columns), "", is_of_all=True)
+    words = [token.word for token in statement]
     if words[:1] != ["select"] or words.count("select") > 1 or _NESTED & set(words):
         return everything
-    clauses = _clauses(found)
+    clauses = _clauses(statement)
     source = clauses.get("from", [])
     if not source or source[0].name != table.casefold() or not _is_table(source):
         return everything
@@ -327,24 +333,16 @@ def dependence(
         shown = frozenset()
     for name in ("group", "having", "window"):
         used |= _named(clauses.get(name, []), columns)
-    if order := clauses.get("order"):
-        used |= _named(order, columns) if {"limit", "offset"} & clauses.keys() else frozenset()
-        if any(
-            token.kind in ("number", "word", "quoted")
-            and token.name not in columns
-            and token.word not in ("by", "asc", "desc", "nulls", "first", "last")
-            for token in order
-        ):
-            used |= shown  # by a place, or by another name of a column
+    names = {table.casefold(), source[-1].name, row}
+    order = clauses.get("order", []) if {"limit", "offset"} & clauses.keys() else []
+    used |= _named(order, columns)
+    if any(token.kind and token.name not in {*columns, *names, *_OF_ORDER} for token in order):
+        used |= shown  # by a place, or by another name of a column
     where = clauses.get("where", [])
     compared = _named(where, columns)
-    alias = source[-1].name
     if not where:
         return Dependence(frozenset(), used, "", is_of_all)
-    if not all(
-        _is_three_valued(where, i, columns, {table.casefold(), alias, row}, unread)
-        for i in range(len(where))
-    ):
+    if not all(_is_three_valued(where, i, columns, names, unread) for i in range(len(where))):
         return Dependence(frozenset(), used | compared, "", is_of_all=True)
     text = sql[where[0].start : where[-1].start + len(where[-1].text)]
     rows = sql[source[0].start : source[-1].start + len(source[-1].text)]
@@ -354,27 +352,27 @@ def dependence(
     return Dependence(compared, used, condition, is_of_all)
 
 
-def _named(found: Sequence[Token], columns: Columns) -> frozenset[str]:
+def _named(statement: Sequence[Token], columns: Columns) -> frozenset[str]:
     """The columns that tokens name, all of them for `*`."""
-    names = {token.name for token in found if token.name in columns}
-    for i, token in enumerate(found):
-        if token.text == "*" and _is_star(found, i):
+    names = {token.name for token in statement if token.name in columns}
+    for i, token in enumerate(statement):
+        if token.text == "*" and _is_star(statement, i):
             return frozenset(columns)
         if token.text[0] == "[":  # a name for SQLite, a list for DuckDB
             names |= {name for name in columns if name in token.name}
     return frozenset(names)
 
 
-def _is_star(found: Sequence[Token], i: int) -> bool:
-    before = _at(found, i - 1)
+def _is_star(statement: Sequence[Token], i: int) -> bool:
+    before = _at(statement, i - 1)
     return before.text in ("", ".", ",") or before.word in ("select", "distinct", "all")
 
 
-def _clauses(found: Sequence[Token]) -> dict[str, list[Token]]:
+def _clauses(statement: Sequence[Token]) -> dict[str, list[Token]]:
     """The tokens of each clause of a statement without a nested one."""
     clauses: dict[str, list[Token]] = {}
     name = "select"
-    for token in found[1:]:
+    for token in statement[1:]:
         if token.depth == 0 and token.word in _CLAUSES:
             name = token.word
             clauses[name] = []
@@ -390,11 +388,11 @@ def _is_table(source: Sequence[Token]) -> bool:
 
 
 def _shown(
-    found: Sequence[Token], columns: Columns, row: str
+    statement: Sequence[Token], columns: Columns, row: str
 ) -> tuple[frozenset[str] | None, frozenset[str]]:
     """Columns whose cells lines only show, None if they do not say of which row; and the others."""
     items: list[list[Token]] = [[]]
-    for token in found:
+    for token in statement:
         if token.text == "," and token.depth == 0:
             items.append([])
         else:
@@ -418,19 +416,18 @@ def _is_three_valued(
     where: Sequence[Token],
     i: int,
     columns: Columns,
-    tables: Collection[str],
+    names: Collection[str],
     unread: Collection[str],
 ) -> bool:
     """Whether a token of a condition keeps to SQL's logic of three values."""
     token = where[i]
     if token.word in ("is", "null"):
-        tested = next(
-            (where[j] for j in range(i - 1, -1, -1) if where[j].word not in ("is", "not")), token
-        )
-        return tested.name in columns and tested.name not in unread
+        at = next((j for j in range(i - 1, -1, -1) if where[j].word not in ("is", "not")), i)
+        is_alone = _at(where, at - 1).text not in {*_COMPARED, *_ARITHMETIC}
+        return is_alone and where[at].name in columns and where[at].name not in unread
     if token.kind in ("quoted", "word"):
         is_word = token.kind == "word" and token.name in _THREE_VALUED
-        return is_word or token.name in columns or token.name in tables
+        return is_word or token.name in columns or token.name in names
     return (
         bool(token.kind)
         or token.text in _COMPARED

@@ -183,6 +183,8 @@ def test_cells_that_are_no_numbers_are_told_and_not_summed() -> None:
         (["5 mg", "6 mg", "7"], "18", ()),
         (["5", "6", "7 mg"], "11", (2,)),
         (["10", "20", "<20", "~30", "1st", "2nd", "#DIV/0!", "50+", "60 or more", "7", "8", "9", "11", "12", "13"], "90", (2, 3, 4, 5, 6, 7, 8)),
+        (["5", "5", "5", "50%", "60%"], "15", (3, 4)),
+        (["$10", "20", "30", "€5"], "50", (0, 3)),
         (["5 apples", "1 apple", "7 Apples", "3 pears", "2 pears"], "13", (3, 4)),
         (["5 square km", "6 square km", "8 or more", "9 or more", "7"], "18", (2, 3)),
         (["27 ( 27 % )", "-3 ( 3 % )", "12.5 %"], "36.5", ()),
@@ -196,6 +198,14 @@ def test_a_figure_is_undecided_where_a_value_is_left_out(
     query = read_query({"aggregate": {"function": "sum", "column": "x"}})
     result = run(query, table([{"x": cell} for cell in cells]))
     assert (result.lines[0].cells, result.undecided) == ((figure,), undecided)
+
+
+def test_what_has_no_place_in_an_order_is_undecided_where_a_limit_cuts_it() -> None:
+    fees = table([{"Fee": fee} for fee in ("ask", "10", "", "20")])
+    all_rows = [(1,), (3,), (0,), (2,)]
+    for limit, lines, undecided in ((3, [(1,), (3,), (2,)], (0,)), (4, all_rows, ())):
+        result = run(read_query({"sort": {"by": "fee"}, "limit": limit}), fees)
+        assert ([line.rows for line in result.lines], result.undecided) == (lines, undecided)
 
 
 def test_a_word_in_a_column_of_numbers_is_found_and_not_ordered() -> None:
@@ -296,6 +306,9 @@ def test_an_undecided_cell_is_neither_counted_nor_dropped() -> None:
     )
     assert [line.rows for line in result.lines] == [(2,)]
     assert result.undecided == (1,)
+    fees = Rows(tuple(Row("", {"Fee": fee}) for fee in ("10", None, "20")))
+    result = run(read_query({"aggregate": {"function": "sum", "column": "Fee"}}), QueryTable(fees))
+    assert (result.lines[0].cells, result.undecided) == (("30",), (1,))
     for function, n in (("count", "2"), ("count different", "2")):
         query = read_query({"aggregate": {"function": function, "column": "kind"}})
         result = run(query, QueryTable(rows))

@@ -84,7 +84,7 @@ def test_what_an_engine_has_of_its_own(engine: SqlEngine, sql: str, cells: tuple
 FEES = QueryTable(
     Rows(
         tuple(
-            Row("", {"Name": name, "Unit price": fee, "Since": since, "Note": note})
+            Row("", {"Name": name, "Unit price": fee, "Since": since, "Note": note, "Number": "5"})
             for name, fee, since, note in [
                 ("Ada", "90", "2020-01-02", "x"),
                 ("Ben", "ask", "2019-05-01", "y"),
@@ -112,7 +112,9 @@ FEES = QueryTable(
         ('SELECT Name FROM rows ORDER BY rows."Unit price", Name LIMIT 1', [("Eve",)], (1,)),
         ('SELECT sum(x) AS y FROM (SELECT "Unit price" AS p, sum("Unit price") OVER (ORDER BY "Unit price" ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS x FROM rows) WHERE p < 100', [("190",)], (1, 3)),
         ('SELECT row_id, Name FROM rows ORDER BY "Unit price" DESC LIMIT 4', [("Cyd",), ("Fay",), ("Ada",), ("Eve",)], (1,)),
-        ('SELECT * FROM rows WHERE row_id = 1', [("Ben", "ask", "2019-05-01", "y")], ()),
+        ("SELECT row_id, Name FROM rows WHERE row_id < 3 ORDER BY 2 DESC", [("Cyd",), ("Ben",), ("Ada",)], ()),
+        ('SELECT row_id, "Unit price" FROM rows ORDER BY 2 DESC LIMIT 1', [("110",)], (1,)),
+        ('SELECT * FROM rows WHERE row_id = 1', [("Ben", "ask", "2019-05-01", "y", "5")], ()),
         ('SELECT Name, "Unit price" FROM rows WHERE row_id = 1', [("Ben", "")], (1,)),
         ("SELECT row_id, Name FROM rows WHERE Note LIKE '%needle%'", [("Cyd",)], (3,)),
         ("SELECT sum(length(Note)) AS n FROM rows WHERE Name <> 'Dan'", [("11",)], ()),
@@ -121,6 +123,8 @@ FEES = QueryTable(
         ("SELECT row_id, Name FROM rows WHERE trim(Name) = 'éva'", [("ÉVA",)], ()),
         ("SELECT row_id, Name FROM rows WHERE '99' < abs(\"Unit price\") AND coalesce(rows.\"Unit price\", 0) <> '100' AND Name < 'E'", [("Cyd",)], (1, 3)),
         ('SELECT "Unit price" / 4 AS x FROM rows WHERE Name = \'Ada\'', [("22.5",)], ()),
+        ("SELECT CASE \"Unit price\" WHEN '90' THEN 'yes' END AS x FROM rows WHERE Name = 'Ada'", [("yes",)], ()),
+        ('SELECT row_id, Name FROM rows WHERE "Unit price" < Number IS NULL', [("ÉVA",)], (1, 3)),
         ("SELECT row_id, Name FROM rows WHERE Since < '2019-01-01' OR Since IS NULL", [("Dan",), ("Eve",), ("ÉVA",)], (2,)),
         ("WITH x AS (SELECT * FROM rows WHERE Name = 'Ada') SELECT Name AS n FROM x", [("Ada",)], (1, 2, 3)),
     ],
