@@ -201,7 +201,9 @@ def test_one_plan_over_the_five_longest_reports(pearl: Terminal) -> None:
     data = ["--data", reports, "--domain", "medical", "--longest", "5"]
     pearl("execute", "life.plan", *data, "--out", "r.jsonl", code=1)
     rows = rows_of("r.jsonl")
-    assert [row["status"] for row in rows] == ["answered"] * 5
+    for row in rows:
+        is_partial = any(step["state"] == "nothing" for step in row["steps"])
+        assert row["status"] == ("degraded" if is_partial else "answered")
     assert all(row["answer"] and row["evidence"] for row in rows)
     assert "3 rows left out; the first: " in pearl.talk
     assert "there is no text" in pearl.talk

@@ -18,7 +18,7 @@ QUESTIONS = {
     ),
     "consultation": (
         "medical",
-        "How does the diabetes affect the patient, and what changes should the patient make?",
+        "Why is the metformin changed, and what should the patient do about sleep?",
     ),
 }
 
