@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -118,6 +119,9 @@ def test_a_formula_shows_the_numbers_and_does_not_grow_without_end() -> None:
     result = evaluate(parse(doubled))
     assert result.value == 2**61
     assert len(result.formula) < 20 * MAX_FORMULA
+    named = re.findall(r"(#\d+) = ", result.formula)
+    assert len(named) == len(set(named)) > 1
+    assert set(named) == set(re.findall(r"#\d+", result.formula))
 
 
 @given(
