@@ -102,6 +102,10 @@ def test_numbers_in_millions_are_not_added_to_those_in_thousands() -> None:
         with pytest.raises(UnfitUnitsError, match=r"10\^6.* 10\^3"):
             result_of(text, a=million, b=thousand)
     assert result_of("add(a, b)", a=million, b=Amount(Decimal(500))).text == "$503 million"
+    for factors in ("multiply(a, 2)", "multiply(2, a)"):
+        assert result_of(factors, a=million).text == "$6 million"
+    with pytest.raises(UnfitUnitsError, match=r"10\^6.* 10\^3"):
+        result_of("multiply(a, b)", a=million, b=Amount(Decimal(2), "", 3))
 
 
 def test_without_a_table_there_are_no_rows() -> None:
