@@ -180,6 +180,10 @@ def test_rated_rows_are_ranked_by_number() -> None:
     assert [row.value for row in rows_of("RANKED", rated)] == ["10", "9", "3"]
     unread = Rows((*rows, Row(None, {}, (Span(9, 10),), "text 9")), "grade", is_answered=True)
     assert as_text(scalar_of("MOST", unread)) == "text 1 (1 undecided)"
+    for value, place in (("11", "text 1 (1 undecided)"), ("8", "text 1")):
+        doubtful = Row(value, {"grade": value}, (Span(9, 10),), "text 9")
+        may_be = Rows(rows, "grade", (doubtful,), is_answered=True)
+        assert as_text(scalar_of("MOST", may_be)) == place
 
 
 def test_what_cannot_change_the_result_does_not_make_it_undecided() -> None:

@@ -297,6 +297,20 @@ def test_rows_that_are_selected_take_more_calls_where_they_fill_them_less_well()
     assert (said.input_tokens.most or 0) > 7 * 0.8 * frame
 
 
+@pytest.mark.parametrize(("n", "k", "size"), [(100, 3, 10), (37, 5, 8), (8, 5, 8), (41, 10, 10)])
+def test_the_calls_of_a_tournament_are_exact(n: int, k: int, size: int) -> None:
+    document = Document("\n".join(f"Item: thing {i}" for i in range(n)))
+    plan = f"""\
+1. rows = SPLIT(CTX, "line") : Rows
+2. best = TOP(rows, "how sweet it is", {k}) : The sweetest"""
+    model = Held(oracle(n, 0.0)._reply)
+    this = Pearl(model, items_per_call=size)
+    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
+    asyncio.run(this.execute(plan, document))
+    assert found.total.calls.to_json() == dict.fromkeys(("least", "most"), len(model.requests))
+    within(found, model, is_whole=True)
+
+
 def test_what_cannot_run_is_told_before_any_call() -> None:
     document = Document(entries(random.Random(1), 20))
     model = oracle(1, 0.0)

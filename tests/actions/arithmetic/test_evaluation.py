@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -101,6 +102,10 @@ def test_numbers_in_millions_are_not_added_to_those_in_thousands() -> None:
         with pytest.raises(UnfitUnitsError, match=r"10\^6.* 10\^3"):
             result_of(text, a=million, b=thousand)
     assert result_of("add(a, b)", a=million, b=Amount(Decimal(500))).text == "$503 million"
+    for factors in ("multiply(a, 2)", "multiply(2, a)"):
+        assert result_of(factors, a=million).text == "$6 million"
+    with pytest.raises(UnfitUnitsError, match=r"10\^6.* 10\^3"):
+        result_of("multiply(a, b)", a=million, b=Amount(Decimal(2), "", 3))
 
 
 def test_without_a_table_there_are_no_rows() -> None:
@@ -118,6 +123,9 @@ def test_a_formula_shows_the_numbers_and_does_not_grow_without_end() -> None:
     result = evaluate(parse(doubled))
     assert result.value == 2**61
     assert len(result.formula) < 20 * MAX_FORMULA
+    named = re.findall(r"(#\d+) = ", result.formula)
+    assert len(named) == len(set(named)) > 1
+    assert set(named) == set(re.findall(r"#\d+", result.formula))
 
 
 @given(

@@ -79,6 +79,9 @@ def test_rows_and_numbers_of_the_text(program: str, value: str, rows: list[str])
 def test_a_number_that_the_document_does_not_have_is_named() -> None:
     assert "77: not in the document" in evaluate("add(77, 5735)").rows.notes
     assert "1234: in the text, 1 time" in evaluate("add(1234, 5735)").rows.notes
+    often = evaluate("add(1234, 1)", "First 1,234, then 1234, and 1,234.0 in the end; not 12345.")
+    assert "1234: in the text, 3 times" in often.rows.notes
+    assert [row.text for row in often.rows] == ["1,234", "1234", "1,234.0"]
 
 
 def test_units_of_cells_that_do_not_fit_are_said_and_kept_out() -> None:
