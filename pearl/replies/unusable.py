@@ -220,7 +220,7 @@ _REFUSAL = re.compile(
 )
 _OF_TEXT = re.compile(
     r"\b(?:in|from|on|that|by|within) (?:the|this|that|your) (?:\w+ )?(?:text|document|passage|story|article|context|excerpt|source|transcript|file)\b"
-    r"|\bmention|\bstate[sd]?\b|\bspecif|\bindicat|\b(?:im|in dem) (?:text|dokument)|\b(?:dans|nel|en el|no) (?:le )?(?:texte|testo|texto|documento?)\b|\bin de tekst|в тексте"
+    r"|\b(?:enough|sufficient) (?:information|context|details|data)\b|\bmention|\bstate[sd]?\b|\bspecif|\bindicat|\b(?:im|in dem) (?:text|dokument)|\b(?:dans|nel|en el|no) (?:le )?(?:texte|testo|texto|documento?)\b|\bin de tekst|в тексте"
 )
 """Words by which a sentence says what the document does not say, or where it was not found."""
 
