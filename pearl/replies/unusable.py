@@ -49,6 +49,8 @@ def unusable(text: str, source: str = "") -> Unusable | None:
     lines = text.splitlines()
     if any(quoted_line(line) is not None for line in lines):
         return None
+    if len(lines) > 1 and all(line.startswith("- ") for line in lines):  # a list, of errors, say
+        return None
     said = _normal(text)
     reason = _error(text, said)
     if reason is None and _is_empty(text, said):
