@@ -105,6 +105,8 @@ def read_reply(
     if wanted not in _READERS:
         from pearl.replies.not_stated import says_not_stated  # late: 20 ms of patterns
 
+        if re.match(r"\{\s*\"answer\"", said):
+            said = _json_value(said)
         if says_nothing(said) or says_not_stated(said):
             return Reply("nothing", said, quotes)
         return Reply("found", said or "\n\n".join(quotes) or text.strip(), quotes)
