@@ -647,10 +647,12 @@ def _alone(said: str) -> str:
     return _SURE.sub("", line).strip(" \t*_`\"'“”")
 
 
-_BOXED = re.compile(r"\$*\\boxed\{([^{}]*)\}\$*|(?:\\\(|\$\$)(.*?)(?:\\\)|\$\$)")
+_BOXED = re.compile(
+    r"\${0,2}\\boxed\{([^{}]{0,200})\}\${0,2}|(?:\\\(|\$\$)(.{0,200}?)(?:\\\)|\$\$)"
+)
 _SURE = re.compile(r"\A\W*(?:sure|certainly|of course)[!,.:]\s+", re.I)
 _COURTESY = re.compile(
-    r"\n\s*\n\s*(?:let me know|is there anything else|(?:i )?hope (?:this|that) helps|feel free)\b[^\n]*\Z",
+    r"(?<=\S)[ \t\r]*+\n[ \t\r]*+\n\s*+(?:let me know|is there anything else|(?:i )?hope (?:this|that) helps|feel free)\b[^\n]*\Z",
     re.I,
 )
 """The last line of a reply that offers more help."""
