@@ -144,7 +144,7 @@ class Quantity:
         return "money" if self.unit in CURRENCIES and self.unit else "number"
 
 
-_EMPHASIS = re.compile(r"(\*\*|__(?![a-z0-9_]+__(?!\w))|`)(?=\S)(.{1,200}?)(?<=\S)\1")
+_EMPHASIS = re.compile(r"(\*\*|__(?![a-z0-9_]{1,60}__(?!\w))|`)(?=\S)(.{1,200}?)(?<=\S)\1")
 
 
 def plain(line: str) -> str:

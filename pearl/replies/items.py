@@ -64,7 +64,7 @@ _EDGES = " \t*_`\"'“”‘’«»„.,;:!()[]{}"
 _UNDECIDED = frozenset(
     {"undecided", "undecidable", "unclear", "unsure", "uncertain", "not sure", "n/a", "n.a", "null",
      "cannot tell", "can't tell", "cannot say", "cannot be determined", "not applicable",
-     "both", "either", "all of the above", "none of the above", "same", "as above", "see above", "ditto", "tbd"}
+     "both", "either", "all of the above", "none of the above", "same", "as above", "see above", "ditto", "idem", "tbd"}
 )  # fmt: skip
 _NO_VALUE = re.compile(
     r"(?:i'm|i am|we are|i) (?:so |very |really |truly )?(?:sorry|afraid|apologi[sz]e|unable|not able|not sure|unsure)\b.*"
@@ -73,7 +73,7 @@ _NO_VALUE = re.compile(
     r"(?:help|assist|comply|provide|answer|determine|tell|say|do that|process|fulfil+|see|access)\b.*"
     r"|(?:http )?error\b.{0,20}(?:filter|timeout|timed out|upstream|rate limit|[45][0-9]{2}).*"
     r"|[45][0-9]{2} (?:bad gateway|too many requests|service unavailable|internal server error|gateway timeout)"
-    r"|(?:same|identical) (?:as|to) .*|not(?: an?| the)? [^\W\d]+|(?:item|entry|row) *#? *[0-9]+|.*(?:\.\.\.|…)",
+    r"|(?:same|identical) (?:as|to) .*|see (?:item |row )?[0-9]+|.*\bno,? wait\b.*|not(?: an?| the)? [^\W\d]+|(?:item|entry|row) *#? *[0-9]+|.*(?:\.\.\.|…)",
     re.S,
 )
 """Refusals, errors, references to other lines, denials and cut-off texts in place of a value."""

@@ -53,6 +53,7 @@ _CHANNEL_END = re.compile(r"<\|(?:end|return|call)\|>")
 _MAY_HAVE_MARKS = re.compile(r"[<◁\[]|assistantfinal|\A\s*(?:assistant|Thinking\.\.\.)\s")
 _LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
 _QUOTES = frozenset("`\"'“”‘’«»()[]{}")
+_SENTENCE_ENDS = ".!?…。！？"
 _CONTEXT = 24
 """Characters on both sides of a mark that tell whether it is copied from the source."""
 _BULLETS = ("-", "*", "•")
@@ -60,7 +61,7 @@ _MAX_LINE = 200
 _MAX_MARKS = 500
 
 _TOKEN = (
-    r"(?:</?s>|<\|[\w▁-]{1,40}\|>|<｜[\w▁-]{1,40}｜>|<(?:(?:end|start)_of_turn|eos|bos|pad|unk)>"
+    r"(?:</?s>|<\|(?!tool)[\w▁-]{1,40}\|>|<｜(?!tool)[\w▁-]{1,40}｜>|<(?:(?:end|start)_of_turn|eos|bos|pad|unk)>"
     r"|\[(?:EOS|BOS|PAD|/INST|end of text)\])"
 )
 _ROLE = r"(?:<\|start_header_id\|>|<\|im_start\|>|<start_of_turn>)\s?(?:assistant|model)\b(?:<\|end_header_id\|>)?"
@@ -78,7 +79,7 @@ _NEXT_TURN = re.compile(
     re.S | re.I,
 )
 """A turn that the model makes up after the end of its own."""
-_WRAPPED = re.compile(r"\s*<(answer|response|output)>(.*)</\1>\s*", re.S | re.I)
+_ANSWER = re.compile(r"^[ \t]*+<(answer|final_answer|final|response|output|result)>", re.M | re.I)
 
 
 def without_reasoning(text: str, source: str = "") -> Split:
@@ -103,10 +104,21 @@ def without_reasoning(text: str, source: str = "") -> Split:
         thoughts = (folded["details"] or folded["told"] or "").strip()
         return Split(text[folded.end() :].strip(), thoughts)
     split = _of_channels(text, source) or _of_blocks(_NEXT_TURN.sub("", text), source)
-    kept = split.text
-    if wrapped := _WRAPPED.fullmatch(kept):
-        kept = wrapped[2]
-    return split._replace(text=_without_tokens(kept))
+    return _unwrapped(split._replace(text=_without_tokens(split.text)))
+
+
+def _unwrapped(split: Split) -> Split:
+    """A reply without the tag around its answer; what stands before the tag is reasoning."""
+    text = split.text.rstrip()
+    start = _ANSWER.search(text)
+    end = f"</{start[1]}>" if start else ""
+    if start is None or not text.endswith(end):
+        return split
+    before = text[: start.start()].strip()
+    if before and "answer" not in end.casefold():
+        return split
+    answer = text[start.end() : -len(end)].strip()
+    return split._replace(text=answer, reasoning=_joined((split.reasoning, before)))
 
 
 def _without_tokens(text: str) -> str:
@@ -142,7 +154,7 @@ def _of_blocks(text: str, source: str) -> Split:
     """A reply with blocks between marks."""
     kept: list[str] = []
     reasoning: list[str] = []
-    at, end, is_open = 0, len(text.rstrip()), False
+    at, end, is_open, mentioned = 0, len(text.rstrip()), False, -1
     for mark in islice(_TAG.finditer(text), _MAX_MARKS):
         before = _line_before(text, mark)
         if is_open:
@@ -152,9 +164,14 @@ def _of_blocks(text: str, source: str) -> Split:
         elif _is_copied(text, mark, source):
             continue
         elif mark["open"]:
-            if _BEFORE_BLOCK.fullmatch(before) or _LINE_END.match(text, mark.end()):
+            is_end = before[-1:] in _SENTENCE_ENDS and bool(before)
+            if is_end or _BEFORE_BLOCK.fullmatch(before) or _LINE_END.match(text, mark.end()):
                 kept.append(text[at : mark.start()])
                 at, is_open = mark.end(), True
+            else:
+                mentioned = mark.end()
+        elif mentioned >= 0 and "\n" not in text[mentioned : mark.start()]:
+            mentioned = -1
         elif _closes_alone(text, mark, before, end):
             kept.append(text[at : mark.start()])
             at = mark.end()
@@ -195,5 +212,5 @@ def _closes_alone(text: str, mark: re.Match[str], before: str, end: int) -> bool
     last = before[-1]
     if not last.isspace():
         return last not in _QUOTES
-    ends_sentence = before.rstrip()[-1] in ".!?…。！？"
+    ends_sentence = before.rstrip()[-1] in _SENTENCE_ENDS
     return ends_sentence or (mark.end() < end and bool(_LINE_END.match(text, mark.end())))

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
+from textwrap import dedent
 from typing import Any, Literal
 
 from pearl.documents.evidence import quoted_line
@@ -44,6 +45,8 @@ MAX_QUOTED_WORDS = 7
 """Maximum characters and words of a reply that a reason quotes."""
 MAX_PLAIN_WORDS = 12
 """A longer line without a bullet is a sentence, not an entry."""
+MAX_NAME_WORDS = 3
+"""Maximum words of a name among several on one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +101,12 @@ def read_reply(
     """
     lines = [(line, quoted_line(line)) for line in text.splitlines() if not _FENCE.match(line)]
     quotes = tuple(quote.strip() for _, quote in lines if quote and quote.strip())
-    said = "\n".join(line for line, quote in lines if quote is None).strip()
+    said = dedent("\n".join(line for line, quote in lines if quote is None)).strip()
     if wanted not in _READERS:
         from pearl.replies.not_stated import says_not_stated  # late: 20 ms of patterns
 
+        if re.match(r"\{\s*\"answer\"", said):
+            said = _json_value(said)
         if says_nothing(said) or says_not_stated(said):
             return Reply("nothing", said, quotes)
         return Reply("found", said or "\n\n".join(quotes) or text.strip(), quotes)
@@ -232,7 +237,8 @@ def _entries(said: str, source: str, is_second: bool) -> Value:
     _refuse_repeats(entries)
     if is_marked:
         _refuse_several(entries)
-    return [_unquoted(plain(entry)) for entry in entries]
+        _refuse_groups(entries, source)
+    return [_unquoted(plain(entry).rstrip(";,")) for entry in entries]
 
 
 def _unquoted(entry: str) -> str:
@@ -430,7 +436,7 @@ _ABOUT_LIST = re.compile(
     r"\b(?:text|document|passage|story|list|article|question|instructions?|request|answers?|entr(?:y|ies)|reply)\b.*"
     r"|(?:(?:first|second|third|next|last)\s)?(?:item|entry|element|example|option|page)\s*#?(?:\d*|one|two|three|four|five)"
     r"|(?:based on|according to|as an ai|sorry|please|hope (?:this|that)|there (?:is|are)|(?:the )?name of)\b.*"
-    r"|\W*(?:see|same|ditto|as) (?:above|below|before)\W*|\W*(?:same as|ditto|idem)\b.*"
+    r"|\W*(?:see|same|ditto|as) (?:above|below|before|mentioned|the \w+)\W*|unable to\b.*|(?:more|others|nan)\W*|\W*(?:same as|ditto|idem)\b.*"
     r"|\W*(?:yes|no|true|false|various|misc(?:ellaneous)?|unknown|n/a|assistant|user|system|string|foo|bar)\W*"
     r"|(?:some|several|various|unnamed|other)\s(?:\w+\s)?\w+|the\s\w+\s(?:above|below)"
     r"|.*\b(?:rate limit|try again|internal server error|timed out|connection (?:reset|refused)|service unavailable)\b.*"
@@ -525,6 +531,32 @@ def _refuse_several(entries: Sequence[str]) -> None:
         raise _UnclearError(f"{_short(entries[0])} may be several entries{_ONE_A_LINE}")
 
 
+def _refuse_groups(entries: Sequence[str], source: str) -> None:
+    """Reject lines of several names that the source has, but not side by side: `Farm: dog, cat`.
+
+    Raises:
+        _UnclearError: One may be a group.
+    """
+    known = ""
+    for entry in map(plain, entries):
+        names = _NAMES_JOINED.split(entry.rpartition(":")[2].strip(" ."))
+        if len(names) > 1 and all(0 < len(name.split()) <= MAX_NAME_WORDS for name in names):
+            known = known or _words(source)
+            is_known = [_words(name) in known for name in (entry, *names)]
+            if not is_known[0] and all(is_known[1:]):
+                raise _UnclearError(f"{_short(entry)} may be several entries{_ONE_A_LINE}")
+
+
+_NAMES_JOINED = re.compile(r"\s?[,;&/]\s?|\s(?:and|und|et|y)\s")
+
+
+def _words(text: str) -> str:
+    return f" {' '.join(re.findall(_WORD, text.casefold()))} "
+
+
+_WORD = re.compile(r"\w+")
+
+
 def _is_remark(line: str) -> bool:
     """Whether a line without a bullet may be a sentence about the list."""
     return bool(
@@ -575,7 +607,7 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 _SIGN_WORDS = r"loss\w*|decreas\w+|declin\w+|fell|drop\w*|reduc\w+|deficit|shortfall|down|negative|credit|debit|cr|dr"
 _OR_ELSE = re.compile(
     rf"[?]|\s[-–—]\s*\Z|\A-?ish\b|\b(?:{_SIGN_WORDS}|wrong|ago|etc|exclud\w+|without|or|and|to|than|more|less|fewer|most|least|maximum|minimum|below|above|under|over|maybe|"
-    r"perhaps|possibly|guess|think|estimated?|each|plus|minus|und|oder|bis|mehr|weniger|et|ou|à|"
+    r"perhaps|possibly|guess|think|est(?:imated?)?|each|plus|minus|und|oder|bis|mehr|weniger|et|ou|à|"
     r"moins|más|menos|più|meno|или|и|до)\b",
     re.I,
 )
@@ -615,10 +647,12 @@ def _alone(said: str) -> str:
     return _SURE.sub("", line).strip(" \t*_`\"'“”")
 
 
-_BOXED = re.compile(r"\$*\\boxed\{([^{}]*)\}\$*|(?:\\\(|\$\$)(.*?)(?:\\\)|\$\$)")
+_BOXED = re.compile(
+    r"\${0,2}\\boxed\{([^{}]{0,200})\}\${0,2}|(?:\\\(|\$\$)(.{0,200}?)(?:\\\)|\$\$)"
+)
 _SURE = re.compile(r"\A\W*(?:sure|certainly|of course)[!,.:]\s+", re.I)
 _COURTESY = re.compile(
-    r"\n\s*\n\s*(?:let me know|is there anything else|(?:i )?hope (?:this|that) helps|feel free)\b[^\n]*\Z",
+    r"(?<=\S)[ \t\r]*+\n[ \t\r]*+\n\s*+(?:let me know|is there anything else|(?:i )?hope (?:this|that) helps|feel free)\b[^\n]*\Z",
     re.I,
 )
 """The last line of a reply that offers more help."""
@@ -631,6 +665,8 @@ def _json_value(said: str) -> str:
     except (ValueError, RecursionError):
         return said
     if re.match(r"\{\s*\"(?:error|status|code|confidence|page)\"", said):
+        return said
+    if re.match(r"\{\s*\"\w*(?:yes|no|not|false|un|in|dis)(?:_\w*)?\"", said, re.I):
         return said
     if len(values) == 1 and isinstance(values[0], bool):
         return "yes" if values[0] else "no"
@@ -647,7 +683,8 @@ def _amount(said: str, source: str, is_second: bool) -> Value:
     Raises:
         _UnclearError: It is not exactly one number.
     """
-    if _BULLET.fullmatch(said.split("\n", 1)[0]):
+    bullet = _BULLET.fullmatch(said.split("\n", 1)[0])
+    if bullet and bullet["entry"]:  # "42." is a sentence
         raise _UnclearError(f"{_short(said)} begins with a bullet, which may be a minus")
     line = _alone(said)
     if line.endswith(("..", "…")) or re.match(r"0\d", line):
@@ -693,7 +730,7 @@ _PARTLY = re.compile(
     r"rather|or|on the other hand|while|whereas|despite|wait|actually|correction|at first|at (?:least|most)|initially|"
     r"originally|later|again|apparently|claim\w*|according|alleged\w*|reported\w*|almost|nearly|hardly|barely|scarcely|"
     r"rarely|seldom|(?:tried|tries|attempt\w*|fail\w*|refus\w*) to|den(?:y|ied|ies)|contrary|opposite|exceptions?|some|certain|"
-    r"extent|limited|i|me|please)\b",
+    r"extent|limited|i|me|please|sure|confiden\w+)\b|\A\W*(?:said|says|replied|answered)\b",
     re.I,
 )
 """Words after yes or no that take some of it back."""

@@ -49,6 +49,8 @@ def unusable(text: str, source: str = "") -> Unusable | None:
     lines = text.splitlines()
     if any(quoted_line(line) is not None for line in lines):
         return None
+    if len(lines) > 1 and all(line.startswith("- ") for line in lines):  # a list, of errors, say
+        return None
     said = _normal(text)
     reason = _error(text, said)
     if reason is None and _is_empty(text, said):
@@ -109,12 +111,15 @@ _STATUS = (
     r"(?:connection|request|upstream|read|operation|response|server)(?: to [\w. ]{1,30})? (?:has |was |is )?(?:timed? ?out|refused|reset(?: by peer)?|aborted|closed)|"
     r"(?:(?:insufficient|exceeded your current) quota|quota exceeded)|context length exceeded|(?:cuda )?out of memory|"
     r"(?:the )?(?:model|server|engine|service|system) (?:is |has been |was )?(?:currently |temporarily )?(?:not available|unavailable|not loaded|overloaded|down|busy)|"
+    r"(?:fetch failed|failed to fetch|socket hang up)\b|econn(?:refused|reset|aborted)|err [a-z]+ [a-z ]+|resource exhausted|"
+    r"(?:insufficient (?:balance|credits)|payment required|unauthorized|model not found)\Z|(?:invalid|incorrect|your) api key\b|you exceeded your current quota|this model's maximum context length|"
+    r"the model \S+ does not exist|please reduce the length of the messages|model is (?:currently )?loading|rate limit reached for \S+ in|"
     r"the server had an error|(?:oops\W+)?something went wrong|an (?:unexpected |internal |unknown )?error (?:has )?occurred"
 )
 _ERROR_LINE = re.compile(
     rf"[\W_]*(?:(?:{_ERROR})?(?:[45]\d\d\b[\W_]*)?(?:{_STATUS})"
-    rf"|(?:{_ERROR})?[45]\d\d\b[\W_]*(?:error|not found|bad request|unauthori[sz]ed|forbidden)|{_ERROR}[45]\d\d|(?:error|exception|time-?out)\W*\Z)"
-    r"(?:\s*[^\w\s].*| (?:please|try|for url|while|after \d).*)?",
+    rf"|(?:{_ERROR})?[45]\d\d\b[\W_]*(?:error|not found|bad request|unauthori[sz]ed|forbidden)|{_ERROR}[1345]\d\d\d?|(?:error|exception|time-?out)\W*\Z)"
+    r"(?:\s*[^\w\s].*| (?:please|try|for url|while|after \d|nginx|is|provided|has expired|or (?:not|you)|organization|on tokens).*)?",
     re.S,
 )
 _MARKED_ERROR = re.compile(
@@ -123,11 +128,14 @@ _MARKED_ERROR = re.compile(
     r"failed to|null|undefined|internal|\b[45]\d\d\b).*|traceback \(most recent call last\).*",
     re.S,
 )
-_EXCEPTION = re.compile(r"\s*[A-Za-z_.]*[a-z.](?:Error|Exception)\b\s?(?::|\()")
-_PAGE = re.compile(r"\s*(?:<\?xml[^>]{0,200}>\s*)?<(?:!doctype html|html|head|title)\b", re.I)
+_EXCEPTION = re.compile(r"\s*[A-Za-z_.]+(?:Error|Exception)\b\s?(?::|\()")
+_PAGE = re.compile(
+    r"\s*(?:<\?xml[^>]{0,200}>\s*)?<(?:!doctype html|html|head|title|error>)|\s*(?:data: ?(?:\{|\[DONE)|\[DONE\]\Z|event: ?error)",
+    re.I,
+)
 _ERROR_KEYS = frozenset({"error", "errors", "detail", "fault", "errormessage", "error_message"})
 _STATUS_KEYS = frozenset({
-    "code", "message", "status", "statuscode", "status_code", "type", "request_id", "success", "object", "param", "reason",
+    "code", "message", "msg", "status", "statuscode", "status_code", "type", "request_id", "success", "object", "param", "reason",
 })  # fmt: skip
 
 
@@ -142,9 +150,11 @@ def _error(text: str, said: str) -> Unusable | None:
     ))  # fmt: skip
     if not is_error:
         keys = {key.casefold() for data in _objects(text) for key in data}
-        is_status = "message" in keys and len(keys) > 1 and keys <= _STATUS_KEYS
+        is_status = bool({"message", "msg"} & keys) and len(keys) > 1 and keys <= _STATUS_KEYS
         is_error = is_status or (bool(keys & _ERROR_KEYS) and len(keys) <= 8)
-        is_error = is_error or (keys == {"message"} and bool(re.search(_STATUS, said)))
+        is_error = is_error or (
+            keys == {"message"} and bool(re.search(rf"{_STATUS}|forbidden|unauthorized", said))
+        )
     if not is_error:
         return None
     if "filter" in said:
@@ -185,14 +195,16 @@ _I_NOT = (
     r"|(?:(?:'m|am) going to )?(?:respectfully |politely |must |have to |need to |will ){0,3}(?:decline|refuse)\b"
     r"|(?:'d |would )?(?:prefer not to|rather not) \w|have no (?:access|ability|way))"
 )
-_REQUEST = r"(?:this|that|your|the|such) (?:\w+ )?(?:request|question|prompt|query|content|topic|task|instruction)s?"
+_REQUEST = r"(?:this|your) (?:\w+ )?(?:request|question|prompt|query|content|topic|task|instruction|conversation)s?"
 _REFUSAL = re.compile(
     rf"(?:{_SORRY}[^.!?]{{0,160}}?[\s,;:.!—–-]+(?:but |that |and |however,? |at this time,? |so )?|however,? |but )?i ?{_I_NOT}"
-    rf"|(?:{_SORRY}[, ]+(?:but )?)?(?:that|this)(?:'s| is) (?:beyond|outside|out of)(?: of)? (?:my|the) (?:\w+ )?(?:scope|capabilit|abilit|knowledge)"
+    rf"|(?:{_SORRY}[, ]+(?:but )?)?(?:that|this)(?:'s| is) (?:beyond|outside|out of)(?: of)? (?:my|the scope of my|what i) (?:\w+ )?(?:do|scope|capabilit|abilit|knowledge)"
     rf"|{_SORRY}[^.!?]{{0,80}} (?:can't|cannot|won't|unable to|not able to) (?:help|assist|do|answer|comply|provide|process|continue)"
     rf"|(?:(?:i'm |i am )?(?:so |very )?sorry|(?:my )?apologies|i apologi[sz]e)(?:[.!]*\Z| (?:for|about) (?:the|any|this|that|my)\b|[,.!]* (?:but )?(?:i\b|{_REQUEST}))"
-    r"|(?:as|i'm|i am) (?:just |only |merely )?an? (?:\w+ ){0,2}(?:ai|(?:large )?language model)\b"
-    rf"|{_REQUEST}[^.!?]{{0,60}}(?:violat|goes against|against (?:my|our)|cannot be (?:fulfilled|completed|processed)|is not something i|(?:has been|was|is|were) (?:\w+ )?(?:blocked|declined|rejected|flagged)\W|not appropriate|inappropriate|harmful)"
+    r"|(?:as|i'm|i am) (?:just |only |merely )?an? (?:\w+ ){0,2}(?:ai|(?:large )?language model)\b(?! (?:startup|company|firm))"
+    r"|i can only (?:answer|help|assist|discuss)\b|my (?:\w+ ){0,2}(?:guidelines|polic\w+|programming|instructions) (?:do not|don't|prevent|prohibit|forbid)\b"
+    r"|(?:apologies|sorry)\b[^.!?]{0,60}\b(?:able to help|no can do)"
+    rf"|{_REQUEST}[^.!?]{{0,60}}(?:violat|goes against|against (?:my|our)|cannot be (?:fulfilled|completed|processed)|is not something i|(?:has been|was|is|were) (?:\w+ )?(?:blocked|declined|rejected|flagged)\W|cannot continue)"
     r"|(?:it|that|this|doing so)\b[^.!?]{0,40}against (?:my|our) (?:\w+ ){0,2}(?:guideline|polic|programming|principle)"
     r"|(?:i'm |i am )(?:really |so |very )?sorry (?:that |to hear (?:that )?)?(?:you're|you are) (?:feeling|going)"
     r"|the (?:model|assistant) (?:refused|declined) to (?:answer|respond|reply)"
@@ -211,16 +223,18 @@ _REFUSAL = re.compile(
     r"|(?:üzgünüm|özür dilerim|maalesef)[^.!?]{0,80}(?:olamam|olamıyorum|yapamam|sağlayamam|yanıtlayamam|edemem)"
     # Chinese, Japanese, Korean, Arabic, Hindi
     r"|(?:你好，?)?(?:非常|很|十分|实在)?(?:抱歉|对不起|對不起|很遗憾|不好意思)[^。！？]{0,16}(?:我|无法|無法|不能|不会|不便|没办法|拒绝)(?![^。！？]{0,12}(?:文|原|提到|找到|确定))"
-    r"|(?:你好，?)?(?:这个问题)?我(?:暂时|目前|现在|还)?(?:无法|無法|不能|不便|不会|没有学会|拒绝)(?![^。！？]{0,12}(?:文|找到|确定))"
+    r"|(?:你好，?)?(?:这个(?:问题|话题))?我(?:暂时|目前|现在|还)?(?:无法|無法|不能|不便|不会|没有学会|拒绝)(?![^。！？]{0,12}(?:文|找到|确定))"
     r"|(?:作为|身为)(?:一个|一名|一款)?(?:ai|人工智能|大?语言模型|智能助手)"
     r"|[^。！？]{0,40}(?:お手伝い|お答え|お応え|ご?対応|ご?支援|ご?提供|回答|サポート|お助け)[^。！？]{0,12}(?:できません|できかね|致しかね|いたしかね|しかねます|なれません)"
     r"|[^.!?]{0,40}(?:도와|도움|제공|답변|답해|응답|처리|수행|지원|응할)[^.!?]{0,20}(?:없습니다|없어요|못합니다|어렵습니다|불가합니다)"
     r"|(?:آسف|عذر|أعتذر|نأسف|أنا آسف)[^.!?؟]{0,60}(?:لا أستطيع|لا يمكنني|لا يمكننا|غير قادر)"
+    r"|(?:maaf|xin lỗi|tôi)\b[^.!?]{0,60}(?:tidak (?:bisa|dapat)|không thể)|(?:omlouvám se|bohužel)[^.!?]{0,60}nemohu|sajnálom[^.!?]{0,60}nem tudok"
+    r"|îmi pare rău[^.!?]{0,60}nu pot|λυπάμαι[^.!?]{0,60}δεν μπορώ|ขออภัย.{0,60}ไม่สามารถ|(?:bu konuda )?yardımcı olam\w+|[^.!?]{0,40}אני לא יכול"
     r"|(?:क्षमा|माफ़|खेद)[^।.!?]{0,60}नहीं[^।.!?]{0,20}सक",
 )
 _OF_TEXT = re.compile(
     r"\b(?:in|from|on|that|by|within) (?:the|this|that|your) (?:\w+ )?(?:text|document|passage|story|article|context|excerpt|source|transcript|file)\b"
-    r"|\bmention|\bstate[sd]?\b|\bspecif|\bindicat|\b(?:im|in dem) (?:text|dokument)|\b(?:dans|nel|en el|no) (?:le )?(?:texte|testo|texto|documento?)\b|\bin de tekst|в тексте"
+    r"|\b(?:enough|sufficient) (?:information|context|details|data)\b|\bmention|\bstate[sd]?\b|\bspecif|\bindicat|\b(?:im|in dem) (?:text|dokument)|\b(?:dans|nel|en el|no) (?:le )?(?:texte|testo|texto|documento?)\b|\bin de tekst|в тексте"
 )
 """Words by which a sentence says what the document does not say, or where it was not found."""
 
@@ -233,20 +247,21 @@ _GIVEN = (
 )
 _OFFER = re.compile(
     r"(?:(?:but|so|then|and|also|however|if so|once you do),? )?(?:"
-    r"(?:please|kindly|could you|can you|would you|will you|feel free to|you can|you may|don't hesitate to|do not hesitate to)(?: please| kindly| also)?"
-    rf"(?: (?:provide|share|paste|send|upload|give|supply|attach|clarify|specify|rephrase|include|tell me|let me|ask|reach out|contact|try)\b[^.!?]{{0,40}}(?:{_GIVEN}|me|again|know|any|someone|help|mean)\b| (?:ask|clarify|rephrase|try again|let me know))"
-    r"|(?:how|what|where)(?: else)? (?:can|may|could|should|would you like|do you want|do you need)\b[^.!?]{0,40}\b(?:i|me|you|know|help|assist|do)\b"
+    r"(?:please|kindly|could you|can you|would you|will you|feel free to|don't hesitate to|do not hesitate to)(?: please| kindly| also)?"
+    rf"(?: (?:provide|share|paste|send|upload|give|supply|attach|clarify|specify|rephrase|tell me|let me|ask|reach out|try)\b[^.!?]{{0,40}}(?:{_GIVEN}|me|again|know|any|someone|help|mean)\b| (?:ask|clarify|rephrase|try again|let me know))"
+    r"|(?:how|what|where)(?: else)? (?:can|may|could|should|would you like|do you want|do you need)\b[^.!?]{0,40}\b(?:know|help|assist|do (?:for|with))\b"
     r"|is there (?:anything|something) (?:else|specific|in particular)"
     r"|(?:i'm|i am|we're) (?:ready|here|happy|glad|more than happy|always here)(?: to)?\b"
     r"|(?:i'd|i would|i'll|i will|i shall|i have|i've) (?:now |only )?(?:be (?:happy|glad|able) to|do my best|need (?:the|more|you|a)|help you|assist you|"
     r"be here|carry out|follow|wait|answer|read|analy[sz]e|comply|begin|start)\b"
     r"|let me (?:know|think|read|check|analy[sz]e|look)\b|let's (?:think|read|talk|analy[sz]e|look|start)\b|hope (?:this|that) helps|i hope (?:this|that|it) (?:helps|answers|is)"
     rf"|(?:if|once|when) (?:you(?:'d| would|'ve| have| need| could| can| want| provide| share| paste)?|there(?:'s| is| are))\b"
-    r"[^.!?]{0,120}(?:let me know|feel free|please|i can|i'll|i'd|i will|i would|happy to|ask\b|help|assist)"
+    r"[^.!?]{0,120}(?:let me know|feel free|i can|i'll|i'd|happy to)\b"
     rf"|(?:it (?:seems|looks|appears)|i (?:see|notice|think|believe))(?: like| that| as though| as if)?(?: that)? (?:you|no|the|your|there)\b"
     r"[^.!?]{0,60}(?:provide|paste|share|attach|includ|empty|missing|cut off|incomplete|upload|forgot|input)"
-    rf"|you (?:haven't|have not|didn't|did not) (?:provided?|shared?|given?|pasted?|attach(?:ed)?|upload(?:ed)?)\b"
-    rf"|(?:there (?:is|was) )?(?:no|the) {_GIVEN} (?:(?:was|were|is|are|has been|have been) )?(?:not )?(?:provided|given|attached|included|supplied|shared|empty|missing)\Z"
+    rf"|you (?:haven't|have not|didn't|did not) (?:provided?|shared?|given?|pasted?|attach(?:ed)?|upload(?:ed)?) (?:me |us )?(?:with )?(?:the|an?|any|enough) (?:\w+ )?{_GIVEN}\b"
+    rf"|(?:there (?:is|was) )?no {_GIVEN} (?:(?:was|were|is|are|has been|have been) )?(?:provided|given|attached|included|supplied|shared)\Z"
+    r"|the (?:text|document|passage|content|context) (?:(?:is|was) )?(?:not provided|empty|missing)\Z"
     r"|(?:bitte|gerne|gern)\b[^.!?]{0,20}(?:geben|stellen|senden|fügen|teilen|laden|nennen|mitteilen|übermitteln|gib|stell|schick)\b"
     r"|wie (?:kann|darf) ich (?:ihnen|dir|heute|euch)|womit kann ich"
     r"|(?:veuillez|merci de|pourriez-vous|pouvez-vous)\b[^.!?]{0,30}(?:fournir|partager|envoyer|coller|préciser|donner|reformuler)"
@@ -260,11 +275,11 @@ _OFFER = re.compile(
     r"|(?:텍스트|문서|본문|내용|정보).{0,10}(?:제공|입력|공유|알려).{0,6}(?:주세요|주십시오|주시)|무엇을 도와"
     r"|(?:пожалуйста|прошу)\b[^.!?]{0,30}(?:предостав|пришл|отправ|уточн|укаж)|(?:чем|как) (?:я )?могу (?:вам |тебе )?помочь"
     r"|(?:(?:thinking|loading|processing|generating|reading) (?:about )?(?:your|the) (?:request|text|document|question|answer|response)|please wait|one moment)\b[^.!?]{0,30}\Z"
-    r"|(?:understood|got it|you're welcome|how are you|noted|sure(?: thing)?|certainly)\Z)"
+    r"|(?:(?:i can|happy to) (?:certainly |definitely )?help(?: you)? with (?:that|this)|understood|got it|you're welcome|how are you|noted|sure(?: thing)?|certainly)\Z)"
 )
 _FILLER = re.compile(
     r"(?:of course|absolutely|okay|great|alright|hello|hi|hey|hi there|hello there|thank you(?: (?:for|so)\b.*)?|thanks(?: (?:for|a)\b.*)?|"
-    r"no problem|gladly|gerne|natürlich|selbstverständlich|hallo|verstanden|bien sûr|d'accord|bonjour|claro|por supuesto|hola|entendido|certo|"
+    r"no problem|gladly|i(?:'m| am) \w+, (?:an ai|a large|created|developed|trained)\b.*|gerne|natürlich|selbstverständlich|hallo|verstanden|bien sûr|d'accord|bonjour|claro|por supuesto|hola|entendido|certo|"
     r"certamente|ciao|zeker|natuurlijk|конечно|здравствуйте|привет|当然(?:可以)?|好的|没问题|您好|你好|明白了|はい|承知しました|かしこまりました|"
     r"こんにちは|네|알겠습니다|물론입니다|안녕하세요|(?:happy|glad) to help)"
 )
@@ -278,7 +293,7 @@ _TEMPLATE = re.compile(
 )
 _TOOL_CALL = re.compile(
     r"\s*(?:```(?:\w+)?\s*)?(?:(?:<(?:\w+:)?(?:tool_calls?|function_calls?|tool_code|tool_use|invoke|function)\b|<function=|<\|python_tag\|>|"
-    r"\[TOOL_CALLS\]|<\|tool_call|<｜tool|<\|action_|functions?\.\w{1,60}\()|[A-Za-z_]\w{0,60}\((?:CTX\b|[^()\n]{0,200}[\"'])[^()\n]{0,400}\)[\s`]*\Z)",
+    r"\[TOOL_CALLS\]|<\|tool_call|<｜tool|<\|action_|functions?\.\w{1,60}\()|Action:[^\n]{1,80}\nAction Input:|[A-Za-z_]\w{0,60}\((?:CTX\b|[^()\n]{0,200}[\"'])[^()\n]{0,400}\)[\s`]*\Z)",
     re.I,
 )
 _CALL_KEYS = (
@@ -320,7 +335,7 @@ def _no_answer(text: str, said: str) -> Unusable | None:
 def _refuses(text: str) -> bool:
     """Whether a sentence is a refusal; that the document does not say it, is none."""
     match = _REFUSAL.match(text)
-    return match is not None and not _OF_TEXT.search(text)
+    return match is not None and ("have access" in text or not _OF_TEXT.search(text))
 
 
 def _short(text: str) -> str:

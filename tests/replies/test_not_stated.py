@@ -86,6 +86,17 @@ De tekst vermeldt dit niet.
 언급되지 않았습니다.
 본문에 언급되어 있지 않습니다.
 정보가 없습니다.
+I don't have enough information to answer.
+No explicit reason is provided for why he left.
+No reason is given in the text.
+Nothing is said about that.
+Reason: not stated
+According to the text, there's no explanation for his return.
+Dazu enthält der Text keine Angaben.
+В тексте об этом не говорится.
+Nie podano.
+Belirtilmemiş.
+unanswerable
 """.strip().split("\n")
 
 ANSWERS = """
@@ -128,6 +139,19 @@ A case of no information at all
 The contract does not include rent.
 The report does not mention losses.
 He is not mentioned in the letter.
+The reason is stated in the text.
+His name is mentioned in the article.
+The three conditions are listed in the document.
+The letter was found in the file.
+No information was given to the passengers.
+There was no information exchange between the firms.
+The cause of the fire could not be determined.
+The text does not have a title.
+Die Lieferung ist nicht enthalten.
+Le document n'est pas signé.
+El documento no está firmado.
+La historia no termina bien.
+他没有提供护照。
 """.strip().split("\n")
 
 

@@ -442,3 +442,10 @@ def test_json_of_another_form_is_refused(said: Any) -> None:
 
 def test_a_text_is_held_to_nothing() -> None:
     assert reply_constraint(TEXT) is None
+
+
+@pytest.mark.parametrize("wanted", ValueType)
+@pytest.mark.parametrize("unit", ["\n", "\\(", "_", "$", " "])
+def test_a_reply_of_marks_takes_linear_time(unit: str, wanted: ValueType) -> None:
+    for start in ("", "- ", "The text "):
+        assert read_reply(f"{start}{unit * 60_000}x", wanted).state in ("found", "undecided")

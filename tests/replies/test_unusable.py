@@ -99,6 +99,19 @@ FIND_REASON(CTX, "the captain turns back")
 {"name": "search", "arguments": {"q": "x"}}
 <function=search>{"q": 1}</function>
 [TOOL_CALLS] [{"name": "search", "arguments": {}}]
+Apologies, but this isn't something I'm able to help with.
+I don't have access to the document you mention.
+I'm Qwen, created by Alibaba Cloud. I'm not able to process this.
+I can only answer questions about cooking.
+My guidelines don't allow me to discuss this.
+That's outside what I can do.
+This conversation cannot continue because it violates our policies.
+这个话题我还没有学会，换个话题吧。
+Maaf, saya tidak bisa membantu.
+Tôi không thể giúp bạn.
+Sajnálom, de ebben nem tudok segíteni.
+Λυπάμαι, δεν μπορώ να βοηθήσω.
+Sure, I can help with that!
 """.strip().split("\n")
 
 ERRORS = """
@@ -126,6 +139,21 @@ RuntimeError: CUDA out of memory
 openai.error.RateLimitError: Rate limit reached
 {"code": 500, "message": "internal error"}
 Error: Request timed out.
+You exceeded your current quota, please check your plan and billing details.
+Rate limit reached for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000
+The server is overloaded or not ready yet.
+The model `gpt-5` does not exist or you do not have access to it.
+This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.
+openai.APIError: boom
+error code: 1020
+fetch failed
+ECONNREFUSED
+Unauthorized
+Invalid API key provided.
+{"message":"Forbidden"}
+{"code":429,"msg":"too many requests"}
+data: {"choices":[]}
+<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>
 """.strip().split("\n")
 
 EMPTY = (
@@ -192,6 +220,25 @@ Elle ne peut pas répondre à cette lettre.
 Function of the kidney
 Nothing found.
 1: I'm sorry, I can't help with that.
+If there's a fire, please leave the building.
+If you provide the form late, the agency will help only in cases of hardship.
+Once you have signed, I will deliver the goods.
+When you need help, ask the crew.
+You can try again after 30 days.
+You may contact the seller for more information.
+Please contact the office for details.
+Kindly include your name in the letter.
+You didn't give the seller notice.
+How can I live without you?
+The file is missing
+That question was inappropriate.
+This content was harmful to minors.
+The request was blocked by the mayor.
+That is outside the scope of the treaty.
+As an AI startup, the firm could not get a loan.
+Rate limits fell.
+Unauthorized persons opened the safe.
+The server returned 502 Bad Gateway, so the job was rescheduled.
 """.strip().split("\n")
 
 
@@ -314,7 +361,7 @@ THOUGHTS = "<think>\n- a dog\n- a cat, perhaps\n</think>\n\n"
         (ONE, "It leaked.\n> The hull leaked.", "It leaked."),
         ('1. all = LIST_ALL(CTX, "animals") : List\n2. n = COUNT(all) : Count', "- a dog", "1"),
         ('1. s = SPLIT(CTX, "sentence") : Split\n2. k = FILTER(s, "has a dog") : Keep\n3. n = COUNT(k) : Count',
-         "1: no\n2: no\n3: yes", "1"),
+         "1 | Ada sold the: no\n2 | The hull leaked: no\n3 | Nils has a: yes", "1"),
     ],
 )  # fmt: skip
 def test_reasoning_reaches_no_reader_and_the_trace(
