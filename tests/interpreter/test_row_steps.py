@@ -131,6 +131,7 @@ def test_an_entry_of_rows_that_are_all_undecided_is_not_nothing(select: str) -> 
     assert answer.status == "undecided"
     assert "20 of 20 rows are undecided" in answer.why
     assert answer.text == "(20 undecided)"
+    assert any(note.startswith("fruits: 20 undecided: ") for note in answer.notes)
     nothing = run(plan, entries(20), Oracle(lambda text: "no"))
     assert (nothing.status, nothing.text) == ("nothing_found", "Nothing found.")
 
@@ -249,6 +250,7 @@ def test_rows_that_do_not_state_it_are_a_group_of_their_own() -> None:
     assert event.verdicts == step["verdicts"]
     strict = run(AGES, document, Oracle(say), strict=True)
     assert (strict.steps[2].text, strict.status) == ("3 (3 undecided)", "undecided")
+    assert strict.notes == ("old: 3 undecided, 3 of them not stated",)
     with pytest.raises(ExecutionError, match="3 of 9 rows are undecided"):
         run(AGES, document, Oracle(say), strict_items=True)
 
