@@ -32,6 +32,8 @@ __all__ = ["Answer", "compose"]
 MAX_TOLD = 80
 """Characters of a quote in the reason for a status."""
 
+UNSURE = frozenset({"undecided", "degraded", "refused"})
+"""States of what is no answer, or of one that may lack something or be wrong."""
 _HOW_MANY = re.compile(
     r"\bhow many\b|\b(?:what|which|give|tell|find|state|count|determine|is|was)\b[^.?!]{0,40}\bthe (?:total )?number of\b"
     r"|\bwie ?viele?\b|\bcombien de\b|\bcu[aá]nt[oa]s\b|\bquant[ie]\b|\bquant[oa]s\b|\bhoeveel\b|\bсколько\b|多少|几个|いくつ|何人|몇",
@@ -115,7 +117,7 @@ class Answer(ShownInNotebooks):
     @property
     def is_unsure(self) -> bool:
         """Whether it is no answer, or one that may lack something or be wrong."""
-        return self.status in ("undecided", "degraded", "refused")
+        return self.status in UNSURE
 
     @cached_property
     def _judged(self) -> tuple[AnswerStatus, str]:

@@ -250,6 +250,7 @@ def test_rows_that_do_not_state_it_are_a_group_of_their_own() -> None:
     assert event.verdicts == step["verdicts"]
     strict = run(AGES, document, Oracle(say), strict=True)
     assert (strict.steps[2].text, strict.status) == ("3 (3 undecided)", "undecided")
+    assert strict.steps[1].why == "3 of 9 rows are undecided"
     assert strict.notes == ("old: 3 undecided, 3 of them not stated",)
     with pytest.raises(ExecutionError, match="3 of 9 rows are undecided"):
         run(AGES, document, Oracle(say), strict_items=True)
