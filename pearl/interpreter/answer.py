@@ -162,8 +162,14 @@ class Answer(ShownInNotebooks):
 
     @property
     def coverage(self) -> float | None:
-        """The smallest fraction of the document that a reading step was shown, or None."""
-        return min((s.coverage for s in self.steps if s.coverage is not None), default=None)
+        """The smallest fraction of the document that a reading step was shown, or None.
+
+        Steps that read row by row count as one: a later one reads the rows that an earlier one has kept.
+        """
+        read = [(s.context == "rows", s.coverage) for s in self.steps if s.coverage is not None]
+        by_row = [coverage for is_by_row, coverage in read if is_by_row]
+        whole = [coverage for is_by_row, coverage in read if not is_by_row]
+        return min([*whole, *([max(by_row)] if by_row else [])], default=None)
 
     def to_json(self) -> dict[str, Any]:
         """The answer as JSON data: one row of a results file."""

@@ -615,6 +615,9 @@ def test_coverage_is_what_was_shown_of_the_document() -> None:
     document = Document("apple\n\nbeet\n")
     answer = run(by_line, document, Oracle(lambda text: "yes"))
     assert answer.coverage == 1
+    again = f'{by_line}\n3. kept = FILTER(ans, "it is red") : Those of them'
+    answer = run(again, document, Oracle(lambda text: "yes" if "apple" in text else "no"))
+    assert (answer.steps[2].coverage or 1) < answer.coverage == 1
     one_field = """\
 1. rows = SPLIT(CTX, "record") : One row each
 2. field = FIELD(rows, "A") : What it is
