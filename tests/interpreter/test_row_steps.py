@@ -573,12 +573,13 @@ def test_rows_are_asked_about_again_as_long_as_that_brings_replies(max_reasks: i
     answer = run(FILTERING, entries(10), never, max_reasks=max_reasks)
     assert answer.text == "8 (2 undecided)"
     assert [len(asked) for asked in never.asked] == [10, *[2] * (max_reasks + 1)]
-    numbers = re.compile(r"<item (\d+)>")
+    items = re.compile(r"<item \d+>\n(.*)\n")
     sizes = []
 
     def first_only(request: Request) -> str:
-        sizes.append(len(numbers.findall(request.prompt)))
-        return "1: yes"
+        shown = items.findall(request.prompt)
+        sizes.append(len(shown))
+        return f"1 | {shown[0]}: yes"
 
     model = Scripted(first_only)
     answer = asyncio.run(Pearl(model, max_reasks=max_reasks).execute(FILTERING, entries(20)))
@@ -589,7 +590,9 @@ def test_rows_are_asked_about_again_as_long_as_that_brings_replies(max_reasks: i
 def test_the_tokens_of_a_reply_that_is_cut_off_count_and_its_last_line_does_not(
     openai_server: Server,
 ) -> None:
-    cut = completion("1: red\n2: blue\n3: pink\n4: gre", finish_reason="length")
+    cut = completion(
+        "1 | beet: red\n2 | plum: blue\n3 | rose: pink\n4 | fig: gre", finish_reason="length"
+    )
     rest = completion("1: pink\n2: green and more")
     openai_server.next(Canned(cut), Canned(rest))
     plan = """\

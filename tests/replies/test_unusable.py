@@ -320,7 +320,7 @@ THOUGHTS = "<think>\n- a dog\n- a cat, perhaps\n</think>\n\n"
         (ONE, "It leaked.\n> The hull leaked.", "It leaked."),
         ('1. all = LIST_ALL(CTX, "animals") : List\n2. n = COUNT(all) : Count', "- a dog", "1"),
         ('1. s = SPLIT(CTX, "sentence") : Split\n2. k = FILTER(s, "has a dog") : Keep\n3. n = COUNT(k) : Count',
-         "1: no\n2: no\n3: yes", "1"),
+         "1 | Ada sold: no\n2 | The hull: no\n3 | Nils has: yes", "1"),
     ],
 )  # fmt: skip
 def test_reasoning_reaches_no_reader_and_the_trace(
