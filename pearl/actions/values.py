@@ -224,7 +224,8 @@ def as_text(value: Value, max_rows: int | None = None) -> str:
         return "\n".join(f"- {item}" for item in value) or NOTHING
     if isinstance(value, Rows):
         bullet = "" if value.columns else "- "
-        lines = [f"{bullet}{line}" for line in value.lines(max_rows)] if len(value) else [NOTHING]
+        none = [] if value.undecided else [NOTHING]
+        lines = [f"{bullet}{line}" for line in value.lines(max_rows)] if len(value) else none
         return "\n".join([*lines, *_marks(value)])
     if isinstance(value, Scalar):
         return " ".join([as_text(value.value), *([] if value.is_marked else _marks(value.rows))])

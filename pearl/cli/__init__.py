@@ -34,10 +34,12 @@ or ~/.config. What ./pearl.toml says of servers, models and files holds in a fol
 `pearl config`. Keys: $PEARL_API_KEY, else $OPENAI_API_KEY.
 
 \b
-Exit codes: 0 done; 1 something was found or some rows failed; 2 wrong usage; 3 an input cannot be
-read; 4 no valid plan; 5 the model gave no usable reply; 6 a step failed; 7 a limit is reached; 8 the
-store cannot be used; 75 paused, resume it later; 130 interrupted. With --json an error is a JSON object
-on stdout, too: status "error" and error with type, message, help and exit_code.
+Exit codes: 0 done; 1 something was found, some rows failed, or an answer is
+undecided or degraded; 2 wrong usage; 3 an input cannot be read; 4 no valid
+plan; 5 the model gave no usable reply, or refused; 6 a step failed; 7 a limit
+is reached; 8 the store cannot be used; 75 paused, resume it later; 130
+interrupted. With --json an error is a JSON object on stdout, too: status
+"error" and error with type, message, help and exit_code.
 """
 
 

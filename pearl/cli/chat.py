@@ -200,7 +200,8 @@ class Chat:
         """Read lines to the end.
 
         Returns:
-            The exit code: 0; 1 where a question or a command of a pipe failed; 130 after Ctrl-C.
+            The exit code: 0; 1 where a line of a pipe failed or has an answer that is refused,
+            undecided or degraded; 130 after Ctrl-C.
 
         Raises:
             BudgetError: A limit is reached.
@@ -275,6 +276,7 @@ class Chat:
                 row = {"status": "failed", "question": question, "error": told}
                 self._out.write(to_json(row) + "\n")
             return
+        self._n_failed += answer.is_unsure
         if self._as_json:
             self._out.write(to_json(answer.to_json()) + "\n")
         else:

@@ -87,7 +87,7 @@ def print_answer(
     console.print()
     if answer.method == "direct":
         console.print(Text("Answered directly: no valid plan could be had.", style="yellow"))
-    if answer.status in ("degraded", "refused"):
+    if answer.is_unsure and not answer.text.startswith("undecided: "):
         told = f"{answer.status.capitalize()}: {answer.why}"
         console.print(Text(told, style="bold yellow"))
     if answer.agreement is not None:

@@ -283,6 +283,7 @@ def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: 
     Raises:
         Exception: What ended it, but for a limit of several tasks; or what the only task failed with.
     """
+    from pearl.interpreter.answer import UNSURE
     from pearl.llm.middleware.budget import GO_ON
 
     last = summary.last
@@ -295,9 +296,13 @@ def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: 
     if session.budget is not None and session.budget.n_refused:
         notice(f"a limit of the run is reached\n  help: {GO_ON}")
         return BudgetError.exit_code
-    if n_tasks == 1 and last is not None and last.result.status == "refused":
+    statuses = {status for status, n in summary.statuses.items() if n}  # of rows from before, too
+    if last is not None and last.result is not None:
+        statuses.add(last.result.status)
+    if n_tasks == 1 and "refused" in statuses:
         return ModelError.exit_code
-    return 0 if summary.first_failure is None and not summary.n_unsure else 1
+    is_sure = not summary.n_unsure and not statuses & {*UNSURE, "failed"}
+    return 0 if summary.first_failure is None and is_sure else 1
 
 
 def resume_command(id: str) -> str:

@@ -32,19 +32,27 @@ __all__ = ["Answer", "compose"]
 MAX_TOLD = 80
 """Characters of a quote in the reason for a status."""
 
+UNSURE = frozenset({"undecided", "degraded", "refused"})
+"""States of what is no answer, or of one that may lack something or be wrong."""
 _HOW_MANY = re.compile(
     r"\bhow many\b|\b(?:what|which|give|tell|find|state|count|determine|is|was)\b[^.?!]{0,40}\bthe (?:total )?number of\b"
     r"|\bwie ?viele?\b|\bcombien de\b|\bcu[aá]nt[oa]s\b|\bquant[ie]\b|\bquant[oa]s\b|\bhoeveel\b|\bсколько\b|多少|几个|いくつ|何人|몇",
     re.I,
 )
 _NUMBER = re.compile(
-    r"\d|[一二三四五六七八九十百零两]|\b(?:zero|none|no|nobody|neither|never|nothing|once|twice|thrice|a|an|one|two|three|four|five|six|seven|eight|"
-    r"nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty\b[\w-]*|hundred|thousand|million|billion|dozen|single|only|both|"
-    r"keine?r?|null|eine?[rsn]?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\w+zehn|\w+zig|hundert|tausend|"
-    r"aucune?|une?|deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|cent|mille|ning[uú]n\w*|una?|uno|dos|tres|cuatro|cinco|seis|siete|ocho|"
-    r"nueve|diez|nessun\w*|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|um|uma|dois|duas|oito|dez)\b",
+    r"\d|[一二三四五六七八九十百零两]|\b(?:zero|none|no|nobody|neither|never|nothing|once|twice|thrice|one|two|three|four|five|six|seven|eight|"
+    r"nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty\b[\w-]*|hundreds?|thousands?|millions?|billions?|dozens?|couple|pair|half|nil|single|only|both|"
+    r"keine?r?|null|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\w+zehn|\w+zig|hundert|tausend|"
+    r"aucune?|deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|cent|mille|ning[uú]n\w*|uno|dos|tres|cuatro|cinco|seis|siete|ocho|"
+    r"nueve|diez|nessun\w*|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|dois|duas|oito|dez)\b",
     re.I,
 )
+_NO_NUMBER = re.compile(
+    r"\[\d{1,4}\]|\b(?:chapter|page|section|part|step) \d+"
+    r"|\b(?:in|since|from|until|by|before|after|during|[a-z]{1,5}(?:ber|uary)|march|april|may|june|july|august),? (?:1[5-9]|20)\d\d\b",
+    re.I,
+)
+_ARTICLE = r"\b(?:an?|eine?[rsn]?|une?|una?|uma?)"
 
 
 @dataclass(frozen=True)
@@ -106,6 +114,11 @@ class Answer(ShownInNotebooks):
         """Whether its text answers the question, be it that nothing was found."""
         return self.status not in ("undecided", "refused")
 
+    @property
+    def is_unsure(self) -> bool:
+        """Whether it is no answer, or one that may lack something or be wrong."""
+        return self.status in UNSURE
+
     @cached_property
     def _judged(self) -> tuple[AnswerStatus, str]:
         if self.agreement is not None and self.agreement.is_tied:
@@ -134,7 +147,9 @@ class Answer(ShownInNotebooks):
         for step in self.steps:
             if step.state == "nothing" and isinstance(step.value, str) and step.value in self.text:
                 return _told(step, "nothing was found for this part of the answer")
-        if _HOW_MANY.search(self.question) and not _NUMBER.search(self.text):
+        if (asked := _HOW_MANY.search(self.question)) and not _says_number(
+            self.text, self.question[asked.end() :]
+        ):
             return "the question asks how many, and the answer says no number"
         return ""
 
@@ -147,8 +162,14 @@ class Answer(ShownInNotebooks):
 
     @property
     def coverage(self) -> float | None:
-        """The smallest fraction of the document that a reading step was shown, or None."""
-        return min((s.coverage for s in self.steps if s.coverage is not None), default=None)
+        """The smallest fraction of the document that a reading step was shown, or None.
+
+        Steps that read row by row count as one: a later one reads the rows that an earlier one has kept.
+        """
+        read = [(s.context == "rows", s.coverage) for s in self.steps if s.coverage is not None]
+        by_row = [coverage for is_by_row, coverage in read if is_by_row]
+        whole = [coverage for is_by_row, coverage in read if not is_by_row]
+        return min([*whole, *([max(by_row)] if by_row else [])], default=None)
 
     def to_json(self) -> dict[str, Any]:
         """The answer as JSON data: one row of a results file."""
@@ -179,6 +200,19 @@ class Answer(ShownInNotebooks):
             },
             "duration_s": round(self.duration_s, 3),
         }
+
+
+def _says_number(text: str, counted: str) -> bool:
+    """Whether a text says a number, be it "a dog" where dogs are counted; marks and years are none.
+
+    Example:
+        >>> _says_number("He has a dog.", " dogs has he?"), _says_number("He ran a mile in 1957.", " dogs has he?")
+        (True, False)
+    """
+    if _NUMBER.search(_NO_NUMBER.sub("", text)):
+        return True
+    nouns = "|".join(re.escape(word[:3]) for word in re.findall(r"[^\W\d_]{3,}", counted)[:3])
+    return bool(nouns) and bool(re.search(rf"{_ARTICLE} (?:\w+ ){{0,2}}(?:{nouns})", text, re.I))
 
 
 def _told(step: StepResult, why: str) -> str:

@@ -135,6 +135,7 @@ class RowReader:
         self._n_calls = 0
         self._usage = Usage()
         self._replies: list[str] = []
+        self._why = ""  # why some replies about rows could not be read to the end
         self._failure: ModelError | None = None
         # With a token budget, all prompts of the step together have its share.
         self._left = limits.max_prompt_tokens
@@ -165,7 +166,10 @@ class RowReader:
             replies = [reply or None for reply in replies]
         is_verdict = task.kind == "yes_no"
         verdicts = Counter(filter(None, replies)) if is_verdict else {}
+        unstated = ""
         if is_verdict and (self._limits.is_strict or self._limits.is_strict_rows):
+            if n := replies.count(NOT_STATED):
+                unstated = f", {n:,} of them {NOT_STATED}"
             replies = [None if reply == NOT_STATED else reply for reply in replies]
         how, is_scored = self._row_step.how, not note
         result = rows if note else how.collect(rows, replies, self._step.output)
@@ -177,9 +181,12 @@ class RowReader:
         if self._limits.is_strict_rows and result.undecided:
             n = len(result.undecided)
             raise ExecutionError(
-                f"{n:,} of {len(rows):,} rows are undecided", step=self._step.output,
+                f"{n:,} of {len(rows):,} rows are undecided{unstated}", step=self._step.output,
                 help="--items-per-call 1 asks about each row on its own; leave out --strict-items to go on without them",
             )  # fmt: skip
+        if unstated or self._why:
+            n, why = replies.count(None), f": {self._why}" if self._why else ""
+            result = result.noting(f"{self._step.output}: {n:,} undecided{unstated}{why}")
         replied = tuple(self._replies)
         ranked = self._ranked(result, is_scored=is_scored)
         return RowsRead(result, self._n_calls, self._usage, replied, ranked, verdicts)
@@ -272,6 +279,7 @@ class RowReader:
             missing = tuple(text for text in missing if text not in read)
             idle += not read
             round += 1
+        self._why = why if missing else self._why
         return found
 
     async def _replies_to(self, task: ItemsTask, *, is_kept: bool = True) -> ItemReplies:

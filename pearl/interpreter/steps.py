@@ -234,7 +234,7 @@ class _Interpreter:
             step.output, row_step.task.action.name, read.rows, False, "rows",
             self._calls.coverage(row_step.rows), read.n_calls, read.usage,
             time.monotonic() - began, reply="\n\n".join(read.replies), state=state,
-            why=_rows_undecided(read.rows), fetched=self._told(step, read.ranked),
+            why=_rows_undecided(read.rows, len(row_step.rows)), fetched=self._told(step, read.ranked),
             verdicts=read.verdicts,
         )  # fmt: skip
 
@@ -419,9 +419,10 @@ def _absent(error: NotGivenError, before: Mapping[str, StepResult]) -> str:
     return f"{NOTHING} {error}{f': nothing in {names}' if names else ''}"
 
 
-def _rows_undecided(rows: Rows) -> str:
+def _rows_undecided(rows: Rows, n_asked: int = 0) -> str:
     n = len(rows.undecided)
-    return f"{n:,} of {n + len(rows.values):,} rows are undecided" if n else ""
+    n_rows = max(n_asked, n + len(rows.values))
+    return f"{n:,} of {n_rows:,} rows are undecided" if n else ""
 
 
 def _step_error(step: Step, error: PearlError) -> ExecutionError:

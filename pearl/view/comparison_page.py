@@ -265,11 +265,6 @@ def _evidence(row: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _facts(a: Totals, b: Totals) -> list[tuple[str, str, str]]:
     """Totals of both, in words."""
-
-    def cost(total: Totals) -> str:
-        unknown = f"; {total.n_unknown_cost:,} rows unknown" if total.n_unknown_cost else ""
-        return f"{total.cost_usd:.4f} USD{unknown}"
-
     facts = [("rows", f"{a.n:,}", f"{b.n:,}")]
     facts += [
         (status.replace("_", " "), f"{a.by_status[status]:,}", f"{b.by_status[status]:,}")
@@ -279,7 +274,7 @@ def _facts(a: Totals, b: Totals) -> list[tuple[str, str, str]]:
         *facts,
         ("tokens in", f"{a.tokens_in:,.0f}", f"{b.tokens_in:,.0f}"),
         ("tokens out", f"{a.tokens_out:,.0f}", f"{b.tokens_out:,.0f}"),
-        ("cost", cost(a), cost(b)),
+        ("cost", a.cost, b.cost),
         ("quotes not borne out", f"{a.unverified:,.0f}", f"{b.unverified:,.0f}"),
         ("seconds of all rows", f"{a.seconds:,.1f}", f"{b.seconds:,.1f}"),
     ]

@@ -82,6 +82,14 @@ class Totals:
         else:
             self.cost_usd += line["cost"]
 
+    @property
+    def cost(self) -> str:
+        """The cost in words; no sum where none of the rows has a known cost."""
+        if 0 < self.n_unknown_cost == self.n:
+            return "unknown"
+        unknown = f"; {self.n_unknown_cost:,} rows unknown" if self.n_unknown_cost else ""
+        return f"{self.cost_usd:.4f} USD{unknown}"
+
 
 def text_of(value: Any, most: int) -> str:
     """A text of a row, at most so long; "" where there is none."""
@@ -141,6 +149,7 @@ def details_of(row: Mapping[str, Any]) -> dict[str, Any]:
         "answer": text_of(row.get("answer"), MAX_TEXT),
         "plan": text_of(row.get("plan"), MAX_TEXT),
         "error": text_of(error.get("message"), MAX_TEXT),
+        "why": text_of(row.get("why"), MAX_TEXT),
         "notes": [text_of(note, MAX_TEXT) for note in _items(row.get("notes"))],
         "evidence": [
             [text_of(each.get("text"), MAX_TEXT), _where(each)]

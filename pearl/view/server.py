@@ -235,12 +235,11 @@ async def serve(
 
 def _facts(totals: Totals) -> list[tuple[str, str]]:
     """The totals in words."""
-    unknown = f"; {totals.n_unknown_cost:,} rows unknown" if totals.n_unknown_cost else ""
     return [
         ("rows", f"{totals.n:,}"),
         *((status.replace("_", " "), f"{n:,}") for status, n in totals.by_status.most_common(8)),
         ("tokens in, out", f"{totals.tokens_in:,.0f}, {totals.tokens_out:,.0f}"),
-        ("cost", f"{totals.cost_usd:.4f} USD{unknown}"),
+        ("cost", totals.cost),
         ("quotes not borne out", f"{totals.unverified:,.0f}"),
         ("seconds of all rows", f"{totals.seconds:,.1f}"),
         *((f"error {kind}", f"{n:,}") for kind, n in totals.by_error.most_common(12)),

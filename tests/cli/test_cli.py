@@ -154,9 +154,9 @@ def test_the_demo_shows_question_plan_steps_and_evidence(pearl: Terminal, docume
     row = json.loads(pearl("demo", document, "--json"))
     assert row["evidence"]
     assert not row["unverified_quotes"]
-    # A passage stands in its step and in the answer, with its place there, not once more below.
+    # A passage stands in its steps and in the answer, with its place there, not once more below.
     for each in row["evidence"]:
-        assert out.count(" ".join(each["text"].split())) == 2
+        assert out.count(" ".join(each["text"].split())) == 2 * len(each["steps"])
 
 
 def test_inputs_are_never_written_over(pearl: Terminal) -> None:

@@ -130,7 +130,8 @@ def test_an_entry_of_rows_that_are_all_undecided_is_not_nothing(select: str) -> 
     answer = run(plan, entries(20), Oracle(lambda text: None))
     assert answer.status == "undecided"
     assert "20 of 20 rows are undecided" in answer.why
-    assert answer.text == "Nothing found.\n(20 undecided)"
+    assert answer.text == "(20 undecided)"
+    assert any(note.startswith("fruits: 20 undecided: ") for note in answer.notes)
     nothing = run(plan, entries(20), Oracle(lambda text: "no"))
     assert (nothing.status, nothing.text) == ("nothing_found", "Nothing found.")
 
@@ -206,7 +207,7 @@ def test_what_stays_unread_is_undecided_and_shown() -> None:
     answer = run(plan, entries(20), Oracle(say))
     assert answer.text == "8 (4 undecided)"
     assert answer.status == "undecided"
-    assert "4 of 12 rows are undecided" in answer.why
+    assert "4 of 20 rows are undecided" in answer.why
     assert sum(not row.is_decided for row in answer.rows) == 4
     with pytest.raises(ExecutionError, match="4 of 20 rows are undecided"):
         run(plan, entries(20), Oracle(say), strict_items=True)
@@ -249,6 +250,8 @@ def test_rows_that_do_not_state_it_are_a_group_of_their_own() -> None:
     assert event.verdicts == step["verdicts"]
     strict = run(AGES, document, Oracle(say), strict=True)
     assert (strict.steps[2].text, strict.status) == ("3 (3 undecided)", "undecided")
+    assert strict.steps[1].why == "3 of 9 rows are undecided"
+    assert strict.notes == ("old: 3 undecided, 3 of them not stated",)
     with pytest.raises(ExecutionError, match="3 of 9 rows are undecided"):
         run(AGES, document, Oracle(say), strict_items=True)
 
@@ -570,12 +573,13 @@ def test_rows_are_asked_about_again_as_long_as_that_brings_replies(max_reasks: i
     answer = run(FILTERING, entries(10), never, max_reasks=max_reasks)
     assert answer.text == "8 (2 undecided)"
     assert [len(asked) for asked in never.asked] == [10, *[2] * (max_reasks + 1)]
-    numbers = re.compile(r"<item (\d+)>")
+    items = re.compile(r"<item \d+>\n(.*)\n")
     sizes = []
 
     def first_only(request: Request) -> str:
-        sizes.append(len(numbers.findall(request.prompt)))
-        return "1: yes"
+        shown = items.findall(request.prompt)
+        sizes.append(len(shown))
+        return f"1 | {shown[0]}: yes"
 
     model = Scripted(first_only)
     answer = asyncio.run(Pearl(model, max_reasks=max_reasks).execute(FILTERING, entries(20)))
@@ -586,7 +590,9 @@ def test_rows_are_asked_about_again_as_long_as_that_brings_replies(max_reasks: i
 def test_the_tokens_of_a_reply_that_is_cut_off_count_and_its_last_line_does_not(
     openai_server: Server,
 ) -> None:
-    cut = completion("1: red\n2: blue\n3: pink\n4: gre", finish_reason="length")
+    cut = completion(
+        "1 | beet: red\n2 | plum: blue\n3 | rose: pink\n4 | fig: gre", finish_reason="length"
+    )
     rest = completion("1: pink\n2: green and more")
     openai_server.next(Canned(cut), Canned(rest))
     plan = """\
@@ -612,6 +618,9 @@ def test_coverage_is_what_was_shown_of_the_document() -> None:
     document = Document("apple\n\nbeet\n")
     answer = run(by_line, document, Oracle(lambda text: "yes"))
     assert answer.coverage == 1
+    again = f'{by_line}\n3. kept = FILTER(ans, "it is red") : Those of them'
+    answer = run(again, document, Oracle(lambda text: "yes" if "apple" in text else "no"))
+    assert (answer.steps[2].coverage or 1) < answer.coverage == 1
     one_field = """\
 1. rows = SPLIT(CTX, "record") : One row each
 2. field = FIELD(rows, "A") : What it is

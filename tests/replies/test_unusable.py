@@ -326,6 +326,12 @@ def test_strict_fails_the_step() -> None:
         ("Why?", "It leaked.\n> The hull was rotten.", "'The hull was rotten.'"),
         ("How many dogs are there?", "Nils has a dog.\n> Nils has a dog.", ""),
         ("How many dogs are there?", "Nils has it.\n> Nils has a dog.", "no number"),
+        (
+            "How many dogs are there?",
+            "Nils has a boat since 1919 [2].\n> Nils has a dog.",
+            "no number",
+        ),
+        ("How many dogs are there?", "There are 1919.\n> Nils has a dog.", ""),
         ("Wie viele Hunde gibt es?", "Nils hat welche.", "no number"),
         ("What is the number of dogs?", "Nils has it.", "no number"),
         ("Why do a number of people sell boats?", "They leak.", ""),

@@ -144,6 +144,16 @@ def test_quotes_that_the_document_does_not_bear_out_are_flagged() -> None:
     assert not page.marked
 
 
+def test_rows_that_do_not_state_it_are_counted_beside_the_step() -> None:
+    plan = '1. rows = SPLIT(CTX, "line") : Rows\n2. old = FILTER(rows, "is old") : Those'
+    model = Scripted(
+        lambda request: plan if request.task.__class__.__name__ == "PlanTask" else
+        "1 | Ada is 70: yes\n2 | Nils sails: not stated\n"
+    )  # fmt: skip
+    _, text = asked("Who is old?", Document("Ada is 70.\nNils sails."), model=model)
+    assert "1 yes, 1 not stated" in Page(text).text
+
+
 def test_marks_of_joined_files_and_of_cells_are_where_they_are(tmp_path: Path) -> None:
     for name, text in (
         ("a.txt", STORY),

@@ -49,7 +49,10 @@ def data_of(page: str) -> dict[str, Any]:
 
 def test_every_row_is_listed_with_its_numbers_and_unknown_cost_is_not_zero(tmp_path: Path) -> None:
     failed = {"id": "c", "status": "failed", "error": {"type": "DataError", "message": "no file"}}
-    doubted = {"unverified_quotes": [{"step": "s", "text": "a quote", "reason": "missing"}] * 3}
+    doubted = {
+        "unverified_quotes": [{"step": "s", "text": "a quote", "reason": "missing"}] * 3,
+        "why": "a quote is missing",
+    }
     page = index_page(
         kept(tmp_path / "r.jsonl", row("a"), row("b", model="vllm:own", **doubted), failed)
     )
@@ -58,8 +61,11 @@ def test_every_row_is_listed_with_its_numbers_and_unknown_cost_is_not_zero(tmp_p
     assert [line["cost"] for line in lines] == [0.15, None, None]
     assert [line["error"] for line in lines] == ["", "", "DataError"]
     assert [each["error"] for each in data["details"]] == ["", "", "no file"]
+    assert [each["why"] for each in data["details"]] == ["", "a quote is missing", ""]
     assert "0.1500 USD; 2 rows unknown" in page
     assert "2,000,000, 0" in page
+    none = index_page(kept(tmp_path / "none.jsonl", row("b", model="vllm:own"), failed))
+    assert re.search(r"<dt>cost[^<]*</dt><dd>unknown</dd>", none)
     assert "<dt>quotes not borne out</dt><dd>3</dd>" in page
 
 

@@ -218,7 +218,7 @@ class Task(Unit):
 
     def is_unsure(self, result: Answer) -> bool:
         """Whether the answer is none, or may lack something."""
-        return result.status in ("undecided", "degraded", "refused")
+        return result.is_unsure
 
     def row(self, result: Answer | None, error: Exception | None) -> Mapping[str, Any]:
         """One row of a results file; `status` is that of the answer, `failed`, or `unfinished`."""

@@ -191,6 +191,7 @@
     text("Question", details.question, "p", "whole");
     text("Answer", details.answer, "p", "whole");
     text("Error", details.error, "p", "whole flag");
+    text("Why it is not sure", details.why, "p", "whole flag");
     list("Notes", details.notes.map(note => [note]));
     list("Quotes that are not borne out", details.unverified, true);
     list("What it rests on", details.evidence);
