@@ -278,8 +278,8 @@ def sqlite_dialect(sql: str) -> str:
         elif token.kind == "string" and _at(found, i - 1).text in _COMPARED:
             behind[i] += " COLLATE NOCASE"  # what functions give has none
     places = {token.start: i for i, token in enumerate(found)}
-    for last in _ends_of_terms(found):
-        behind[places[last.start]] += " NULLS LAST"
+    for end in _ends_of_terms(found):
+        behind[places[end.start]] += " NULLS LAST"
     return _replaced(
         sql,
         found,
