@@ -24,7 +24,7 @@ from pearl.tables.query_table import QueryTable
 from pearl.tables.running import Line
 from pearl.tables.sql_child import GRACE_SECONDS, MAX_CELL, READY
 from pearl.tables.sql_engines import SqlEngine, check_engine
-from pearl.tables.statement import dependence, sqlite_dialect, with_typed_values
+from pearl.tables.statement import dependence, in_sql, sqlite_dialect, with_typed_values
 
 __all__ = [
     "ROW",
@@ -165,7 +165,7 @@ class SqlTable:
         except ValueError as error:
             raise SqlError(str(error)) from error
         reply = self._ask(sql, self.limits.max_rows)
-        columns: list[str] = [name.replace("*1.0/", "/") for name in reply["columns"]]
+        columns: list[str] = [in_sql(name) for name in reply["columns"]]
         at = columns.index(ROW) if ROW in columns else None
         undecided, notes = self._undecided(sql)
         lines = [self._line(columns, at, values) for values in reply["rows"]]
@@ -257,6 +257,10 @@ class SqlTable:
         match reply["refused"]:
             case "time":
                 return f"it was stopped after {self.limits.seconds:g} s; ask for less at once"
+            case "text":
+                return (
+                    "a text that is no number is added, converted to a number or compared with one"
+                )
             case "start":
                 return f"the table could not be read within {_START_SECONDS:g} s"
             case "memory":

@@ -21,6 +21,7 @@ Stored = str | int | float | None
 FUNCTIONS = frozenset(
     [
         "abs",
+        "as_number",
         "avg",
         "ceil",
         "ceiling",
@@ -149,6 +150,7 @@ def opened(request: dict[str, Any], data: bytes) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
     connection.deserialize(data)
     connection.create_function("fold", 1, _fold, deterministic=True)
+    connection.create_function("as_number", 1, _as_number, deterministic=True)
     connection.create_collation("NOCASE", _compared)  # that of SQLite knows the case of ASCII only
     for pragma in (
         "query_only = ON",
@@ -187,6 +189,7 @@ def answer(connection: sqlite3.Connection, request: dict[str, Any]) -> dict[str,
 
 _WHY = (
     ("time", re.compile(r"interrupted")),
+    ("text", re.compile(r"user-defined function raised")),
     ("memory", re.compile(r"out of memory")),
     ("access", re.compile(r"(.*prohibited.*)")),
     ("function", re.compile(r"not authorized to use function: (\w+)")),
@@ -230,6 +233,15 @@ def _authorizer(table: str, sql: str) -> Callable[..., int]:
 def _compared(one: str, other: str) -> int:
     one, other = one.lower(), other.lower()
     return (one > other) - (one < other)
+
+
+def _as_number(value: Stored) -> Stored:
+    """The number that a text is; other texts are refused, which SQLite would read as 0, or as their first digits."""
+    if not isinstance(value, str):
+        return value
+    if not re.fullmatch(r"[\d.eE+\-\s]*+", value, re.ASCII):
+        raise ValueError(value)
+    return float(value)
 
 
 def _fold(text: object) -> str | None:

@@ -15,7 +15,15 @@ from typing import NamedTuple
 
 from pearl.tables.columns import TypedColumn
 
-__all__ = ["Dependence", "Token", "dependence", "sqlite_dialect", "tokens", "with_typed_values"]
+__all__ = [
+    "Dependence",
+    "Token",
+    "dependence",
+    "in_sql",
+    "sqlite_dialect",
+    "tokens",
+    "with_typed_values",
+]
 
 _TOKEN = re.compile(
     r"""(?P<comment>--[^\n]*+|/\*.*?(?:\*/|\Z)) | (?P<string>'(?:[^']|'')*+')
@@ -37,6 +45,13 @@ _THREE_VALUED = frozenset(
     instr year month strftime""".split()  # noqa: SIM905 - one a line is twenty lines
 )
 """Words of conditions that give NULL where NULL may matter to them."""
+
+
+_NO_CALLS = frozenset(
+    """all and as between by case distinct else end exists from group having in is like limit not offset on or
+    over select then when where filter""".split()  # noqa: SIM905 - one a line is twenty lines
+)
+"""Words that stand before parentheses or `*` and are no functions."""
 
 
 class Token(NamedTuple):
@@ -208,6 +223,8 @@ def _check_types(statement: Sequence[Token], i: int, columns: Columns) -> None:
         column = columns.get(_operand(statement, first).name)
         end = first + (3 if _at(statement, first + 1).text == "." else 1)
         is_whole = _at(statement, end).text == ")"
+        if token.word in ("max", "min") and _at(statement, first).word == "replace":
+            raise ValueError("replace(...) gives texts: write CAST(replace(...) AS REAL)")
     elif token.word in ("cast", "try_cast"):
         column = columns.get(_operand(statement, i + 2).name)
         end = i + 5 if _at(statement, i + 3).text == "." else i + 3
@@ -236,28 +253,111 @@ def _replaced(sql: str, statement: Sequence[Token], changes: Mapping[int, tuple[
     return "".join([*parts, sql[at:]])
 
 
+_NUMBER, _END_OF_NUMBER = "as_number(", "/**/)"
+
+
+def in_sql(name: str) -> str:
+    """The name that SQLite gives a column of its dialect, as the statement has it."""
+    return name.replace("*1.0/", "/").replace(_NUMBER, "").replace(_END_OF_NUMBER, "")
+
+
 def sqlite_dialect(sql: str) -> str:
-    """The statement so that SQLite takes quoted names for names, and divides, compares texts and has NULL last as DuckDB does.
+    """The statement so that SQLite takes quoted names for names and no text for a number, and divides, compares texts and has NULL last as DuckDB does.
 
     Example:
         >>> sqlite_dialect('SELECT "Fee" / 2 FROM rows ORDER BY "Fee" LIMIT 1')
-        'SELECT `Fee` *1.0/ 2 FROM rows ORDER BY `Fee` NULLS LAST LIMIT 1'
+        'SELECT as_number(`Fee`/**/) *1.0/ 2 FROM rows ORDER BY `Fee` NULLS LAST LIMIT 1'
     """
     statement = tokens(sql)
-    changes: dict[int, tuple[str, str]] = {}
+    before = [""] * len(statement)
+    texts = [token.text for token in statement]
+    behind = [""] * len(statement)
+    for first, last in _numeric_terms(statement):
+        before[first] += _NUMBER
+        behind[last] += _END_OF_NUMBER
     for i, token in enumerate(statement):
         # SQLite takes a name in double quotes for a text where no column has it.
         if token.text[0] == '"' and len(token.text) > 1:
-            name = token.text[1:-1].replace('""', '"').replace("`", "``")
-            changes[token.start] = (f"`{name}`", "")
+            texts[i] = "`" + token.text[1:-1].replace('""', '"').replace("`", "``") + "`"
         elif token.text == "/":
-            changes[token.start] = ("*1.0/", "")
+            texts[i] = "*1.0/"
         elif token.kind == "string" and _at(statement, i - 1).text in _COMPARED:
-            changes[token.start] = (token.text, " COLLATE NOCASE")  # what functions give has none
-    for last in _ends_of_terms(statement):
-        text, _ = changes.get(last.start, (last.text, ""))
-        changes[last.start] = (text, " NULLS LAST")
-    return _replaced(sql, statement, changes)
+            behind[i] += " COLLATE NOCASE"  # what functions give has none
+    places = {token.start: i for i, token in enumerate(statement)}
+    for end in _ends_of_terms(statement):
+        behind[places[end.start]] += " NULLS LAST"
+    return _replaced(
+        sql,
+        statement,
+        {
+            token.start: (before[i] + texts[i], behind[i])
+            for i, token in enumerate(statement)
+            if before[i] or behind[i] or texts[i] != token.text
+        },
+    )
+
+
+def _numeric_terms(statement: Sequence[Token]) -> set[tuple[int, int]]:
+    """The first and last tokens of what a statement adds, or converts to or compares with a number."""
+    terms: set[tuple[int, int]] = set()
+    for i, token in enumerate(statement):
+        opened = _at(statement, i + 1).text == "("
+        if token.word in ("sum", "avg", "total") and opened:
+            first = i + 3 if _at(statement, i + 2).word in ("distinct", "all") else i + 2
+            terms.add((first, _end_of(statement, i + 1) - 1))
+        elif token.word == "cast" and opened:
+            end = _end_of(statement, i + 1)
+            at = [
+                j
+                for j in range(i, end)
+                if statement[j].word == "as" and statement[j].depth == token.depth + 1
+            ]
+            if at and _NUMERIC_TYPE.match(_at(statement, at[-1] + 1).word):
+                terms.add((i + 2, at[-1] - 1))
+        elif token.text in _ARITHMETIC or token.text in _COMPARED:
+            sides = [_side(statement, i, -1), _side(statement, i, 1)]
+            is_compared = token.text in _COMPARED
+            if is_compared and not any(s and statement[s[1]].kind == "number" for s in sides):
+                continue
+            terms |= {s for s in sides if s and statement[s[1]].kind not in ("number", "string")}
+    return {(first, last) for first, last in terms if first <= last < len(statement)}
+
+
+def _end_of(statement: Sequence[Token], i: int) -> int:
+    """The place of the parenthesis that closes the one at a place."""
+    depth = statement[i].depth
+    return next(
+        (j for j in range(i + 1, len(statement)) if statement[j].depth == depth), len(statement)
+    )
+
+
+def _side(statement: Sequence[Token], i: int, step: int) -> tuple[int, int] | None:
+    """The operand before (-1) or behind (1) an operator: a name, a number, a call, or what parentheses enclose."""
+    first = last = i + step
+    if step == -1 and _at(statement, first).text == ")":
+        depth = statement[first].depth
+        first = next((j for j in range(first - 1, -1, -1) if statement[j].depth == depth), 0)
+        before = _at(statement, first - 1)
+        if before.word in ("exists", "filter", "in", "over"):
+            return None
+        first -= before.kind == "word" and before.word not in _NO_CALLS
+    elif step == -1:
+        while _at(statement, first - 1).text == ".":
+            first -= 2
+    elif _at(statement, last).text == "(":
+        last = _end_of(statement, last)
+    else:
+        while _at(statement, last + 1).text == ".":
+            last += 2
+        if _at(statement, last).kind == "word" and _at(statement, last + 1).text == "(":
+            last = _end_of(statement, last + 1)
+    if _at(statement, last + 1).word in ("filter", "over"):
+        return None
+    if last >= len(statement):
+        return None
+    whole = _at(statement, first).text == "(" and first < last
+    is_name = _at(statement, first).kind != "" and _at(statement, first).word not in _NO_CALLS
+    return (first, last) if whole or is_name else None
 
 
 def _ends_of_terms(statement: Sequence[Token]) -> Iterator[Token]:

@@ -168,6 +168,50 @@ def test_what_is_of_another_type_is_told(engine: SqlEngine, sql: str, told: str)
     assert told in str(caught.value)
 
 
+MONEY = QueryTable(
+    Rows(
+        tuple(
+            Row("", {"Price": price, "Plan": "Basic", "From": begin, "To": end})
+            for price, begin, end in [
+                ("1.250,00", "2020-01-01", "2020-01-31"),
+                ("99,95", "2019-12-31", "2020-01-10"),
+                ("7,00", "2020-03-01", "2021-03-01"),
+            ]
+        )
+    )
+)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "sum(CAST(replace(Price, ',', '.') AS REAL))",
+        "sum(coalesce(Price, 0))",
+        "sum(replace(Price, ',', '.') + 0)",
+        "avg(substr(Price, 1) * 1)",
+        "sum(CASE WHEN replace(Price, ',', '.') > 50 THEN 1 ELSE 0 END)",
+        "max(replace(Price, ',', '.'))",
+        'max("To" - "From")',
+        'avg("From")',
+    ],
+)
+def test_a_text_or_a_day_is_no_number_for_sqlite(expression: str) -> None:
+    with pytest.raises(SqlError, match=r"(?:no number|texts)"):
+        SqlTable(MONEY).run(f"SELECT {expression} FROM rows")
+
+
+def test_texts_that_are_numbers_and_days_are_computed_with_in_sqlite() -> None:
+    result = SqlTable(MONEY).run(
+        "SELECT sum(CAST(substr(Price, -2) AS REAL)), sum(substr(Price, -2) + 0) * 2,"
+        ' sum(julianday("To") - julianday("From")) FROM rows'
+    )
+    assert [line.cells for line in result.lines] == [("95", "190", "405")]
+    assert result.columns[:2] == (
+        "sum(CAST(substr(Price, -2) AS REAL))",
+        "sum(substr(Price, -2) + 0) * 2",
+    )
+
+
 @ENGINES
 def test_a_row_is_cited_only_if_the_line_shows_what_it_has(engine: SqlEngine) -> None:
     table = SqlTable(CLINICS, engine=engine)
