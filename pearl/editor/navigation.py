@@ -33,7 +33,7 @@ def definition(text: str, offset: int, kind: Kind, known: KnownActions) -> NameP
     Example:
         >>> from pearl.editor.known_actions import known_actions
         >>> definition("1. a = FIND(CTX) : b\n2. c = FIND(a) : d", 33, "plan", known_actions("seed"))
-        Place(span=Span(start=3, end=4), path=None)
+        NamePlace(span=Span(start=3, end=4), path=None)
     """
     word = word_at(text, offset, kind)
     if word is None or word.role == "document":

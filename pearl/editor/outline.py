@@ -246,7 +246,7 @@ def word_at(text: str, offset: int, kind: Kind = "plan") -> NamedWord | None:
 
     Example:
         >>> word_at('1. a = FIND(CTX, "b") : c', 8)
-        Word(role='action', name='FIND', span=Span(start=7, end=11))
+        NamedWord(role='action', name='FIND', span=Span(start=7, end=11))
     """
     start = text.rfind("\n", 0, offset) + 1
     if declared := _DECLARATION[kind].match(text, start):

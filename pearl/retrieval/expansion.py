@@ -37,7 +37,7 @@ class QueryThesaurus:
         weight: Weight of a synonym beside that of what it stands for, 0 to 1.
 
     Example:
-        >>> thesaurus = Thesaurus(((("iitd",), ("indian", "institut", "delhi", "technolog")),), 0.5)
+        >>> thesaurus = QueryThesaurus(((("iitd",), ("indian", "institut", "delhi", "technolog")),), 0.5)
         >>> thesaurus({"iitd": 1.0})["delhi"], thesaurus({"indian": 1.0})
         (0.125, {'indian': 1.0})
     """

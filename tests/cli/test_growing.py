@@ -39,7 +39,7 @@ def killed(server: Server, n: int, *command: str) -> list[Trace]:
         [sys.executable, "-m", "pearl", *command, *online(server), "--trace", "trace.jsonl"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     ) as child:  # fmt: skip
-        wait_for(server, n + 1)
+        wait_for(server, n + 1, child)
         child.kill()
     assert child.returncode == -signal.SIGKILL
     server.hold_after = None
@@ -51,10 +51,11 @@ def events(traces: list[Trace]) -> Counter[str]:
 
 
 def test_a_killed_plan_leaves_its_attempts(pearl: Terminal, openai_server: Server) -> None:
-    openai_server.next(*[Canned(completion("no plan at all"))] * 2)
+    replies = ["1. a = SOUGHT(CTX) : x", "1. a = SAID(CTX) : x"]
+    openai_server.next(*[Canned(completion(reply)) for reply in replies])
     (trace,) = killed(openai_server, 2, "plan", QUESTION, "-o", "p.plan")
     attempts = [event for event in trace if isinstance(event, PlanAttempted)]
-    assert [attempt.reply for attempt in attempts] == ["no plan at all"] * 2
+    assert [attempt.reply for attempt in attempts] == replies
     assert attempts[0].usage.n_input_tokens == 100
     assert not Path("p.plan").exists()
     # The file is the command's own, cut off as it is.
@@ -64,7 +65,7 @@ def test_a_killed_plan_leaves_its_attempts(pearl: Terminal, openai_server: Serve
 
 
 def test_a_killed_ask_leaves_its_plan_and_its_calls(pearl: Terminal, openai_server: Server) -> None:
-    openai_server.on(PROMPT, TWO_STEPS)
+    openai_server.on(PROMPT, TWO_STEPS.partition("\n\n")[2])
     traces = killed(openai_server, 2, "ask", QUESTION, "story.txt")
     assert len(traces) == 1
     n = events(traces)

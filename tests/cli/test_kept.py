@@ -82,8 +82,9 @@ def ids(folder: Path) -> list[object]:
 DOCUMENTS = [f"d{i:02}.txt" for i in range(N)]
 
 
-def wait_for(server: Server, n: int) -> None:
+def wait_for(server: Server, n: int, child: subprocess.Popen[bytes] | None = None) -> None:
     while len(server.requests) < n:
+        assert child is None or child.poll() is None, "the command ended before it asked as often"
         time.sleep(0.01)
 
 

@@ -37,15 +37,15 @@ def test_nonsense_usage_is_flagged_in_rows_and_breaks_no_table(
     jsonschema.validate(row, SCHEMA)
     n = len(openai_server.requests)
     assert n > 0
-    assert row["usage"] == {
-        "input_tokens": 0, "output_tokens": 3 * n, "cached_tokens": 0, "implausible_calls": n,
-    }  # fmt: skip
+    usage = row["usage"]
+    assert (usage["cached_tokens"], usage["implausible_calls"]) == (0, n)
+    assert 100 < usage["input_tokens"] < 1_000, "counted here instead"
     assert '"n_implausible_calls":1' in Path("trace.jsonl").read_text().replace(" ", "")
     assert "-" not in pearl.talk.partition("actual")[2].splitlines()[0], "nothing below 0 is shown"
     id = json.loads(pearl("runs", "list", "--json"))[0]["id"]
     pearl("runs", "export", id, "-o", "rows.parquet")
     (cells,) = parquet.read_table("rows.parquet").to_pylist()
-    assert (cells["input_tokens"], cells["output_tokens"]) == (0, 3 * n)
+    assert cells["input_tokens"] == usage["input_tokens"]
     assert json.loads(pearl("runs", "show", id, "--json"))["usage"]["n_implausible_calls"] == n
 
 

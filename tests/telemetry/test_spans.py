@@ -260,7 +260,7 @@ invoke_workflow pearl status=answered
 
 
 def test_rows(openai_server: Server) -> None:
-    openai_server.on("", "1. yes\n2. no\n3. yes")
+    openai_server.on("", "1 | rain: yes\n2 | sun: no\n3 | more rain: yes")
     spans = Bench(openai_server).run(task(text="rain\nsun\nmore rain", plan=ROWS)).spans
     assert (
         spans.tree()

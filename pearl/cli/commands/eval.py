@@ -273,9 +273,10 @@ def _evaluate(
         of_model = [error for error in unanswered if str(error).startswith("ModelError")]
         if of_model and len(unanswered) == len(records) and not ran.n_left:
             raise no_reply(len(records), "records", of_model[0])
+        code = ran.code(1 if bad or any(one.status == "failed" for one in records) else 0)
         if records:
             _print(log, cluster, is_json=options["as_json"])
-        return ran.code(1 if bad or any(one.status == "failed" for one in records) else 0)
+        return code
 
     return run_units("eval", prepare, options, finish, outs=[out, options["trace"]])
 

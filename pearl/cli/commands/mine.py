@@ -77,12 +77,13 @@ def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
         rows = [mined(row, unit) for unit, row in ran.kept(ran.work.units)]
         with ran.writer.open(out) as file:
             write_journal(file, ran.work.header, rows)
+        code = ran.code(_code(rows, n_bad=len(bad), is_over=not ran.n_left))
         n_asked = ran.summary.n_done - ran.summary.n_unfinished
         price = ran.session.price
         duration_s = time.monotonic() - began
         counts = {"asked_now": n_asked, "asked_twice_in_data": n_doubles, "bad_rows": len(bad)}
         _report(rows, counts, price, duration_s, is_json=options["as_json"])
-        return ran.code(_code(rows, n_bad=len(bad), is_over=not ran.n_left))
+        return code
 
     def is_unreadable(row: Mapping[str, Any]) -> bool:
         return row.get("status") == "unreadable"

@@ -39,7 +39,7 @@ class CalendarPeriod:
         style: Which years; months are those of the calendar.
 
     Example:
-        >>> quarter = Period("quarter", 4 * 2024 + 2, "fiscal")
+        >>> quarter = CalendarPeriod("quarter", 4 * 2024 + 2, "fiscal")
         >>> str(quarter), str(quarter.later(2)), quarter.year
         ('Q3 of fiscal 2024', 'Q1 of fiscal 2025', 2024)
     """

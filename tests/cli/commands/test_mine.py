@@ -312,7 +312,7 @@ def test_what_the_end_of_the_run_cut_off_is_left(
     write_questions(1)
     openai_server.next(*["401"] * 2)
     out, talk = mine(against(openai_server, "--json"), capsys, code=5)
-    assert json.loads(out)["asked_now"] == 0
+    assert json.loads(out)["error"]["exit_code"] == 5
     assert "answered 401" in talk
     assert "not one reply" not in talk
     leave = Stopper.__exit__

@@ -21,6 +21,7 @@ from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import PlanRewritten, Trace
 from tests.examples import examples
+from tests.models import item_lines
 
 MODEL_STEPS = {
     "CLASSIFY": 'CLASSIFY(rows, ["calm", "angry"], "the mood")',
@@ -52,16 +53,16 @@ class Oracle:
         self.asked: set[str] = set()
 
     def __call__(self, request: Request) -> str:
-        prompt = request.messages[-1].content
-        lines = []
-        for number, text in re.findall(r"<item (\d+)>\n(.*?)\n</item \1>", prompt, re.DOTALL):
+        before = request.messages[-1].content.split("<item")[0]
+        pairs = {"yes": ("yes", "no"), "calm": ("calm", "angry"), "0": ("3", "9")}
+        kind = next((k for k in pairs if re.search(rf"\b{k}\b", before)), "")
+
+        def value(text: str) -> str | None:
             self.asked.add(text)
             n = sha256(text.encode()).digest()[0]
-            said = {"yes": ("yes", "no"), "calm": ("calm", "angry"), "0": ("3", "9")}
-            kind = next((k for k in said if re.search(rf"\b{k}\b", prompt.split("<item")[0])), "")
-            if n % 5 or not kind:
-                lines.append(f"{number}: {said.get(kind, ('knot', 'flag'))[n % 2]}")
-        return "\n".join(lines) or "I cannot say."
+            return pairs.get(kind, ("knot", "flag"))[n % 2] if n % 5 or not kind else None
+
+        return item_lines(request, value) or "I cannot say."
 
 
 def values(
