@@ -35,16 +35,15 @@ from pearl.planner.independent import Draws
 from pearl.planner.material import PlannerMaterial
 from pearl.planner.planner import PlannedBy, Planner, PlannerSettings
 from pearl.planner.profile import ProfileName, profile_for
+from pearl.planner.prompt import Rejected
 from pearl.planner.shape import Shape, shape_card
 from pearl.planner.understanding import Understood
-from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line
+from pearl.planner.writer import MAX_REPAIRS, one_line
 from pearl.retrieval import DEFAULT_METHOD
 from pearl.retrieval.presets import ranking_settings
 from pearl.retrieval.search import Searcher
 from pearl.tables.sql_engines import SqlEngine
 from pearl.trace import PlanFailed, Trace
-
-__all__ = ["Pearl"]
 
 
 class Pearl:

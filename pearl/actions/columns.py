@@ -14,8 +14,6 @@ from pearl.documents.comparisons import Kind, are_mostly
 from pearl.documents.dates import DATE_PARTS, date_part, read_dates
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows
 
-__all__ = ["Column", "read_column", "stem"]
-
 MAX_SHOWN = 12
 """Names of fields in a message at most."""
 
@@ -24,14 +22,7 @@ _PART = re.compile(rf"(?P<name>.+) by (?P<part>{'|'.join(DATE_PARTS)})s?", re.I 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of rows.
-
-    Attributes:
-        name: As in the rows; `text` for what they read, or the name of their value.
-        values: One for each row: "" if it has no such field, None if that is undecided.
-        doubtful: One for each doubtful row.
-        notes: What was decided to read it.
-    """
+    """A column of rows."""
 
     name: str
     values: Sequence[str | None]
@@ -43,15 +34,6 @@ def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
     """The column that a name means: exact, else in other case or number ("user IDs" for "User").
 
     `"Date by month"` is the months of a column of dates.
-
-    Args:
-        rows: Any rows; if there are none, every name is one of theirs.
-        name: As it is in a plan.
-        kind: What the values have to be; if no field has that name, the only one of that kind is
-            meant.
-
-    Raises:
-        ValueError: There is no such column, or several.
 
     Example:
         >>> rows = Rows((Row("x", {"User": "7", "Date": "2023-01-02"}),))

@@ -12,16 +12,10 @@ from pearl.documents.dates import read_period
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.signatures import ValueType
 
-__all__ = ["Judged", "judge", "wanted_by"]
-
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A verdict for each row and each doubtful row.
-
-    Attributes:
-        notes: What was decided to read the column, and what in it could not be read.
-    """
+    """A verdict for each row and each doubtful row."""
 
     rows: tuple[tuple[Row, Verdict], ...]
     doubtful: tuple[tuple[Row, Verdict], ...]
@@ -29,12 +23,7 @@ class Judged:
 
 
 def wanted_by(x: Value, *, is_list: bool) -> Wanted:
-    """The texts that an argument stands for.
-
-    Args:
-        x: A text, a number, a list, rows or what was computed from rows.
-        is_list: Whether a text may list several, in lines or with semicolons between.
-    """
+    """The texts that an argument stands for."""
     if isinstance(x, Rows):
         possible = tuple(row.value for row in x.doubtful if row.value is not None)
         is_any = any(row.value is None for row in (*x.rows, *x.doubtful))
@@ -56,9 +45,6 @@ def judge(rows: Rows, name: str, operator: str, x: Value) -> Judged:
 
     An empty value is never before, after, at least or at most anything. What is to be read as a
     date or a number and cannot be is undecided, as are numbers in another unit.
-
-    Raises:
-        ValueError: There is no such operator or column, or the value is not of a kind that it takes.
     """
     wanted = wanted_by(x, is_list=operator in ("in", "not in"))
     kind: Kind | None = None

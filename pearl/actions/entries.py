@@ -15,8 +15,6 @@ from pearl.actions.values import Value, argument
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.dsl.signatures import Parameter
 
-__all__ = ["over_rows"]
-
 _MAX_CASES = 16
 """Combinations of certain and possible entries that are computed."""
 
@@ -27,14 +25,6 @@ def over_rows(
     """Run an action on lists over the values of rows; entries that come back are rows again.
 
     Entries that it only returns with, or only without, the undecided rows are undecided.
-
-    Args:
-        run: The action.
-        parameters: One for each value.
-        values: At least one collection of rows among them.
-
-    Raises:
-        ValueError: As the action does.
     """
     collections = [value for value in values if isinstance(value, Rows)]
     certain = run(*map(argument, values, parameters))

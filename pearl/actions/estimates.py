@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from pearl.documents.rows import shortened
 
-__all__ = ["AMONG", "INTERVAL", "SAMPLED", "among_best", "is_estimate", "sample_note", "wilson"]
-
 Z_95 = 1.959963984540054
 """Two-sided 95 % quantile of the normal distribution."""
 
@@ -27,10 +25,6 @@ AMONG = "among the"
 def among_best(k: int, queries: Sequence[str] = ()) -> str:
     """What a search says of its rows where more match than are wanted.
 
-    Args:
-        k: How many are wanted.
-        queries: What was searched for, where that is to be said.
-
     Example:
         >>> among_best(10, ["iron"])
         "among the 10 that match 'iron' best; more match"
@@ -46,13 +40,6 @@ def is_estimate(note: str) -> bool:
 
 def wilson(n_found: int, n_drawn: int) -> tuple[float, float]:
     """The 95 % score interval of a share.
-
-    Args:
-        n_found: How many of those drawn have a property.
-        n_drawn: How many were drawn, at least 1.
-
-    Returns:
-        The lower and the upper end, shares from 0 to 1.
 
     Source:
         Wilson, Journal of the American Statistical Association 22 (1927).
@@ -71,11 +58,6 @@ def wilson(n_found: int, n_drawn: int) -> tuple[float, float]:
 
 def sample_note(sample: tuple[int, int], low: int, high: int) -> str:
     """What a count in a sample says of all rows.
-
-    Args:
-        sample: How many rows were drawn and from how many.
-        low: The least that the count is, whatever the undecided rows are.
-        high: The most that it is.
 
     Example:
         >>> sample_note((100, 1000), 10, 10)

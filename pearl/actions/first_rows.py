@@ -6,21 +6,11 @@ from collections.abc import Sequence
 
 from pearl.documents.rows import Row
 
-__all__ = ["first_of"]
-
 
 def first_of(
     ranked: Sequence[tuple[Row, bool]], n_unranked: int, k: int
 ) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
     """The first `k` of rows in order, where some are not surely there.
-
-    Args:
-        ranked: Each with whether it surely belongs to the rows.
-        n_unranked: Rows whose place is not known: each may be before any other.
-        k: From 0.
-
-    Returns:
-        Those that are among the first `k` however that turns out, and those that may be.
 
     Example:
         >>> a, b, c = map(Row, "abc")

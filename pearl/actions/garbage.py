@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["collection_paused"]
-
 
 class _Pause:
     """How many pauses there are at the moment, in any thread: the first begins it, the last ends it."""

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pearl.actions.columns import Column
 from pearl.documents.rows import Row, Rows, shortened
 
-__all__ = ["are_groups", "counted", "group", "n_of_any", "size_range", "spelling_note"]
-
 MAX_SPELLINGS = 3
 """Pairs of spellings that a note names at most."""
 
@@ -71,12 +69,7 @@ def n_of_any(groups: Rows) -> int:
 
 
 def size_range(row: Row, n_any: int) -> tuple[int, int]:
-    """The least and the most rows of a group.
-
-    Args:
-        row: The group.
-        n_any: How many rows may belong to any.
-    """
+    """The least and the most rows of a group."""
     return len(row.members), len(row.members) + len(row.possible) + n_any
 
 

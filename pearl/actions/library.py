@@ -18,18 +18,6 @@ from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import DataError, Diagnostic, LibraryError, Span, suggest
 from pearl.plugins.files import find_data, read_data
 
-__all__ = [
-    "MAX_ACTIONS",
-    "format_library",
-    "library_digest",
-    "library_names",
-    "library_text",
-    "load_library",
-    "read_actions",
-    "read_library",
-]
-
-
 MAX_ACTIONS = 5_000
 """Of a file; the largest library of a paper has 143."""
 
@@ -66,11 +54,7 @@ def load_library(name_or_path: str | Path | ActionLibrary) -> ActionLibrary:
 
 
 def read_library(text: str, name: str, *, path: Path | None = None) -> ActionLibrary:
-    """Parse the text of an action file.
-
-    Raises:
-        LibraryError: With a diagnostic for every line that is wrong.
-    """
+    """Parse the text of an action file."""
     actions, found = read_actions(text)
     errors = [diagnostic for diagnostic in found if diagnostic.severity == "error"]
     if errors:
@@ -169,9 +153,6 @@ def _flaws(action: Action, seen: Collection[str]) -> Iterator[Diagnostic]:
 
 def format_library(text: str) -> str:
     r"""The canonical text of an action file: comments and blank lines are kept, spacing normalised.
-
-    Raises:
-        LibraryError: A line is not an action.
 
     Example:
         >>> format_library("# Mine\n  FIND(CTX,X)# Find X")

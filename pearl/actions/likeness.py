@@ -27,19 +27,6 @@ Likeness: TypeAlias = Callable[[Sequence[Action]], Matrix]
 Embedder: TypeAlias = Callable[[Sequence[str]], Matrix]
 """Texts → one vector each, as rows."""
 
-__all__ = [
-    "Embedder",
-    "Likeness",
-    "Matrix",
-    "agreement",
-    "by_embedding",
-    "by_words",
-    "have_same_name",
-    "may_merge",
-    "name_words",
-    "shape",
-]
-
 _LOOKING = frozenset(terms("find identify determine locate detect discover get list"))
 """Interchangeable verbs of action names; the object distinguishes the actions."""
 

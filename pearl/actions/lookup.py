@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pearl.dsl.signatures import CTX, Action, Parameter, ValueType
 
-__all__ = ["LOOKUP", "known"]
-
 LOOKUP = Action(
     "LOOKUP",
     (Parameter(CTX, ValueType.CONTEXT, "table"), Parameter("QUESTION")),

@@ -7,8 +7,6 @@ from functools import cache
 from pearl.actions import by_row, by_search, lookup, native, queries
 from pearl.dsl.signatures import ActionLibrary
 
-__all__ = ["operators", "with_operators", "without_search"]
-
 
 @cache
 def operators() -> ActionLibrary:
@@ -43,10 +41,6 @@ def with_operators(library: ActionLibrary) -> ActionLibrary:
 
 def without_search(library: ActionLibrary, own: ActionLibrary) -> ActionLibrary:
     """A library as it is shown for one document, whose passages need not be searched.
-
-    Args:
-        library: With operators.
-        own: Without; what it defines itself is kept.
 
     Example:
         >>> from pearl.actions.library import load_library

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from pearl.documents.rows import Row
 
-__all__ = ["MAX_PAIRS", "check_n_pairs", "identity", "pair", "unread_pairs"]
-
 MAX_PAIRS = 1_000_000
 """Pairs at most: more would fill the memory, and nobody asks a model about them."""
 
@@ -41,10 +39,6 @@ def unread_pairs(unread: Iterable[Row], others: tuple[Row, ...]) -> list[Row]:
 
 
 def check_n_pairs(n: int) -> None:
-    """Refuse more pairs than fit in memory.
-
-    Raises:
-        ValueError: There are more than `MAX_PAIRS`.
-    """
+    """Refuse more pairs than fit in memory."""
     if n > MAX_PAIRS:
         raise ValueError(f"{n:,} pairs are too many, {MAX_PAIRS:,} the most; select rows first")

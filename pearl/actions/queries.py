@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
-__all__ = ["REWRITE", "SUBQUERIES", "known"]
-
 SUBQUERIES = Action(
     "SUBQUERIES",
     (Parameter("QUESTION"),),

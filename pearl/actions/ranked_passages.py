@@ -13,8 +13,6 @@ from pearl.actions.searching import Fetched, FetchedPassage, SearchedDocument, i
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows, document_fields, unused_name
 from pearl.retrieval.search import Searcher
 
-__all__ = ["best_passages", "best_rows"]
-
 
 async def best_passages(
     searcher: Searcher, document: SearchedDocument, queries: Sequence[str], k: int

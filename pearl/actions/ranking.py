@@ -11,22 +11,13 @@ from pearl.actions.values import Scalar
 from pearl.documents.numbers import read_number
 from pearl.documents.rows import EMPTY, Row, Rows, shortened
 
-__all__ = ["NONE", "EntryRanking", "place", "ranked", "ranking"]
-
 NONE = "none"
 """What is named where nothing can be."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedEntry:
-    """What is ranked.
-
-    Attributes:
-        name: How it is named in an answer.
-        score: By the decided rows.
-        low: The least score that it may have.
-        high: The highest.
-    """
+    """What is ranked."""
 
     name: str
     row: Row
@@ -37,13 +28,7 @@ class RankedEntry:
 
 @dataclass(frozen=True, slots=True)
 class EntryRanking:
-    """Entries in no order yet.
-
-    Attributes:
-        rows: What the entries are from.
-        sure: Those that are there, in order of first occurrence.
-        unsure: Those that may be there; one stands for all that undecided rows may bring.
-    """
+    """Entries in no order yet."""
 
     rows: Rows
     sure: tuple[RankedEntry, ...]
@@ -101,13 +86,7 @@ def ranked(ranking: EntryRanking, *, least_first: bool = False) -> list[RankedEn
 
 
 def place(rows: Rows, k: int, *, least_first: bool = False) -> Scalar:
-    """Name what has a place in the ranking, and all that share it.
-
-    Args:
-        rows: What is ranked.
-        k: The place, from 1.
-        least_first: Whether the first has the lowest score.
-    """
+    """Name what has a place in the ranking, and all that share it."""
     given = ranking(rows)
     order = ranked(given, least_first=least_first)
     if k > len(order):

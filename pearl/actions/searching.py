@@ -24,27 +24,9 @@ from pearl.retrieval.index import Index, IndexedDocument
 if TYPE_CHECKING:
     from pearl.retrieval.search import Searcher
 
-__all__ = [
-    "Fetched",
-    "FetchedPassage",
-    "SearchedDocument",
-    "index_of",
-    "order",
-    "placed",
-]
-
 
 class FetchedPassage(NamedTuple):
-    """A passage that was found.
-
-    Attributes:
-        text: What it reads.
-        span: Where it is, in characters of the text that `CTX` stands for.
-        document: The name of its document.
-        rank: From 1.
-        score: Higher is better; only comparable within one search.
-        fields: Its document's metadata, and what its unit names in it.
-    """
+    """A passage that was found."""
 
     text: str
     span: Span
@@ -56,16 +38,7 @@ class FetchedPassage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a search of the document found.
-
-    Attributes:
-        queries: What was searched for.
-        method: How passages were ranked.
-        k: How many were wanted.
-        hits: The best first.
-        notes: What was not done as asked, a sentence each.
-        duration_s: Seconds that it took.
-    """
+    """What a search of the document found."""
 
     queries: tuple[str, ...]
     method: str
@@ -76,11 +49,7 @@ class Fetched:
 
 
 class SearchedDocument:
-    """The passages of what `CTX` stands for: of one document, or of each of a corpus.
-
-    Args:
-        document: One document, or several that are joined.
-    """
+    """The passages of what `CTX` stands for: of one document, or of each of a corpus."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -146,16 +115,7 @@ class SearchedDocument:
         return tuple(self._placed(Hit(self.index.passages[i], 0, 0.0)) for i in range(n))
 
     async def search(self, searcher: Searcher, queries: Sequence[str], k: int) -> Fetched:
-        """The `k` passages that match best.
-
-        Args:
-            searcher: Ranks them.
-            queries: One, or several, whose rankings are merged by rank.
-            k: From 0.
-
-        Raises:
-            ModelError: An endpoint that the ranking needs is down.
-        """
+        """The `k` passages that match best."""
         began = time.monotonic()
         found = await searcher.search(self.index, queries, k)
         hits = tuple(map(self._placed, found.hits))
@@ -188,11 +148,7 @@ def index_of(texts: Sequence[str]) -> Index:
 
 
 async def order(searcher: Searcher, query: str, texts: Sequence[str]) -> list[int]:
-    """The numbers of texts, those that match best first; those that do not match in their order.
-
-    Raises:
-        ModelError: An endpoint that the ranking needs is down.
-    """
+    """The numbers of texts, those that match best first; those that do not match in their order."""
     found = await searcher.search(index_of(texts), query, len(texts))
     first = [int(hit.passage.document) for hit in found.hits]
     matched = set(first)

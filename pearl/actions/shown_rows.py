@@ -6,8 +6,6 @@ from pearl.actions.columns import stem
 from pearl.documents.rows import Row
 from pearl.dsl.printer import one_line
 
-__all__ = ["shown_text"]
-
 _MAX_OTHERS = 600
 """Characters of a row up to which columns are shown that an instruction does not name."""
 

@@ -15,8 +15,6 @@ from pearl.documents.table.finding import table_rows
 from pearl.errors import Span
 from pearl.retrieval.term_ranker import TermRanker
 
-__all__ = ["shown_with_tables", "with_tables"]
-
 MAX_DOCUMENTS = 16
 """Documents, the best first, of which a table is looked for."""
 

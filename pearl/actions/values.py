@@ -13,26 +13,9 @@ from typing import Any
 
 from pearl.actions.estimates import is_estimate, sample_note
 from pearl.documents.comparisons import key_of
-from pearl.documents.numbers import UnclearNumberError, read_number
+from pearl.documents.numbers import Quantity, UnclearNumberError, read_number
 from pearl.documents.rows import Row, Rows, without_duplicates
-from pearl.documents.table.quantities import Quantity
 from pearl.dsl.signatures import NOTHING, Parameter, ValueType
-
-__all__ = [
-    "EmptyListError",
-    "Scalar",
-    "Value",
-    "argument",
-    "as_rows",
-    "as_text",
-    "behind",
-    "bounded",
-    "coerce",
-    "items_of",
-    "number_of",
-    "without_repeats",
-    "written_out",
-]
 
 FLOAT_DIGITS = 15
 """Significant digits that a float keeps, and that a text shows of it."""
@@ -40,16 +23,7 @@ FLOAT_DIGITS = 15
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A text, a number or a truth value that is computed from rows.
-
-    Attributes:
-        value: Computed from the rows that are decided.
-        rows: The rows behind it; those that are undecided might change it.
-        is_marked: Whether the value is a text that shows what is undecided itself.
-        low: Of a number, the least that it is whatever the undecided rows are; None: not known.
-        high: The most that it is.
-        exact: The number before it was rounded to `value`; None where that is all there is.
-    """
+    """A text, a number or a truth value that is computed from rows."""
 
     value: str | int | float | bool
     rows: Rows
@@ -115,9 +89,6 @@ def coerce(value: Value, wanted: ValueType) -> Value:
     from a single line with semicolons; `Nothing found.` is an empty list. A number is the only
     number in the text.
 
-    Raises:
-        ValueError: It cannot be converted.
-
     Example:
         >>> coerce("1) salt\n2) iron", ValueType.LIST)
         ['salt', 'iron']
@@ -162,11 +133,7 @@ def without_repeats(items: Iterable[str]) -> list[str]:
 
 
 def number_of(value: Value) -> int | float:
-    """The number that a value is, or the only one in its text.
-
-    Raises:
-        ValueError: There is none, or not surely one.
-    """
+    """The number that a value is, or the only one in its text."""
     if isinstance(value, Scalar):
         value = value.value
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -206,10 +173,6 @@ def _short(value: Value) -> str:
 def as_text(value: Value, max_rows: int | None = None) -> str:
     r"""A value as text, for prompts and answers.
 
-    Args:
-        value: The value.
-        max_rows: Rows shown at most.
-
     Example:
         >>> as_text(["a", "b"]), as_text([]), as_text(0.1 + 0.2), as_text(12345678901.25)
         ('- a\n- b', 'Nothing found.', '0.3', '12345678901.25')
@@ -240,11 +203,7 @@ def _marks(rows: Rows) -> list[str]:
 
 
 def argument(value: Value, parameter: Parameter) -> Any:
-    """What a native action is given for a value.
-
-    Raises:
-        ValueError: It cannot be converted.
-    """
+    """What a native action is given for a value."""
     match parameter.reads:
         case "rows":
             return as_rows(value)

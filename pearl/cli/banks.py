@@ -43,15 +43,7 @@ JOURNAL = "curation.jsonl"
 def make_bank(
     out: str, retries: int, max_examples: int, held_out: str | None, options: dict[str, Any]
 ) -> int:
-    """Curate the samples of `--data` and write the bank; what was tried before is not tried again.
-
-    Returns:
-        The exit code: 0; 1 where rows could not be used or questions failed; 130 where it was
-        stopped.
-
-    Raises:
-        DataError: Nothing can be trained on, or the folder holds something else.
-    """
+    """Curate the samples of `--data` and write the bank; what was tried before is not tried again."""
     samples, bad = read_data(options)
     report_left_out(bad)
     good = _good(samples, held_out, options)

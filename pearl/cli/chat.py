@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pearl.telemetry import Telemetry
     from pearl.trace import Event, Trace
 
-__all__ = ["Chat", "KeptFile", "Lines"]
-
 MAX_LINE = 100_000
 """Characters of a line that is read."""
 
@@ -42,11 +40,7 @@ INTERRUPTED = 130
 
 
 class Lines:
-    """Lines of a person: with editing and a history at a terminal, as they are from a pipe.
-
-    Attributes:
-        is_terminal: Whether a person types them.
-    """
+    """Lines of a person: with editing and a history at a terminal, as they are from a pipe."""
 
     def __init__(self) -> None:
         self.is_terminal = sys.stdin.isatty()
@@ -57,12 +51,7 @@ class Lines:
             import readline  # noqa: F401 - `input` edits by it
 
     def read(self) -> str | None:
-        """The next line without the blanks around it; None at the end.
-
-        Raises:
-            UsageError: It is longer than any question; it is read to its end.
-            KeyboardInterrupt: Ctrl-C at the prompt of a terminal.
-        """
+        """The next line without the blanks around it; None at the end."""
         if self.is_terminal and sys.stdout.isatty():
             try:
                 return input(PROMPT).strip()
@@ -81,11 +70,7 @@ class Lines:
 
 
 class KeptFile:
-    """The file of a conversation: turns are appended, and flushed, as they come.
-
-    Args:
-        path: Its name; a file that is there is replaced.
-    """
+    """The file of a conversation: turns are appended, and flushed, as they come."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -93,11 +78,7 @@ class KeptFile:
         self._state: tuple[int, int] | None = None
 
     def write(self, lines: tuple[str, ...]) -> None:
-        """Bring the file up to date.
-
-        Raises:
-            DataError: It cannot be written, or somebody else has written it.
-        """
+        """Bring the file up to date."""
         n = len(self._written)
         try:
             if self._state is not None and self._state != self._state_now():
@@ -136,21 +117,7 @@ class _Command:
 
 
 class Chat:
-    """A session: one line after the other is asked, or carried out.
-
-    Args:
-        conversation: What is gone on with.
-        runner: Runs each turn; its loop is that of the model.
-        out: Where answers are printed.
-        as_json: Print one JSON object a turn.
-        verbose: Print the plan and every step with each answer.
-        kept: The file of the conversation, if it has one.
-        events: Where what happens is written, if it is.
-        writer: Writes the files of `/save`.
-        price: Of the model's tokens, for what steps cost.
-        n_context_lines: Lines of the document that are printed before and after each piece of evidence.
-        telemetry: Makes spans of each question.
-    """
+    """A session: one line after the other is asked, or carried out."""
 
     def __init__(
         self,
@@ -197,17 +164,7 @@ class Chat:
         }
 
     def run(self) -> int:
-        """Read lines to the end.
-
-        Returns:
-            The exit code: 0; 1 where a line of a pipe failed or has an answer that is refused,
-            undecided or degraded; 130 after Ctrl-C.
-
-        Raises:
-            BudgetError: A limit is reached.
-            PausedError: A server cannot be reached, and nobody is there to try again.
-            DataError: The conversation cannot be kept from the start.
-        """
+        """Read lines to the end."""
         if self._kept is not None:
             self._kept.write(self._conversation.lines)
         try:
@@ -305,11 +262,7 @@ class Chat:
     # --- commands -----------------------------------------------------------------------------
 
     def _carry_out(self, line: str) -> None:
-        """Carry out a command.
-
-        Raises:
-            UsageError: It is none, or lacks something.
-        """
+        """Carry out a command."""
         name, _, argument = line[1:].partition(" ")
         command = self._commands.get(name)
         if command is None:
@@ -325,11 +278,7 @@ class Chat:
             self._said.write(escaped(f"{line}\n"))
 
     def _answer(self) -> Answer:
-        """The last answer.
-
-        Raises:
-            UsageError: There is none.
-        """
+        """The last answer."""
         if self._conversation.last is None:
             raise UsageError("there is no answer to show", help="ask a question first")
         return self._conversation.last

@@ -18,19 +18,10 @@ from pearl.errors.addresses import redacted
 from pearl.errors.escaping import visible
 from pearl.plugins.version import __version__
 
-__all__ = ["Check", "run_checks"]
-
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at.
-
-    Attributes:
-        name: What it is about.
-        status: `ok`; `missing` for what is not needed by everybody; `failed` for what does not work.
-        about: What was found, on one line.
-        help: What to do; "" for nothing.
-    """
+    """One thing that was looked at."""
 
     name: str
     status: Literal["ok", "missing", "failed"]
@@ -39,12 +30,7 @@ class Check:
 
 
 def run_checks(settings: Mapping[str, Any], store: str | None) -> Iterator[Check]:
-    """Look at everything, one after the other.
-
-    Args:
-        settings: Those that say which model is asked.
-        store: Of `--store`.
-    """
+    """Look at everything, one after the other."""
     folder = Path(__file__).parents[1]
     yield Check("pearl", "ok", f"{__version__} in {folder}, Python {platform.python_version()}")
     yield _model(settings)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pearl.documents.document import Document
     from pearl.interpreter.row_evidence import RowEvidence
 
-__all__ = ["Line", "Surroundings", "cited", "mark_form"]
-
 MIN_WORDS = 4
 """Words of a passage from which it is found in a sentence without quotation marks around it."""
 
@@ -47,16 +45,7 @@ def mark_form(text: str) -> str:
 def cited(
     text: str, evidence: Sequence[Evidence]
 ) -> tuple[list[tuple[str, tuple[int, ...]]], frozenset[int]]:
-    """Cut an answer after the passages that it quotes.
-
-    Args:
-        text: Of the answer.
-        evidence: Behind it; the first has number 1.
-
-    Returns:
-        The text in pieces, each with the numbers of the passages that end there; and the numbers of
-        all passages that it has. Only passages without omissions are found in it.
-    """
+    """Cut an answer after the passages that it quotes."""
     numbers = {id(each): n for n, each in enumerate(evidence, start=1)}
     blocks, others = placed(text, evidence)
     pieces: list[tuple[str, tuple[int, ...]]] = []
@@ -95,13 +84,7 @@ def _within(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a document around a quote, or of it.
-
-    Attributes:
-        before: What stands before the quote; all of a line that has nothing of it.
-        quote: What the line has of the quote.
-        after: What stands after it.
-    """
+    """A line of a document around a quote, or of it."""
 
     before: str
     quote: str = ""
@@ -110,12 +93,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The lines around evidence.
-
-    Attributes:
-        document: That the evidence is of.
-        n: Lines with text that are shown before and after each passage.
-    """
+    """The lines around evidence."""
 
     document: Document
     n: int

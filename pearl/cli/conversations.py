@@ -10,8 +10,6 @@ from pearl.evals import conversations
 from pearl.evals.log import EvalLog
 from pearl.evals.outcomes import KINDS, outcomes, plan_figures
 
-__all__ = ["print_conversations"]
-
 
 def print_conversations(log: EvalLog) -> None:
     """Print the tables that a log has something for."""

@@ -24,14 +24,6 @@ if TYPE_CHECKING:
     from pearl.retrieval.index.updating import IndexProgress
     from pearl.runs.executors import Task
 
-__all__ = [
-    "corpus_document",
-    "corpus_options",
-    "document_tasks",
-    "open_index",
-    "together_option",
-]
-
 LINES_S = 10.0
 """Seconds between two lines of progress, if stderr is not a terminal."""
 
@@ -82,23 +74,7 @@ def open_index(
     is_fresh: bool = False,
     with_update: bool = True,
 ) -> Index:
-    """The index of a corpus, kept on the disk and brought up to date; notes go to stderr.
-
-    Args:
-        corpus: Folders, files and patterns.
-        unit: What passages are; None for paragraphs of files and whole rows.
-        size: Characters of a window.
-        overlap: Characters that two windows share.
-        stem: How terms are made.
-        at: Folder of the index; None for one in the cache.
-        is_fresh: Make it anew.
-        with_update: Whether changes of the corpus are read.
-
-    Raises:
-        UsageError: There is no such unit, or an address is named.
-        DataError: There is no corpus, none of it can be read, or two documents have one name.
-        StoreError: The index cannot be written.
-    """
+    """The index of a corpus, kept on the disk and brought up to date; notes go to stderr."""
     from pearl.documents.units import window
     from pearl.retrieval.corpus import Cutting
     from pearl.retrieval.index import Index
@@ -119,13 +95,7 @@ def open_index(
 
 
 def corpus_document(named: Sequence[str]) -> IndexedDocument:
-    """A corpus as what `CTX` stands for; standard input is a document of it as well.
-
-    Raises:
-        UsageError: An address is named.
-        DataError: There is no corpus, none of it can be read, or two documents have one name.
-        StoreError: The index cannot be written.
-    """
+    """A corpus as what `CTX` stands for; standard input is a document of it as well."""
     if "-" not in named:
         index = open_index(named)
         return index.document(_named(named, len(index.documents)))
@@ -147,20 +117,7 @@ def document_tasks(
     is_named: bool = True,
     outs: Iterable[str | None] = (),
 ) -> list[Task]:
-    """A question or a plan over documents: over each of them, or over all at once as a corpus.
-
-    Args:
-        named: Files, folders and patterns; `-` is standard input.
-        together: Whether they are a corpus; a single file that is no table is a document either way.
-        question: What is asked.
-        plan: Text of a plan.
-        is_named: Whether a single task is called as its documents are, and not "".
-        outs: Files that will be written.
-
-    Raises:
-        UsageError: An address is named, or a file would be written over one that is read.
-        DataError: There is no such file, or a folder or a pattern has no document.
-    """
+    """A question or a plan over documents: over each of them, or over all at once as a corpus."""
     from pearl.runs.executors import Task
     from pearl.runs.tasks import over_files
 

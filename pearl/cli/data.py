@@ -13,8 +13,6 @@ from pearl.errors import DataError, UsageError, suggest
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
 
-__all__ = ["check_data", "data_options", "open_samples", "read_data"]
-
 
 def data_options(command: Command) -> Command:
     """Everything `read_data` takes, but for the domain, which is a setting."""
@@ -41,11 +39,7 @@ def data_options(command: Command) -> Command:
 
 
 def check_data(settings: dict[str, Any]) -> None:
-    """Reject data options without `--data`.
-
-    Raises:
-        UsageError: One is.
-    """
+    """Reject data options without `--data`."""
     said = {f"--{name}" for name in ("split", "subset", "limit") if settings[name] is not None}
     said |= {"--column"} if settings["columns"] else set()
     if settings["data"] is None and said:
@@ -53,12 +47,7 @@ def check_data(settings: dict[str, Any]) -> None:
 
 
 def read_data(settings: dict[str, Any]) -> tuple[list[Sample], list[DataError]]:
-    """The samples of `--data`, with an error for every invalid row.
-
-    Raises:
-        DataError: The data cannot be read at all.
-        UsageError: There is no such domain, split, column or subset.
-    """
+    """The samples of `--data`, with an error for every invalid row."""
     found = list(open_samples(settings))
     samples = [one for one in found if not isinstance(one, DataError)]
     return samples, [one for one in found if isinstance(one, DataError)]

@@ -7,8 +7,6 @@ from typing import Any
 
 import click
 
-__all__ = ["Day", "YearEnd"]
-
 
 class Day(click.ParamType["date"]):
     """A date of ISO 8601, or `today`."""

@@ -73,10 +73,6 @@ def found_documents(named: Sequence[str]) -> list[str]:
 
     Of a folder those are taken whose suffix a reader knows, in the order of their paths, those of
     folders in it as well; hidden ones are not.
-
-    Raises:
-        UsageError: An address is named, which nothing here fetches.
-        DataError: A folder or a pattern has no document.
     """
     found = Counter(path for name in named for path in _documents(name))
     if again := [path for path, n in found.items() if n > 1]:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pearl.runs.executors import Listener
     from pearl.trace import Event
 
-__all__ = ["GrowingFile", "is_plain", "told_too"]
-
 
 class GrowingFile:
     """Appends lines; each is with the system as soon as it is written, and survives the end of the process.
@@ -32,15 +30,6 @@ class GrowingFile:
 
     An error while lines are written ends the writing, not the work that they tell of: it is raised
     on leaving the context, where nothing else is.
-
-    Args:
-        writer: Knows what may be replaced.
-        path: Its name; one of `STDOUT` for stdout.
-        beginning: What stands before the first line, asked for when that is written.
-
-    Raises:
-        DataError: It cannot be written.
-        UsageError: It is there, and is none of this command's.
     """
 
     def __init__(
@@ -100,12 +89,7 @@ class GrowingFile:
                 self._writer.note(self._target, self._target)
 
     def _begin(self, lines: str) -> FileIO:
-        """Put a file with the first lines in the place of what was there, and open it for appending.
-
-        Raises:
-            PearlError: Somebody has put a file there meanwhile, or the beginning cannot be read.
-            OSError: It cannot be written.
-        """
+        """Put a file with the first lines in the place of what was there, and open it for appending."""
         target = self._target
         number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         os.close(number)

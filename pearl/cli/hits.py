@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pearl.cli.terminal import new_console, new_table
-from pearl.documents.passages import WORD
-from pearl.retrieval.analysis import Stem, analyzer
+from pearl.documents.passages import WORD, Stem
+from pearl.retrieval.analysis import analyzer
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -38,12 +38,7 @@ _BLANKS = re.compile(r"\s+")
 
 
 def to_entry(hit: Hit, explained: Explained | None = None) -> dict[str, Any]:
-    """JSON data of a hit.
-
-    Args:
-        hit: The hit.
-        explained: For each query, what its terms add.
-    """
+    """JSON data of a hit."""
     entry = {
         "rank": hit.rank,
         "id": hit.passage.document,
@@ -66,13 +61,7 @@ def to_entry(hit: Hit, explained: Explained | None = None) -> dict[str, Any]:
 def print_hits(
     hits: Sequence[Hit], is_match: Callable[[str], bool], explained: Sequence[Explained] = ()
 ) -> None:
-    """Each hit with its place and its passage, in which words that match are coloured.
-
-    Args:
-        hits: The best first.
-        is_match: Whether a word of a passage matches.
-        explained: For each hit, what the terms of each query add; empty if that is not wanted.
-    """
+    """Each hit with its place and its passage, in which words that match are coloured."""
     from rich.padding import Padding
     from rich.text import Text
 

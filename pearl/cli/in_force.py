@@ -11,8 +11,6 @@ from click.core import ParameterSource
 from pearl.cli.options import FOUND, SETTINGS
 from pearl.cli.settings import SettingsFile, defaults, found_names
 
-__all__ = ["settings_in_force"]
-
 
 def settings_in_force(ctx: click.Context, files: list[SettingsFile]) -> list[dict[str, Any]]:
     """Every setting of `pearl ask` without flags: `setting`, `value`, and where it is `from`, "" for a default."""

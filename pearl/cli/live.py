@@ -20,8 +20,6 @@ if TYPE_CHECKING:
         StepFinished,
     )
 
-__all__ = ["PARTS", "PlanSection", "Row", "State", "Watched", "how_chosen", "how_far", "lasted"]
-
 State = Literal[
     "waiting", "running", "done", "nothing", "undecided", "degraded", "refused", "failed"
 ]
@@ -45,19 +43,7 @@ PARTS = {
 
 @dataclass(slots=True)
 class Row:
-    """One line of the screen: a step, or what is done before and after the steps.
-
-    Attributes:
-        title: What it is.
-        since: When it began, by the monotonic clock; None before.
-        took_s: Seconds it took; None before its end.
-        usage: Tokens of the replies so far.
-        n_calls: Replies so far, kept ones included.
-        n_kept: Replies that were kept from before.
-        past: What is wrong with the last attempt, while another one is made.
-        note: What there is to say of it beside its state.
-        tail: The end of the reply that is being written.
-    """
+    """One line of the screen: a step, or what is done before and after the steps."""
 
     title: str
     inputs: tuple[str, ...] = ()
@@ -81,12 +67,7 @@ class Row:
             self.state, self.since, self.took_s = "running", self._heard, None
 
     def end(self, state: State, took_s: float | None = None) -> None:
-        """It has ended.
-
-        Args:
-            state: How.
-            took_s: How long it took; None for the time since it began.
-        """
+        """It has ended."""
         if took_s is None:
             took_s = 0.0 if self.since is None else monotonic() - self.since
         self.state, self.took_s, self.tail, self._wait_why = state, took_s, "", ""
@@ -144,13 +125,7 @@ class Row:
 
 @dataclass(slots=True)
 class PlanSection:
-    """One plan: how it is written, its steps, and what follows them.
-
-    Attributes:
-        number: Which of several plans, from 1; None where one was asked for.
-        parts: Purpose → its line.
-        steps: Output → its line, in plan order.
-    """
+    """One plan: how it is written, its steps, and what follows them."""
 
     number: int | None
     parts: dict[str, Row] = field(default_factory=dict)
@@ -245,11 +220,7 @@ class PlanSection:
 
 
 class Watched:
-    """All plans of one question, by number, and what they cost.
-
-    Args:
-        price: Of the model's tokens; None where it is not known.
-    """
+    """All plans of one question, by number, and what they cost."""
 
     def __init__(self, price: Price | None = None) -> None:
         self._began = monotonic()

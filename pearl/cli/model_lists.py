@@ -24,8 +24,6 @@ from pearl.llm.prices import read_prices
 from pearl.llm.providers import providers
 from pearl.llm.weights import Weights, find_weights, weights_names
 
-__all__ = ["overview_json", "overview_lines", "running_lines", "served_lines"]
-
 EMBEDDERS, RERANKERS = "pearl.llm.embedders", "pearl.llm.rerankers"
 
 

@@ -375,16 +375,7 @@ def with_options(command: Command, options: Sequence[Callable[[Command], Command
 def new_pearl(
     settings: Mapping[str, Any], replies: Replies | None = None, *, is_asked: bool = True
 ) -> Pearl:
-    """A `Pearl` with these settings.
-
-    Args:
-        settings: Of the command line; those that are none of its arguments do not count.
-        replies: Where replies are kept.
-        is_asked: Whether anything is sent; else it needs no key.
-
-    Raises:
-        PearlError: A setting names nothing that exists, or the model cannot be set up.
-    """
+    """A `Pearl` with these settings."""
     from pearl.pipeline import Pearl
 
     chosen = {key: value for key, value in settings.items() if key in SETTINGS}

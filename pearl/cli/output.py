@@ -29,11 +29,7 @@ MAX_OTHER = 200
 
 
 def read_input(path: str) -> str:
-    """A text file given on the command line; `-` is stdin.
-
-    Raises:
-        DataError: It cannot be read, is not UTF-8 text, or is larger than a document may be.
-    """
+    """A text file given on the command line; `-` is stdin."""
     label = "<stdin>" if path == "-" else path
     try:
         return read_bytes(path, label).decode("utf-8-sig")

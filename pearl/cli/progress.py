@@ -34,13 +34,7 @@ TICK_S = 1.0
 
 @dataclass(slots=True)
 class _Doing:
-    """The activity of one task.
-
-    Attributes:
-        since: When it began, by the monotonic clock.
-        how_far: Tokens of the call that is under way, in words.
-        actions: Output of a step → its action.
-    """
+    """The activity of one task."""
 
     what: str = "starting"
     since: float = field(default_factory=monotonic)
@@ -108,11 +102,6 @@ class Reporter:
     On a terminal a single task is shown as its plans, step by step; several are a bar, and what the
     one does that has done the same for the longest. Elsewhere the lines become fewer in long runs,
     down to one a minute.
-
-    Args:
-        total: Tasks there are, where that is known; a single one has no bar.
-        tells_plans: Whether a plan is shown as soon as it is there, before it runs; and stays.
-        price: Of the model's tokens, for what steps cost.
     """
 
     def __init__(

@@ -60,21 +60,7 @@ def command_of(request: RunRequest) -> click.Command:
 def params_of(
     ctx: click.Context, request: RunRequest, options: tuple[str, ...], out: str | None
 ) -> tuple[dict[str, Any], set[str]]:
-    """What the command is called with: the request, and what the user says now in its place.
-
-    Args:
-        ctx: Of `pearl runs resume`.
-        request: As the store has it.
-        options: Of the command, as the user gives them now.
-        out: Where the user wants the rows; None for where they were.
-
-    Returns:
-        The parameters, and the names of those that the user says now.
-
-    Raises:
-        UsageError: An option would make it another run, or the user's settings and the store name
-            different servers.
-    """
+    """What the command is called with: the request, and what the user says now in its place."""
     name = request.COMMAND
     own = (ctx.find_root().default_map or {}).get(name) or {}
     defaults = {
@@ -140,13 +126,7 @@ def agreed(
     info: RunInfo, request: RunRequest, params: Mapping[str, Any], said: Container[str],
     *, is_yes: bool,
 ) -> bool:  # fmt: skip
-    """Show on stderr what a run will do, in the folder it is resumed in, and have it confirmed.
-
-    Raises:
-        UsageError: Nobody is there to confirm it, or it would not be the same run.
-        StoreError: Likewise, for its corpus has changed.
-        DataError: It would write over a file that no run has written.
-    """
+    """Show on stderr what a run will do, in the folder it is resumed in, and have it confirmed."""
     _refuse_other_search(info, params)
     if isinstance(request, ExecuteRequest) and request.together:
         _refuse_other_corpus(info, request)

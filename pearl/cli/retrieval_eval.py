@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from pearl.evals.retrieval import RetrievalComparison, RetrievalEvaluation, RetrievalScores
     from pearl.retrieval.index import Index
 
-__all__ = ["refuse_retrieval_options", "retrieval_options", "score_retrieval"]
-
 _OWN = ("queries", "qrels", "cutoffs", "oracle")
 _OF_CORPUS = ("unit", "size", "overlap", "stem", "at")
 _SEARCH = ("corpus", "embeddings", "reranker", "reranker_url", *_OF_CORPUS)
@@ -68,11 +66,7 @@ def retrieval_options(command: Any) -> Any:
 
 
 def refuse_retrieval_options() -> None:
-    """Refuse options of `--retrieval` where that is not given, and those of a corpus where none is.
-
-    Raises:
-        UsageError: There are some.
-    """
+    """Refuse options of `--retrieval` where that is not given, and those of a corpus where none is."""
     if found := [name for name in _OWN if _is_given(name)]:
         raise UsageError(f"{_flag(found[0])} belongs to --retrieval", help="add --retrieval")
     is_searched = _is_given("corpus") or _is_given("together")
@@ -83,12 +77,7 @@ def refuse_retrieval_options() -> None:
 
 
 def score_retrieval(methods: Sequence[str], options: dict[str, Any]) -> int:
-    """Evaluate, print and write; returns the exit code.
-
-    Raises:
-        UsageError: Something is missing, or does nothing here.
-        DataError: A file cannot be read, or nothing can be evaluated.
-    """
+    """Evaluate, print and write; returns the exit code."""
     from pearl.evals.judgments import read_judgments, read_topics
 
     context = click.get_current_context()

@@ -17,8 +17,6 @@ from pearl.cli.live import PlanSection, Row, State, Watched, lasted
 from pearl.errors.escaping import escaped
 from pearl.errors.wording import counted
 
-__all__ = ["cells", "cut", "finished_lines", "lines"]
-
 MIN_TITLE = 24
 """Cells of a step's call, before figures beside it are left out."""
 

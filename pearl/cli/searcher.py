@@ -15,18 +15,12 @@ from pearl.retrieval import SearchSettings
 if TYPE_CHECKING:
     from pearl.retrieval.search import Searcher
 
-__all__ = ["searcher_opened", "vectors_progress"]
-
 
 @asynccontextmanager
 async def searcher_opened(
     settings: SearchSettings, options: Mapping[str, Any]
 ) -> AsyncIterator[Searcher]:
-    """The searcher of the options, whose server is told on stderr; it is closed afterwards.
-
-    Raises:
-        PearlError: What makes vectors or reranks cannot be set up.
-    """
+    """The searcher of the options, whose server is told on stderr; it is closed afterwards."""
     from pearl.interpreter.searchers import new_searcher
     from pearl.llm.client import ClientSettings
 

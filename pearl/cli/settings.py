@@ -36,13 +36,7 @@ VARIABLES = frozenset(
 
 @dataclass(frozen=True)
 class SettingsFile:
-    """One settings file.
-
-    Attributes:
-        path: Absolute where it was found.
-        is_found: Whether it was found in a folder; else it is the user's own.
-        is_trusted: Whether it may set everything: it is the user's own, or allowed by the user.
-    """
+    """One settings file."""
 
     path: Path
     content: bytes
@@ -56,16 +50,7 @@ class SettingsFile:
 
 
 def read_settings(config: str | None, folder: Path = Path()) -> list[SettingsFile]:
-    """The files that are in force, those that come first before the others.
-
-    Args:
-        config: The one file that the user names; None for `pearl.toml` of the folder, then of the
-            user's configuration folder.
-        folder: Where the user works.
-
-    Raises:
-        DataError: One cannot be read, is no TOML, or has a setting that there is not.
-    """
+    """The files that are in force, those that come first before the others."""
     if config is not None:
         return [_read(Path(config))]
     own = own_path()
@@ -77,11 +62,7 @@ def read_settings(config: str | None, folder: Path = Path()) -> list[SettingsFil
 
 
 def found_in(folder: Path) -> SettingsFile | None:
-    """The settings file of a folder, as untrusted; None if there is none.
-
-    Raises:
-        DataError: As in `read_settings`.
-    """
+    """The settings file of a folder, as untrusted; None if there is none."""
     path = folder.resolve() / NAME
     if not path.is_file():
         return None
@@ -146,13 +127,7 @@ def _refuse(file: SettingsFile) -> Callable[[], None]:
 def defaults(
     files: Iterable[SettingsFile], *, refuse: Callable[[SettingsFile], Callable[[], None]] = _refuse
 ) -> dict[str, Any]:
-    """Setting → what it is where neither a flag nor a variable says it, for click.
-
-    Args:
-        files: Those that come first before the others.
-        refuse: What stands in the place of a value that its file may not set: it is only called
-            where that would be in force.
-    """
+    """Setting → what it is where neither a flag nor a variable says it, for click."""
     values: dict[str, Any] = {}
     for file in files:
         for name, value in file.values.items():

@@ -15,11 +15,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopper:
-    """Turns the first Ctrl-C (or SIGTERM) into the end of the work; use it inside the event loop.
-
-    Attributes:
-        is_stopping: Whether the signal was received.
-    """
+    """Turns the first Ctrl-C (or SIGTERM) into the end of the work; use it inside the event loop."""
 
     def __init__(self) -> None:
         self.is_stopping = False

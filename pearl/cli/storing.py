@@ -13,22 +13,14 @@ if TYPE_CHECKING:
 
 
 def opened_folder(store: str | None) -> Path:
-    """The folder that `--store` stands for, as an absolute path.
-
-    Raises:
-        StoreError: None is named and there is no home.
-    """
+    """The folder that `--store` stands for, as an absolute path."""
     from pearl.runs.store import default_folder
 
     return (default_folder() if store is None else Path(store)).absolute()
 
 
 def written_store(store: str | None) -> AbstractContextManager[Store]:
-    """The store that `--store` stands for, to be written; what is wrong with it goes to stderr.
-
-    Raises:
-        StoreError: It cannot be used.
-    """
+    """The store that `--store` stands for, to be written; what is wrong with it goes to stderr."""
     from pearl.runs.session import opened_store
 
     return opened_store(opened_folder(store), notice)

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from pearl.evals.stats import Interval
 
-__all__ = ["ends", "figures", "show"]
-
 
 def figures(head: str, *columns: str) -> Table:
     """A table of figures; its cells are never cut, its heads break where they say."""

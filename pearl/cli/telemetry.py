@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 
 def opened_telemetry(options: Mapping[str, Any]) -> Telemetry | None:
-    """What makes spans of the running command; None where they are not asked for, or nothing is done.
-
-    Raises:
-        UsageError: The extra is not installed, or the variables ask for what there is not.
-    """
+    """What makes spans of the running command; None where they are not asked for, or nothing is done."""
     if not options.get("telemetry") or options.get("dry_run"):
         return None
     from pearl.telemetry import to_collector

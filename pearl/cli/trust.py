@@ -21,11 +21,7 @@ def is_trusted(path: Path, content: bytes) -> bool:
 
 
 def trust(path: Path, content: bytes) -> None:
-    """Trust a file with this content only.
-
-    Raises:
-        DataError: The state folder cannot be written.
-    """
+    """Trust a file with this content only."""
     untrust(path)
     entry = _entry(path, content)
     try:
@@ -38,11 +34,7 @@ def trust(path: Path, content: bytes) -> None:
 
 
 def untrust(path: Path) -> bool:
-    """Revoke the trust in a file; returns whether it was trusted.
-
-    Raises:
-        DataError: The state folder cannot be read or written.
-    """
+    """Revoke the trust in a file; returns whether it was trusted."""
     folder = _folder()
     try:
         entries = [one for one in folder.iterdir() if one.read_bytes() == os.fsencode(path)]

@@ -41,14 +41,7 @@ V = TypeVar("V", bound="Unit")
 
 @dataclass(frozen=True, slots=True)
 class Work(Generic[U]):
-    """The work of a command.
-
-    Attributes:
-        units: All of it, in the order of the rows.
-        settings: What decides the rows beside the `Pearl`.
-        inputs: Name and digest, or path, of what is worked on.
-        header: First line of the file that is made of the rows, if it has one.
-    """
+    """The work of a command."""
 
     units: Iterable[U]
     settings: Mapping[str, Any]
@@ -85,11 +78,7 @@ class Finished(Generic[U]):
         return self.session.count(self.work.units) - n_begun
 
     def code(self, own: int) -> int:
-        """The exit code, `own` where the work came to its end; what is left is said.
-
-        Raises:
-            PearlError: What ended the run for all units.
-        """
+        """The exit code, `own` where the work came to its end; what is left is said."""
         error = self.summary.error
         if not self.is_interrupted and error is not None and not isinstance(error, BudgetError):
             raise error
@@ -116,16 +105,7 @@ def run_units(
     outs: Sequence[str | None] = (),
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
-    """Run the units without a row, then process all rows; returns the exit code.
-
-    Args:
-        command: Its name.
-        prepare: Says what is to be done.
-        options: Of the command line: those of `setting_options`, and `unit_options`.
-        finish: Writes and tells what came of it, and gives the exit code.
-        outs: Files that are to be written in the end; that of `options["trace"]` grows until then.
-        redo: Which rows are made again that are no failures.
-    """
+    """Run the units without a row, then process all rows; returns the exit code."""
     from pearl.runs.request import REQUESTS
 
     context = click.get_current_context()

@@ -50,22 +50,7 @@ def frozen_heap() -> Iterator[None]:
 
 
 def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | None = None) -> int:
-    """Run the tasks, keep no rows, and print the outcomes; with `dry_run`, print the forecast.
-
-    Args:
-        tasks: What to do, read one by one.
-        options: Of the command line: those of `setting_options`, `trace`, `force` and `as_json`; and,
-            where the command has them, `page` (a file for the page of the only answer), those of `budget_options`, `store`, `fresh`, `executor`,
-            `shard`, `max_errors`, `verbose`, `context_lines`, and `tells_plans`: whether plans are shown on stderr as
-            soon as they are there.
-        told: File for what people are told, or for the JSON, in place of stdout.
-
-    Returns:
-        The exit code: 0, or 1 where some of several tasks failed.
-
-    Raises:
-        Exception: The only task failed.
-    """
+    """Run the tasks, keep no rows, and print the outcomes; with `dry_run`, print the forecast."""
     if options.get("dry_run"):
         pearl, folder = new_pearl(options, is_asked=False), opened_folder(options["store"])
         return show_forecast(new_session(pearl, options, folder, keeps_rows=False), tasks, options)
@@ -123,11 +108,7 @@ def show_forecast(
     asked: RunSpec | None = None,
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
-    """Print what the units take that have no row yet, or one that `redo` says is made again.
-
-    Returns:
-        The exit code: 1 where some of them cannot be done.
-    """
+    """Print what the units take that have no row yet, or one that `redo` says is made again."""
     from pearl.cli.forecasts import print_forecast
 
     found = session.forecast(
@@ -247,9 +228,6 @@ async def run_into_store(
     """Run units whose rows are kept, with progress; the first Ctrl-C lets those under way finish.
 
     Returns the summary, and whether the user stopped it.
-
-    Raises:
-        KeyboardInterrupt: The user wants no more to be finished.
     """
     from pearl.cli.stopping import Stopper
     from pearl.runs.summary import Watcher
@@ -278,11 +256,7 @@ async def run_into_store(
 
 
 def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: int) -> int:
-    """Report failures, and that a limit is reached; returns the exit code of a run of tasks.
-
-    Raises:
-        Exception: What ended it, but for a limit of several tasks; or what the only task failed with.
-    """
+    """Report failures, and that a limit is reached; returns the exit code of a run of tasks."""
     from pearl.interpreter.answer import UNSURE
     from pearl.llm.middleware.budget import GO_ON
 

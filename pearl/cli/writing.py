@@ -47,12 +47,6 @@ class OutputWriter:
 
     The store knows what was written where, by its digest: a file that was edited since, that another
     command wrote or that comes from elsewhere stays. An empty file holds nothing that could be lost.
-
-    Args:
-        command: What tells the command from others.
-        store: The store that knows, as `--store` names it.
-        is_forced: Whether to replace whatever is there.
-        by: The command's name, for who asks which command wrote a file.
     """
 
     def __init__(
@@ -73,12 +67,7 @@ class OutputWriter:
         return cls(digest(parts).hex(), store, is_forced=is_forced, by=name)
 
     def check(self, *paths: str | None) -> None:
-        """Check, before any call, that files can be written and may be replaced.
-
-        Raises:
-            DataError: One cannot be written.
-            UsageError: One is there, and is none of this command's.
-        """
+        """Check, before any call, that files can be written and may be replaced."""
         for path in paths:
             if path is not None and path not in STDOUT:
                 _check_writable(path)
@@ -86,12 +75,7 @@ class OutputWriter:
 
     @contextmanager
     def open(self, path: str | None) -> Iterator[IO[str]]:
-        """A file to write, as `new_file`.
-
-        Raises:
-            DataError: It cannot be written.
-            UsageError: It is there, and is none of this command's.
-        """
+        """A file to write, as `new_file`."""
         self.check(path)
 
         def before(target: Path, written: Path) -> None:
@@ -102,13 +86,7 @@ class OutputWriter:
             yield file
 
     def note(self, target: Path, written: Path, *, grows: bool = False) -> None:
-        """Note that a path is this command's, where there is a store.
-
-        Args:
-            target: The path, links resolved.
-            written: The file that is there, or is about to be put there.
-            grows: Whether it is appended to, until the next note.
-        """
+        """Note that a path is this command's, where there is a store."""
         if (outputs := self._outputs) is not None:
             outputs.note(target, self._command, written, by=self._by, grows=grows)
 
@@ -141,13 +119,6 @@ def new_file(
     """A file to write, or stdout; the file appears under its name only when all is written.
 
     Pipes and devices are written to as they are.
-
-    Args:
-        path: Its name; `-` or None for stdout.
-        before: Told the path, links resolved, and the file that is to be put there.
-
-    Raises:
-        DataError: It cannot be written.
     """
     if path is None or path in STDOUT:
         yield data_stdout()
@@ -220,11 +191,7 @@ def _check_writable(path: str) -> None:
 
 
 def keep_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:
-    """Check that no output overwrites an input.
-
-    Raises:
-        UsageError: An output is an input.
-    """
+    """Check that no output overwrites an input."""
     read = [Path(name) for name in inputs if Path(name).is_file()]
     for output in outputs:
         if output is not None and Path(output).is_file():
@@ -234,11 +201,7 @@ def keep_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:
 
 
 def keep_json_lines(out: str | None, help: str = "") -> None:
-    """Reject JSON Lines output to a file with the suffix of a table.
-
-    Raises:
-        UsageError: The suffix is that of a table.
-    """
+    """Reject JSON Lines output to a file with the suffix of a table."""
     if out is not None and Path(out).suffix.lower() in TABLES:
         named = f"name it {Path(out).with_suffix('.jsonl')}"
         raise UsageError(

@@ -9,8 +9,6 @@ from typing import Any
 from pearl.data.rows import Row
 from pearl.errors import DataError, UsageError, suggest
 
-__all__ = ["rename"]
-
 
 def rename(
     rows: Iterable[Row | DataError], columns: Mapping[str, str], fields: Iterable[str]
@@ -18,9 +16,6 @@ def rename(
     """Rename the columns of rows to the fields that they hold, as in `Source.columns`.
 
     The first row says which columns there are.
-
-    Raises:
-        UsageError: A field or column does not exist.
 
     Example:
         >>> row = Row({"text": "Who?", "a": "I", "b": "you"}, "q.csv", 2)

@@ -11,8 +11,6 @@ from typing import Any
 from pearl.errors import DataError, UsageError, suggest
 from pearl.plugins.extras import require_extra
 
-__all__ = ["read_dataset"]
-
 PROBE_TIMEOUT_S = 10.0
 """Timeout in seconds of the request that checks whether a hub has a dataset."""
 
@@ -21,18 +19,7 @@ _SAVED = ("dataset_dict.json", "state.json")
 
 
 def read_dataset(name: str, split: str | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of a dataset.
-
-    Args:
-        name: A folder as `save_to_disk` writes it, a folder of data files, or a name on a hub. If
-            the hub is unreachable, the cache of `datasets` is used.
-        split: The split; optional if there is only one.
-
-    Raises:
-        DataError: It cannot be read.
-        UsageError: The split does not exist or is ambiguous; or `datasets`, of the extra `data`, is
-            not installed.
-    """
+    """The rows of a dataset."""
     is_here = Path(name).exists()
     it = "a dataset" if is_here else "there is no such file, and a dataset of this name"
     require_extra("data", f"{name}: {it}", "datasets")

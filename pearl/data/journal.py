@@ -14,8 +14,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.errors import DataError
 
-__all__ = ["Frozen", "read_journal", "reason", "write_journal"]
-
 Head = TypeVar("Head", bound=BaseModel)
 Row = TypeVar("Row", bound=BaseModel)
 
@@ -36,11 +34,7 @@ def reason(error: ValidationError) -> str:
 def read_journal(
     path: Path, header_type: type[Head], row_type: type[Row]
 ) -> tuple[Head, list[Row]]:
-    """The header and the rows; a last line that was cut off is left out.
-
-    Raises:
-        DataError: The file cannot be read, or the header or a row is invalid.
-    """
+    """The header and the rows; a last line that was cut off is left out."""
     lines = _lines(path)
     first = next(lines, None)
     if first is None:

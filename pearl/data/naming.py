@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pearl.data.rows import Row
 
-__all__ = ["Names"]
-
 
 class Names:
     """Registry of the ids of a file, and of the names of its documents.
@@ -19,11 +17,7 @@ class Names:
         self._taken: set[str] = set()
 
     def claim_id(self, id: str, row: Row) -> str:
-        """Register an id for a row and return it.
-
-        Raises:
-            DataError: An earlier row has the same id.
-        """
+        """Register an id for a row and return it."""
         if id in self._lines:
             raise row.error(
                 f"the id '{id}' is also that of line {self._lines[id]}", help="give it another"

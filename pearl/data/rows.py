@@ -26,17 +26,6 @@ from pearl.errors import DataError, UsageError
 from pearl.plugins.extras import require_extra
 from pearl.plugins.files import is_inside
 
-__all__ = [
-    "OWN_FILES",
-    "Row",
-    "from_rows",
-    "kind",
-    "parse_line",
-    "raw_lines",
-    "read_file",
-    "read_rows",
-]
-
 Made = TypeVar("Made")
 
 _MAX_CELL = 2**31 - 1
@@ -66,12 +55,7 @@ _SUFFIXES = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson", ".dev", "
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row.
-
-    Attributes:
-        path: The file, or the name of the dataset.
-        line: Its first line in the file, from 1; for Parquet and datasets the row number.
-    """
+    """One row."""
 
     fields: Mapping[str, Any]
     path: str
@@ -83,22 +67,14 @@ class Row:
         return DataError(message, path=self.path, line=self.line, help=help)
 
     def text(self, field: str) -> str | None:
-        """The text of a field; None where it is absent, null or blank.
-
-        Raises:
-            DataError: It is not text.
-        """
+        """The text of a field; None where it is absent, null or blank."""
         value = self.fields.get(field)
         if value is None or isinstance(value, str):
             return value if value and value.strip() else None
         raise self.error(f"'{field}' is {kind(value)}, not text")
 
     def name(self, field: str) -> str | None:
-        """The text or the whole number of a field; None where it is absent, null or blank.
-
-        Raises:
-            DataError: It is neither.
-        """
+        """The text or the whole number of a field; None where it is absent, null or blank."""
         value = self.fields.get(field)
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
@@ -111,9 +87,6 @@ class Row:
         Data is untrusted, and the files it names are sent to a model. So, after resolving links,
         the file must be inside the folder unless `allow_outside` is set, and must be a regular
         file, not a device or a pipe.
-
-        Raises:
-            DataError: It does not name such a file. A missing file is reported when it is read.
         """
         name = self.text(field)
         if name is None:
@@ -138,11 +111,7 @@ class Row:
         return path
 
     def document(self, field: str, name: str) -> Document:
-        """The text of a field as a named document.
-
-        Raises:
-            DataError: It is absent, blank or not text.
-        """
+        """The text of a field as a named document."""
         text = self.text(field)
         if text is None:
             raise self.error(f"there is no text in '{field}'")
@@ -191,17 +160,7 @@ def from_rows(
 def read_rows(
     name: str, split: str | None = None, *, allow_outside: bool = False
 ) -> Iterator[Row | DataError]:
-    """The rows of a file or a dataset, with an error for each invalid row.
-
-    Args:
-        name: A file, a folder of a dataset, or the name of a dataset on a Hugging Face hub.
-        split: Part of a dataset.
-        allow_outside: Whether the rows may name files outside its folder.
-
-    Raises:
-        DataError: It cannot be read at all, or there are no rows.
-        UsageError: The split does not exist, or the extra `data` is needed and not installed.
-    """
+    """The rows of a file or a dataset, with an error for each invalid row."""
     path = Path(name)
     if not _is_dataset(path):
         if split is not None:
@@ -218,11 +177,7 @@ def read_rows(
 
 
 def read_file(path: Path, *, allow_outside: bool = False) -> Iterator[Row | DataError]:
-    """The rows of a file, with an error for each invalid row.
-
-    Raises:
-        DataError: It cannot be read at all, or there are no rows.
-    """
+    """The rows of a file, with an error for each invalid row."""
     readers = {".csv": _csv, ".tsv": _csv, ".parquet": _parquet, ".json": _json}
     read = readers.get(path.suffix.lower(), _json_lines)
     is_empty = True
@@ -272,17 +227,7 @@ def raw_lines(
     start: tuple[int, int] = (0, 0),
     seen: Callable[[bytes], None] | None = None,
 ) -> Iterator[tuple[int, bytes]]:
-    """The lines of a JSON Lines file that are not blank, with their numbers, as they are.
-
-    Args:
-        path: The file.
-        start: Bytes and lines that are passed over.
-        seen: Told every line, blank ones as well.
-
-    Raises:
-        DataError: A line is too long, or the file is UTF-16 or UTF-32.
-        OSError: It cannot be read.
-    """
+    """The lines of a JSON Lines file that are not blank, with their numbers, as they are."""
     most = _MAX_LINE * limit_bytes()
     with path.open("rb") as lines:
         if start[0]:  # in a pipe nothing can be passed over
@@ -345,11 +290,7 @@ def _skip(text: str, start: int) -> int:
 
 
 def _checked(value: Any, text: str) -> dict[str, Any]:
-    """Validate a parsed JSON value.
-
-    Raises:
-        ValueError: It is not an object, or contains a lone surrogate.
-    """
+    """Validate a parsed JSON value."""
     if not isinstance(value, dict):
         raise ValueError(f"{kind(value)}, not an object")
     if _SURROGATE.search(text):  # written as an escape; a complete pair is one character

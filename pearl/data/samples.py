@@ -17,8 +17,6 @@ from pearl.data.turns import Turn
 from pearl.documents.document import Document, file_source, load
 from pearl.errors import DataError
 
-__all__ = ["Sample", "letter"]
-
 
 def letter(index: int) -> str:
     """The letter of option `index`, counted from 0.
@@ -32,23 +30,7 @@ def letter(index: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One question.
-
-    Attributes:
-        id: Names the sample; no other sample of the data has it.
-        question: One line; "" for a document without a question.
-        document: The document, or the path of a file to load; None for a bare question.
-        options: The options in order; empty for an open question.
-        gold: Index of the correct option, from 0.
-        subsets: Subsets of the data that it belongs to, such as `hard` or `long`.
-        gold_passages: Texts of the document that hold the answer, in its order; empty if not known.
-        history: The turns of the conversation before it, with the answers that are right.
-        dialogue: Names the conversation; samples of one conversation follow each other. "" for none.
-        n_turns: Turns of the whole conversation, be they samples or not; 0 if that is not known.
-        program: The arithmetic that leads to the reference, as `EVALUATE` takes it; "" if not known.
-        rotation_of: The sample that it is with its options in another order; "" for none.
-        extra: Other fields of its row, preserved when it is written.
-    """
+    """One question."""
 
     id: str
     question: str
@@ -73,11 +55,7 @@ class Sample:
         return self.document.name if isinstance(self.document, Document) else str(self.document)
 
     def load(self) -> Document:
-        """The document; a file is read now.
-
-        Raises:
-            DataError: It has no document, or the file cannot be read.
-        """
+        """The document; a file is read now."""
         if self.document is None:
             raise DataError(f"sample '{self.id}' has no document")
         return self.document if isinstance(self.document, Document) else load(self.document)

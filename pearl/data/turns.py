@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Turn", "asked_with", "without_background"]
-
 _MARK = "(asked with: "
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn of a conversation.
-
-    Attributes:
-        question: As it was asked.
-        answer: What was answered; "" if that is not known.
-    """
+    """One turn of a conversation."""
 
     question: str
     answer: str = ""

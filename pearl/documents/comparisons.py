@@ -19,17 +19,6 @@ from pearl.documents.numbers import find_quantity, quantity
 from pearl.documents.table.columns import read_quantities
 from pearl.documents.table.quantities import read_quantity
 
-__all__ = [
-    "OPERATORS",
-    "ORDERED",
-    "Kind",
-    "Verdict",
-    "Wanted",
-    "are_mostly",
-    "comparison",
-    "key_of",
-]
-
 OPERATORS = (
     "is", "is not", "in", "not in", "contains", "before", "after", "at least", "at most",
 )  # fmt: skip
@@ -51,13 +40,7 @@ _YEAR = re.compile(r"\s*\d{4}\s*")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a value is compared with.
-
-    Attributes:
-        sure: Texts that surely are among them.
-        possible: Texts that may be.
-        may_be_any: Whether an unread one may be anything.
-    """
+    """What a value is compared with."""
 
     sure: tuple[str, ...]
     possible: tuple[str, ...] = ()
@@ -96,15 +79,6 @@ def comparison(
 
     An empty value is never before, after, at least or at most anything. What is to be read as a
     date or a number and cannot be is undecided, as are numbers in another unit.
-
-    Args:
-        operator: One of `OPERATORS`.
-        wanted: What values are compared with.
-        values: The different values of the column, which together decide how they are read.
-        name: Of the column, for notes.
-
-    Raises:
-        ValueError: There is no such operator, or the value is not of a kind that it takes.
 
     Example:
         >>> years = ["2004", "2005", "n/a"]

@@ -34,8 +34,6 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-__all__ = ["ReaderLimits", "read", "serve"]
-
 _CLOCK_PER_PROCESSOR = 10
 """Wall-clock seconds allowed per second of CPU limit before a child is killed."""
 
@@ -56,13 +54,7 @@ _PROGRAM = (
 
 @dataclass(frozen=True, slots=True)
 class ReaderLimits:
-    """Resource limits for reading one document.
-
-    Attributes:
-        seconds: CPU time in whole seconds.
-        memory_bytes: Address space of the child.
-        text_bytes: Length of the text in UTF-8 bytes.
-    """
+    """Resource limits for reading one document."""
 
     seconds: int
     memory_bytes: int
@@ -70,11 +62,7 @@ class ReaderLimits:
 
 
 def read(package: str, plugin: str, data: bytes, path: str, limits: ReaderLimits) -> str:
-    """Call `plugin.read(data, path)` in a child process.
-
-    Raises:
-        DataError: The plug-in raised it, exceeded a limit, or crashed.
-    """
+    """Call `plugin.read(data, path)` in a child process."""
     child = _idle_child(limits) or _Child(limits)
     try:
         reply, text = child.ask({"package": package, "plugin": plugin, "path": path}, data)
@@ -215,9 +203,6 @@ def serve(limits: Mapping[str, int]) -> None:
     """Serve requests from standard input until it closes.
 
     A request is a line of JSON and `n_bytes` bytes, and so is a reply.
-
-    Args:
-        limits: The fields of `ReaderLimits`.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     requests = sys.stdin.buffer

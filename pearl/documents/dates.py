@@ -16,8 +16,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-__all__ = ["DATE_PARTS", "Dates", "Period", "date_part", "read_dates", "read_period"]
-
 _MAX_LENGTH = 60
 """Characters of a date at most."""
 
@@ -97,13 +95,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Dates:
-    """A column of dates.
-
-    Attributes:
-        periods: One for each value; None where it is no date. A month is one, too.
-        note: How the order of day and month was decided, if it had to be; else "".
-        is_day_first: Whether `1/2/2023` is in February; None if there are no such dates.
-    """
+    """A column of dates."""
 
     periods: tuple[Period | None, ...]
     note: str = ""
@@ -151,9 +143,6 @@ class _Orders:
 def read_dates(values: Sequence[str | None]) -> Dates:
     """Read a column.
 
-    Args:
-        values: Texts; None is none.
-
     Example:
         >>> read_dates(["Feb 02, 2023", "2023-06-01T10:00Z", "5", "May 2023"]).dates
         (datetime.date(2023, 2, 2), datetime.date(2023, 6, 1), None, None)
@@ -176,13 +165,6 @@ def read_dates(values: Sequence[str | None]) -> Dates:
 
 def read_period(text: str, is_day_first: bool | None = None) -> tuple[Period | None, str]:
     """Read a date, month, quarter, week or year that a plan names.
-
-    Args:
-        text: The text.
-        is_day_first: The order of the column that it is compared with.
-
-    Returns:
-        The period, None if it is none; and a note, "" if the text can be read in one way only.
 
     Example:
         >>> read_period("June 2023")[0]
@@ -300,16 +282,6 @@ def date_part(when: date | Period, part: str) -> str | None:
     """The month, year, ... that a date is in, as a key to group by.
 
     All keys but weekdays sort in order of time, and can be read by `read_period`.
-
-    Args:
-        when: A date or a period.
-        part: One of `DATE_PARTS`.
-
-    Returns:
-        None for a period of which only a part is in it.
-
-    Raises:
-        ValueError: There is no such part.
 
     Example:
         >>> [date_part(date(2023, 6, 1), part) for part in DATE_PARTS]

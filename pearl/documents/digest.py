@@ -9,14 +9,9 @@ from collections.abc import Callable, Iterable
 from hashlib import file_digest, sha256
 from pathlib import Path
 
-__all__ = ["RunningDigest", "bytes_sha256", "digest", "digest_after", "file_sha256", "text_sha256"]
-
 
 def digest(parts: Iterable[str | bytes]) -> bytes:
     """SHA-256 over length-prefixed parts, so that moving a boundary changes the digest.
-
-    Returns:
-        32 bytes.
 
     Example:
         >>> digest(["ab", "c"]) == digest(["a", "bc"])
@@ -47,12 +42,7 @@ def digest_after(parts: Iterable[str | bytes]) -> Callable[[bytes], bytes]:
 
 
 class RunningDigest:
-    """SHA-256 of bytes that come piece by piece.
-
-    Attributes:
-        size: How many came.
-        is_line: Whether the last of them ends a line.
-    """
+    """SHA-256 of bytes that come piece by piece."""
 
     def __init__(self) -> None:
         self._found = sha256()
@@ -86,11 +76,7 @@ def bytes_sha256(data: bytes) -> str:
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
 

@@ -26,21 +26,6 @@ from pearl.documents.kinds import DocumentKind, is_table
 from pearl.errors import DataError, Span, UsageError
 from pearl.errors.in_notebooks import ShownInNotebooks
 
-__all__ = [
-    "Document",
-    "file_source",
-    "from_bytes",
-    "from_text",
-    "heading",
-    "join",
-    "limit_bytes",
-    "load",
-    "load_at_once",
-    "part_spans",
-    "read_as",
-    "read_bytes",
-]
-
 READERS = "pearl.documents.readers"
 
 DEFAULT_LIMIT_MB = 64
@@ -124,17 +109,7 @@ def load(path: str | Path, *, name: str | None = None) -> Document:
 
 
 def from_bytes(data: bytes, path: str | Path, *, name: str | None = None) -> Document:
-    """What `load` makes of the bytes of a file.
-
-    Args:
-        data: The bytes.
-        path: The file; its suffix counts where the bytes do not say what they are.
-        name: As in `load`.
-
-    Raises:
-        DataError: As `load`.
-        UsageError: As `load`.
-    """
+    """What `load` makes of the bytes of a file."""
     source = str(path)
     label = "<stdin>" if source == "-" else source
     reader = _reader_of(data, source, label)
@@ -142,16 +117,7 @@ def from_bytes(data: bytes, path: str | Path, *, name: str | None = None) -> Doc
 
 
 def load_at_once(path: str | Path, *, name: str | None = None) -> Document | None:
-    """As `load`, but None for what may take a while: no small regular file, or no plain text.
-
-    Args:
-        path: The file.
-        name: As in `load`.
-
-    Raises:
-        DataError: As `load`.
-        UsageError: As `load`.
-    """
+    """As `load`, but None for what may take a while: no small regular file, or no plain text."""
     source = str(path)
     try:
         found = os.stat(source)  # noqa: PTH116 - of thousands of files, and a Path takes ten times as long
@@ -170,15 +136,6 @@ def read_as(reader: str, data: bytes, path: str) -> str:
     """Extract the text of bytes with a reader, within the time, memory and text limits.
 
     A form feed in it ends a page.
-
-    Args:
-        reader: Name of the reader: `html`, `pdf`, ...
-        data: The file's contents.
-        path: What messages call it.
-
-    Raises:
-        DataError: The reader failed or exceeded a limit.
-        UsageError: A limit in the environment is not a number above 0.
     """
     if _is_bounded(reader):
         text: str = plugins.load(READERS, reader).read(data, path)
@@ -195,9 +152,6 @@ def read_as(reader: str, data: bytes, path: str) -> str:
 
 def from_text(text: str, name: str = "document") -> Document:
     r"""Make a document of a string; form feeds in it end pages.
-
-    Raises:
-        DataError: The text is blank or has a lone surrogate.
 
     Example:
         >>> from_text("one\r\ntwo\x00three\ffour").text
@@ -221,9 +175,6 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
     """Concatenate documents, each under a heading line with its name.
 
     A heading belongs to the document before it. Tables make a table.
-
-    Raises:
-        DataError: `documents` is empty.
 
     Example:
         >>> document = join([from_text("one", "a.txt"), from_text("two", "b.txt")], "both")
@@ -270,10 +221,6 @@ def heading(name: str) -> str:
 def part_spans(text: str, parts: Sequence[tuple[str, int]]) -> list[tuple[str, Span]]:
     """The stretch of each of the parts of joined files, without the heading of the next.
 
-    Args:
-        text: The text of a `Document`.
-        parts: Its `parts`.
-
     Example:
         >>> both = join([Document("one", "a"), Document("two", "b")], "both")
         >>> part_spans(both.text, both.parts)
@@ -290,11 +237,7 @@ def part_spans(text: str, parts: Sequence[tuple[str, int]]) -> list[tuple[str, S
 
 
 def limit_bytes() -> int:
-    """Maximum size of a document in bytes.
-
-    Raises:
-        UsageError: PEARL_MAX_DOCUMENT_MB is not a number of megabytes.
-    """
+    """Maximum size of a document in bytes."""
     return int(_from_environment("PEARL_MAX_DOCUMENT_MB", DEFAULT_LIMIT_MB) * 1_000_000)
 
 
@@ -340,16 +283,7 @@ def _choose_reader(data: bytes, suffix: str) -> str:
 
 
 def read_bytes(source: str, label: str) -> bytes:
-    """All bytes of a file, or of standard input for `-`.
-
-    Args:
-        source: The path.
-        label: What messages call it.
-
-    Raises:
-        DataError: It cannot be read, or has more than `limit_bytes` bytes: a device may be endless.
-        UsageError: PEARL_MAX_DOCUMENT_MB is not a number of megabytes.
-    """
+    """All bytes of a file, or of standard input for `-`."""
     limit = limit_bytes()
     if "\0" in source:
         raise DataError("there is no such file", path=repr(source), help="check the path")
@@ -409,11 +343,7 @@ def _clean(text: str, path: str) -> str:
 
 
 def file_source(path: str | Path) -> str:
-    """A file's identity without reading it: path, size and modification time.
-
-    Returns:
-        "" for standard input and for a file that cannot be accessed.
-    """
+    """A file's identity without reading it: path, size and modification time."""
     try:
         found = os.stat(path)  # noqa: PTH116 - of thousands of files, and a Path takes ten times as long
         place = os.path.realpath(path)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Literal, get_args
 
-__all__ = ["KINDS", "DocumentKind", "is_table", "kind_by_name"]
-
 DocumentKind = Literal["document", "corpus", "table"]
 """A text, several documents whose passages are searched, or rows with columns."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["unit_of"]
-
 _ALIKE = (
     "$ usd dollar dollars", "€ eur euro euros", "£ gbp pound pounds", "¥ jpy yen", "chf",
     "% percent", "µg μg mcg ug microgram micrograms", "mg milligram milligrams", "g gram grams",
@@ -21,11 +19,6 @@ _BEFORE = re.compile(r"([$€£¥])\s?\Z")
 
 def unit_of(text: str, start: int, end: int) -> str:
     """The canonical unit of a number; "" if it has no known unit.
-
-    Args:
-        text: The text that contains the number.
-        start: Start offset of the number.
-        end: End offset of the number.
 
     Example:
         >>> unit_of("about 3 grams", 6, 7), unit_of("3g", 0, 1), unit_of("3 dogs", 0, 1)

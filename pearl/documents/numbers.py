@@ -11,21 +11,6 @@ from itertools import islice
 
 from pearl.documents.measures import unit_of
 
-__all__ = [
-    "CURRENCIES",
-    "MAX_DIGITS",
-    "SCALES",
-    "Quantity",
-    "UnclearNumberError",
-    "check_alike",
-    "find_quantity",
-    "is_bound",
-    "plain",
-    "quantity",
-    "read_number",
-    "whole_number",
-]
-
 CURRENCIES = "$€£¥"
 
 SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
@@ -114,13 +99,7 @@ class UnclearNumberError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number as it is written, with what it is counted in.
-
-    Attributes:
-        value: The digits: 12.5 for `12.5%`, -1315 for `(1,315)`, 3.2 for `$3.2 million`.
-        unit: "%", a currency, another unit (`mg`), or "".
-        scale: The power of ten that the digits are written in: 6 for millions.
-    """
+    """A number as it is written, with what it is counted in."""
 
     value: Decimal
     unit: str = ""
@@ -168,14 +147,7 @@ def _plain_character(character: str) -> str:
 
 
 def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
-    """Check that numbers are written out and have the same unit, or none.
-
-    Args:
-        places: For each number, the entry and the number's start and end offsets.
-
-    Raises:
-        UnclearNumberError: They are not, so they cannot be added or compared.
-    """
+    """Check that numbers are written out and have the same unit, or none."""
     units: dict[str, str] = {}
     for item, start, end in places:
         word = _WORD.match(item, end)
@@ -191,9 +163,6 @@ def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
 def read_number(text: str) -> int | float:
     """The only number in a text, without its unit.
 
-    Raises:
-        UnclearNumberError: As in `quantity`.
-
     Example:
         >>> read_number("1,250 mg a day"), read_number("$1.5 million"), read_number("12.5%")
         (1250, 1500000, 12.5)
@@ -207,13 +176,6 @@ def quantity(text: str, *, is_point_decimal: bool = False) -> Quantity:
 
     A minus stands directly before the digits or their currency, or is the word; a number in brackets is
     below 0.
-
-    Args:
-        text: Of a cell, a reply or a sentence.
-        is_point_decimal: Whether it is known that points begin decimals, as in `1.250`.
-
-    Raises:
-        UnclearNumberError: There is none, there are several, or it is not surely this one.
 
     Example:
         >>> quantity("**USD 1.5 million**")
@@ -288,11 +250,7 @@ def _scale(line: str, figure: re.Match[str], text: str, *, is_money: bool) -> tu
 
 
 def _check_rest(line: str, before: str, after: str, text: str) -> None:
-    """Check that nothing beside a number changes it.
-
-    Raises:
-        UnclearNumberError: There is another number, a bound, or a sign of an approximate number.
-    """
+    """Check that nothing beside a number changes it."""
     # ½ and 万 are numeric, but not digits.
     is_mixed = any(c.isnumeric() and not c.isdecimal() and c not in "²³" for c in line)
     is_word = _IN_WORDS.search(before) or _IN_WORDS.search(after)
@@ -330,16 +288,7 @@ def is_bound(text: str) -> bool:
 
 
 def whole_number(number: int | float, name: str, *, least: int) -> int:
-    """A number as a whole one.
-
-    Args:
-        number: Any number.
-        name: What it is called in a message.
-        least: The least that it may be.
-
-    Raises:
-        ValueError: It has a fraction, or is less.
-    """
+    """A number as a whole one."""
     if number != int(number) or number < least:
         raise ValueError(f"{name} has to be a whole number from {least}, not {number:g}")
     return int(number)

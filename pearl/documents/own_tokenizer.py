@@ -9,8 +9,6 @@ from __future__ import annotations
 import threading
 from typing import Protocol
 
-__all__ = ["SLICE", "NoTokenizerError", "OwnTokenizer", "Tokenizer", "TokenizerError"]
-
 SLICE = 10_000
 """Maximum characters per call: few enough that no window cuts them off."""
 
@@ -43,31 +41,16 @@ class Tokenizer(Protocol):
         ...
 
     def count(self, text: str) -> int:
-        """Count the tokens of a text of at most `SLICE` characters, without marks around it.
-
-        Raises:
-            TokenizerError: No count comes in time.
-        """
+        """Count the tokens of a text of at most `SLICE` characters, without marks around it."""
         ...
 
     def frame_tokens(self) -> int:
-        """Tokens that the model's chat template puts around a prompt of one message; 0 if unknown.
-
-        Raises:
-            TokenizerError: No count comes in time.
-        """
+        """Tokens that the model's chat template puts around a prompt of one message; 0 if unknown."""
         ...
 
 
 class OwnTokenizer:
-    """A tokenizer that is given up for good once it fails.
-
-    Attributes:
-        key: Its counts are known by it: two of one name may be of different files.
-        failure: Why it was given up; "" if it was not.
-        is_missing: Whether it turned out that there is none.
-        frame_tokens: Tokens of the chat template; 0 before the first count.
-    """
+    """A tokenizer that is given up for good once it fails."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.key = object()

@@ -16,8 +16,6 @@ from typing import Literal
 
 from pearl.errors import Span
 
-__all__ = ["STOP_WORDS", "WORD", "Stem", "chunks", "is_wrapped", "paragraphs", "sentences", "terms"]
-
 _MAX_PIECE = 4_000
 """Maximum characters per call of the splitter, which is quadratic on unclosed quotes."""
 
@@ -177,13 +175,7 @@ def _blocks(text: str) -> Iterator[Span]:
 
 
 def _breaks(line: str, following: str, width: int) -> bool:
-    """Whether the break between two lines is intended, and not the result of wrapping.
-
-    Args:
-        line: The line before the break.
-        following: The line after the break.
-        width: Length of the text's long lines in characters.
-    """
+    """Whether the break between two lines is intended, and not the result of wrapping."""
     if _TURN.match(following) or _HEADING.match(line) or _ITEM.match(following):
         # A number or a letter that begins a wrapped line follows an unfinished sentence.
         return not following.lstrip()[0].isalnum() or not _LEADS_ON.search(line[-60:])
@@ -251,14 +243,6 @@ def chunks(text: str, max_tokens: int, count: Callable[[str], int]) -> tuple[Spa
 
     A chunk ends at a paragraph; a paragraph that is too long is split at a sentence, a sentence at
     a word, a word anywhere. A single character of more than `max_tokens` is a chunk of its own.
-
-    Args:
-        text: The text to split.
-        max_tokens: At least 1.
-        count: Counts the tokens of a text.
-
-    Raises:
-        ValueError: `max_tokens` is below 1.
 
     Example:
         >>> text = "One two.\n\nThree four five."
@@ -348,12 +332,6 @@ def terms(text: str, *, drop_stop_words: bool = False, stem: Stem = "english") -
 
     Case and accents are folded, however they are encoded, and endings such as `'s` cut off; soft
     hyphens and joiners are left out; scripts written without blanks give character bigrams.
-
-    Args:
-        text: Any text.
-        drop_stop_words: Leave out English function words, question words among them.
-        stem: `english` maps irregular forms to their base form and stems by Snowball's English
-            stemmer, `porter` stems by Porter's, `none` keeps words as they are.
 
     Example:
         >>> terms("The children's cafés kept 1,200 keys", drop_stop_words=True)

@@ -14,18 +14,6 @@ from typing import NamedTuple, overload
 from pearl.documents.document import Document, part_spans
 from pearl.errors import Span
 
-__all__ = [
-    "DOCUMENT",
-    "EMPTY",
-    "TEXT_COLUMN",
-    "Row",
-    "Rows",
-    "document_rows",
-    "shortened",
-    "unused_name",
-    "without_duplicates",
-]
-
 TEXT_COLUMN = "text"
 """The name of what a row reads in the document."""
 
@@ -39,17 +27,7 @@ _GAP = "[...]"
 
 
 class Row(NamedTuple):
-    """One row of a collection. A tuple, because collections have hundreds of thousands.
-
-    Attributes:
-        value: What operators read; None if a model's reply about it could not be read.
-        fields: Named values, in order. A model step adds one named after its output; None is
-            undecided.
-        spans: Where it is in the document's text, in characters; empty if it is not from there.
-        text: What it reads in the document; "" for groups.
-        members: The rows of a group, of a pair: those that surely belong to it.
-        possible: Rows of which it is undecided whether they belong to it.
-    """
+    """One row of a collection. A tuple, because collections have hundreds of thousands."""
 
     value: str | None
     fields: Mapping[str, str | None] = {}
@@ -84,20 +62,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Rows(Sequence[Row]):
-    """A collection of rows.
-
-    Attributes:
-        rows: The rows that surely belong to it.
-        column: The name of what `value` is.
-        doubtful: Rows of which it is undecided whether they belong to it.
-        notes: What a reader has to know about it, a sentence each.
-        is_answered: Whether the values are a model's replies about the rows' texts.
-        shows_possible: Whether what it says depends on the possible members of its rows, as sizes
-            of groups do.
-        sample: How many rows were drawn and from how many, if it is a part of a sample.
-        columns: Names of the fields that it shows side by side, as a table.
-        pages: Of whole documents, the numbers and start offsets of their pages.
-    """
+    """A collection of rows."""
 
     rows: tuple[Row, ...]
     column: str = TEXT_COLUMN
@@ -157,11 +122,7 @@ class Rows(Sequence[Row]):
         return self if note in self.notes else replace(self, notes=(*self.notes, note))
 
     def lines(self, limit: int | None = None) -> list[str]:
-        """One line of text for each row, the undecided ones included.
-
-        Args:
-            limit: Rows shown at most; one more line says how many are left out.
-        """
+        """One line of text for each row, the undecided ones included."""
         rows = self.rows if limit is None else self.rows[:limit]
         shown = [self._line(row) for row in rows]
         if self.columns:

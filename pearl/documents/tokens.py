@@ -22,8 +22,6 @@ from pearl.documents.own_tokenizer import OwnTokenizer, Tokenizer
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-__all__ = ["Counter", "estimate", "known_window", "known_windows", "window_of"]
-
 DEFAULT_WINDOW = 128_000
 """Context window in tokens of a model that is not in models.toml."""
 
@@ -151,18 +149,7 @@ def estimate(text: str) -> int:
 
 
 class Counter:
-    """Counts tokens for one model.
-
-    Args:
-        method: The name of the vocabulary, or `estimate` with the reason.
-        encoding: The vocabulary; None to estimate.
-        tokenizer: The model's own tokenizer, which takes the place of both while it works; None if
-            there is none at hand.
-
-    Attributes:
-        encoding: The vocabulary; None to estimate.
-        has_counted: Whether a long text was counted, so that the method mattered.
-    """
+    """Counts tokens for one model."""
 
     def __init__(
         self,
@@ -180,10 +167,6 @@ class Counter:
         """The counter for a model.
 
         The first use of a vocabulary may download it, once, for at most `DOWNLOAD_TIMEOUT_S`.
-
-        Args:
-            model: `backend:name` or the bare name of a model.
-            tokenizer: The model's own tokenizer; None if there is none at hand.
 
         Example:
             >>> Counter.for_model("extractive").method
@@ -258,11 +241,6 @@ class Counter:
         It counts no more than it takes to tell: nothing, where a text is short; the rest of it, where
         a part of it is counted already; the text as a whole, where that decides.
 
-        Args:
-            text: What is to fit.
-            most: Tokens.
-            part: A document that stands in it.
-
         Example:
             >>> Counter().excess("The cat sat on the mat.", 100), Counter().excess("The cat sat.", 3)
             (0, 3)
@@ -287,10 +265,6 @@ class Counter:
 
         With a vocabulary or a tokenizer, only the rest is encoded, which takes most of the time of a
         short call; an estimate is exact.
-
-        Args:
-            text: A prompt.
-            part: A document that stands in it; "" to count the text.
 
         Example:
             >>> Counter().bounds_with("Here: The cat sat on the mat.", "The cat sat on the mat.")
@@ -319,10 +293,6 @@ class Counter:
         Exact for an estimate, which is additive except for the detected language. Vocabularies are
         not additive where texts meet and where long ones are sliced; the bounds include a margin
         for that.
-
-        Args:
-            text: What stands in a longer text.
-            part: As in `bounds_with`.
 
         Example:
             >>> Counter().bounds("Sie schlief.")
@@ -370,9 +340,6 @@ def _load(vocabulary: str) -> Encoding | None:
 def window_of(model: str) -> int:
     """Context window of a model in tokens; `DEFAULT_WINDOW` where its name is not known.
 
-    Args:
-        model: As in `known_window`.
-
     Example:
         >>> window_of("my-own-model")
         128000
@@ -382,10 +349,6 @@ def window_of(model: str) -> int:
 
 def known_window(model: str) -> int | None:
     """Context window of a model in tokens, by the longest known prefix of its name; None if unknown.
-
-    Args:
-        model: Its name on the server, without a backend. Case and everything before the last `/`
-            are ignored.
 
     Example:
         >>> known_window("gpt-4o-mini"), known_window("meta-llama/Llama-3.1-8B-Instruct")

@@ -7,8 +7,6 @@ from collections import Counter
 
 import regex
 
-__all__ = ["shared_words", "words"]
-
 _KEPT = ("<super>", "<sub>", "<fraction>")
 """Compatibility forms that differ in meaning from their plain form: 10² is not 102."""
 

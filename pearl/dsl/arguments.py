@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Reference, Step, String
+from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, String
 from pearl.dsl.printer import print_argument
-from pearl.dsl.signatures import Action, Parameter, ValueType, outputs_for
+from pearl.dsl.signatures import CTX, Action, Parameter, ValueType, outputs_for
 from pearl.errors import Diagnostic, suggest
-
-__all__ = ["argument_problems", "fitting_names"]
 
 
 def argument_problems(
     step: Step, action: Action, assigned: Mapping[str, ValueType]
 ) -> Iterator[Diagnostic]:
-    """What is wrong with the arguments of a step.
-
-    Args:
-        step: The step.
-        action: What it calls.
-        assigned: The types of the outputs of earlier steps.
-    """
+    """What is wrong with the arguments of a step."""
     n = len(step.arguments)
     if not action.accepts(n):
         wanted = (

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from pearl.dsl.arguments import argument_problems, fitting_names
 from pearl.dsl.completeness import counts_of_best, unread_outputs
 from pearl.dsl.confusables import skeleton, unlike
-from pearl.dsl.nodes import CTX, Plan, Reference, Step
+from pearl.dsl.nodes import Plan, Reference, Step
 from pearl.dsl.parser import Reading, parse, read
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import (
+    CTX,
     EACH,
     ROWS,
     Action,
@@ -34,8 +35,6 @@ from pearl.errors import (
 )
 from pearl.errors.diagnostics import MAX_SUGGESTED_LENGTH
 from pearl.errors.in_notebooks import ShownInNotebooks
-
-__all__ = ["MAX_STEPS", "CheckedPlan", "check", "compile_plan", "diagnose", "mend_plan"]
 
 MAX_STEPS = 40
 """Plans longer than this are refused; the longest published one has 15 steps."""
@@ -78,16 +77,6 @@ class CheckedPlan(ShownInNotebooks):
 
 def check(plan: Plan, library: ActionLibrary, *, max_steps: int = MAX_STEPS) -> CheckedPlan:
     """Check a plan against a library.
-
-    Args:
-        plan: The plan that `parse` returned.
-        library: The known actions; the plan's own new ones extend a copy, for this plan only.
-        max_steps: More steps than this are an error.
-
-    Raises:
-        PlanCheckError: With every error, in positions of `print_plan(plan)`.
-        PlanSyntaxError: The plan has errors and was constructed in Python with names or texts that
-            the grammar cannot express.
 
     Example:
         >>> from pearl.dsl.parser import parse
@@ -138,19 +127,7 @@ def compile_plan(
     max_steps: int = MAX_STEPS,
     question: str | None = None,
 ) -> CheckedPlan:
-    """Parse and check a plan.
-
-    Args:
-        text: The plan, or a reply with one in it.
-        library: The known actions.
-        tolerant: As in `read`.
-        max_steps: More steps than this are an error.
-        question: That of a plan that has none itself.
-
-    Raises:
-        PlanSyntaxError: A line cannot be parsed; the diagnostics include those of the check.
-        PlanCheckError: Every line can be parsed but the plan is invalid.
-    """
+    """Parse and check a plan."""
     reading = read(text, tolerant=tolerant)
     if question and reading.plan is not None and not reading.plan.question:
         reading = replace(reading, plan=replace(reading.plan, question=question))
@@ -178,12 +155,7 @@ def mend_plan(
     tolerant: bool = False,
     max_steps: int = MAX_STEPS,
 ) -> tuple[str, list[Diagnostic]]:
-    """Apply every machine-applicable fix repeatedly, until none is left.
-
-    Returns:
-        The fixed text, and what was fixed: notes of the tolerant parser and diagnostics whose fixes
-        were applied, each with positions in the text of its round.
-    """
+    """Apply every machine-applicable fix repeatedly, until none is left."""
     applied: list[Diagnostic] = []
     for _ in range(_MAX_MEND_ROUNDS):
         reading = read(text, tolerant=tolerant)

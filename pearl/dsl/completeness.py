@@ -8,8 +8,6 @@ from pearl.dsl.nodes import Plan
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import Diagnostic
 
-__all__ = ["COUNTS_BEST", "counts_of_best", "unread_outputs"]
-
 COUNTS_BEST = "counts-best"
 """The code of the note."""
 

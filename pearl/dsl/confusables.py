@@ -11,8 +11,6 @@ from __future__ import annotations
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["skeleton", "unlike"]
-
 _ALIKE = {
     "A": "ΑА", "B": "ΒВꞴ", "C": "С", "E": "ΕЕ", "F": "ϜꞘ", "G": "Ԍ", "H": "ΗН", "J": "ͿЈꞲ",
     "K": "ΚК", "M": "ΜϺМ", "N": "Ν", "O": "ΟОՕ", "P": "ΡР", "R": "Ʀ", "S": "ЅՏ", "T": "ΤТ",

@@ -10,8 +10,6 @@ from functools import cache
 from pearl.errors import Diagnostic, Fix, Span
 from pearl.plugins.files import read_data
 
-__all__ = ["MAX_NAME", "BrokenError", "Cursor", "Scan", "canonical_name", "should_read", "terminal"]
-
 MAX_NAME = 80
 """Maximum length of a name in characters; the grammar has the same limit."""
 
@@ -41,13 +39,7 @@ def canonical_name(name: str) -> str:
 
 @dataclass(slots=True)
 class Scan:
-    """What is wrong with a line.
-
-    Attributes:
-        found: Errors by position; applying their fixes corrects the line up to the first error
-            without a fix.
-        names: The output or action that an unreadable line defines.
-    """
+    """What is wrong with a line."""
 
     found: list[Diagnostic] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
@@ -66,15 +58,7 @@ class BrokenError(Exception):
 
 
 class Cursor:
-    """A position in a line.
-
-    Attributes:
-        text: The whole text, to which all offsets refer.
-        start: Offset of the line.
-        at: The current offset.
-        end: Offset of the line's end.
-        result: The diagnostics so far.
-    """
+    """A position in a line."""
 
     def __init__(self, text: str, span: Span) -> None:
         self.text, self.start, self.at, self.end = text, span.start, span.start, span.end

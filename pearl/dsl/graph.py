@@ -15,20 +15,13 @@ from pearl.dsl.nodes import ListLiteral, Reference, Step
 from pearl.dsl.signatures import ValueType
 from pearl.errors.in_notebooks import ShownInNotebooks
 
-__all__ = ["PlanGraph", "build_graph"]
-
 _READ = frozenset({ValueType.LIST, ValueType.NUMBER, ValueType.BOOL})
 """Types that the text of an output is parsed into; other types stay text."""
 
 
 @dataclass(frozen=True)
 class PlanGraph(ShownInNotebooks):
-    """A plan as a directed acyclic graph.
-
-    Attributes:
-        checked: The plan.
-        dependencies: For each step, the indices of the steps whose outputs it takes.
-    """
+    """A plan as a directed acyclic graph."""
 
     checked: CheckedPlan
     dependencies: tuple[frozenset[int], ...]

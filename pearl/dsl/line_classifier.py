@@ -17,8 +17,6 @@ from pearl.dsl.literals import UNTYPED
 from pearl.dsl.scanner import ASSIGNS, HEAD, OPENS, scan_action
 from pearl.errors import Span
 
-__all__ = ["HEADING", "QUESTION", "Role", "SourceLine", "rows"]
-
 Role = Literal["question", "heading", "none", "action", "step", "blank", "surplus"]
 
 _JUNK = UNTYPED.pattern[1:-1]
@@ -45,19 +43,7 @@ _CALL = re.compile(r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]++\(")
 
 @dataclass(slots=True)
 class SourceLine:
-    """A line: its form, and the role derived from its neighbours.
-
-    Attributes:
-        span: The line without its line break.
-        form: What it looks like; `text` for anything else.
-        number: Its number, if it has one.
-        is_bullet: Whether it begins like an item of a list.
-        is_call: Whether it begins with `NAME(`, as declarations do, and steps without an output.
-        is_step: Whether it assigns a call to a name, which only a step does.
-        is_like_step: Whether it may be a broken step: an assignment, or a number and a call.
-        role: Its role in the plan; `surplus` if it is not part of it.
-        is_misplaced: Whether it is a heading below the steps.
-    """
+    """A line: its form, and the role derived from its neighbours."""
 
     span: Span
     form: Literal["blank", "fence", "heading", "none", "question", "turn", "text"]

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["SPECIAL", "UNTYPED", "flaw", "quote", "requote", "unescape"]
-
 UNTYPED = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 """Characters that are not allowed in a plan."""
 

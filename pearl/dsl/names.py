@@ -7,8 +7,6 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any
 
-__all__ = ["MAX_NEW_NAME", "names_except"]
-
 MAX_NEW_NAME = 40
 """Maximum length of a name that a decoder generates, in characters."""
 
@@ -21,15 +19,6 @@ def names_except(
     most: int = MAX_NEW_NAME,
 ) -> str:
     """A regular expression of every name except those taken, without lookahead.
-
-    Args:
-        taken: Names to exclude; those outside the character classes are ignored.
-        first: Characters that a name may begin with, as ranges of ASCII.
-        rest: Characters it may go on with.
-        most: Characters of a name at most.
-
-    Returns:
-        The expression, one branch or several; "" where every name is taken.
 
     Example:
         >>> names_except(["ab"], first="a-c", rest="a-c", most=3)

@@ -13,8 +13,6 @@ from pearl.dsl.signatures import CTX, Action
 from pearl.errors import Span
 from pearl.errors.in_notebooks import ShownInNotebooks
 
-__all__ = ["CTX", "Argument", "ListLiteral", "Number", "Plan", "Reference", "Step", "String"]
-
 NOWHERE = Span(0, 0)
 
 

@@ -15,17 +15,6 @@ from zlib import crc32
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType, outputs_for
 from pearl.errors import LibraryError
 
-__all__ = [
-    "MAX_COUNTED",
-    "Counts",
-    "NextStep",
-    "Shape",
-    "Slot",
-    "States",
-    "by_shape",
-    "nothing_to_call",
-]
-
 MAX_COUNTED = (3, 2)
 """Outputs of one kind that is not text, where there is one such kind, or two; 1 where there are
 more. The states multiply with every kind, and what is made from them gets longer."""
@@ -48,13 +37,7 @@ _WRITTEN = (ValueType.CONTEXT, ValueType.TEXT, ValueType.NUMBER, ValueType.LIST)
 
 
 class Slot(NamedTuple):
-    """What an argument has to be.
-
-    Attributes:
-        type: Its type.
-        choices: The only literals that may stand there; empty for any.
-        is_labels: Whether a literal list has two or more texts, none of them blank.
-    """
+    """What an argument has to be."""
 
     type: ValueType
     choices: tuple[str, ...] = ()
@@ -70,13 +53,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The common signature of several actions.
-
-    Attributes:
-        needed: The arguments that every call has.
-        more: Those that may follow, any number of them; None where none may.
-        kind: The letter of the output, where outputs are told apart.
-    """
+    """The common signature of several actions."""
 
     needed: tuple[Slot, ...]
     more: Slot | None
@@ -98,13 +75,7 @@ def by_shape(
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """One kind of step that can be written next.
-
-    Attributes:
-        letter: The kind of its output.
-        output: The name of its output.
-        after: The state it leads to; None where nothing can be written there.
-    """
+    """One kind of step that can be written next."""
 
     letter: str
     output: str
@@ -112,17 +83,7 @@ class NextStep:
 
 
 class States:
-    """The outputs that may exist before each step; the step's number is their count plus one.
-
-    Args:
-        actions: All that may be called.
-        max_steps: Maximum number of steps.
-
-    Attributes:
-        groups: The actions by shape.
-        start: The state before the first step.
-        max_counted: Outputs of one kind that is not text at most.
-    """
+    """The outputs that may exist before each step; the step's number is their count plus one."""
 
     def __init__(self, actions: Iterable[Action], max_steps: int) -> None:
         actions = list(actions)

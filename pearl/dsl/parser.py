@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from pearl.dsl import tolerance
 
-__all__ = ["NO_STEP", "Reading", "coarse_grammar", "parse", "parse_action", "read"]
-
 NO_STEP = "there is no step in this text"
 
 Start = Literal["file", "step", "action", "library_action"]
@@ -228,12 +226,6 @@ def _no_grammar(at: int) -> Diagnostic:
 def parse(text: str) -> Plan:
     """Parse a plan strictly; a leading question is allowed.
 
-    Args:
-        text: The plan; line breaks of any system.
-
-    Raises:
-        PlanSyntaxError: With a diagnostic for every broken line.
-
     Example:
         >>> plan = parse('1. ans = FIND(CTX, "the key") : Find the key')
         >>> plan.steps[0].arguments
@@ -250,13 +242,6 @@ def parse_action(text: str, span: Span | None = None) -> Action | Diagnostic:
 
     The return type is optional, and `#` may replace `:`.
 
-    Args:
-        text: The line, or a text with the line in it.
-        span: The range of the line in the text, without surrounding blanks.
-
-    Returns:
-        The action, with definition "" if the line has none; or the first diagnostic.
-
     Example:
         >>> parse_action("FIND(CTX, X) : Find X").signature
         'FIND(CTX, X)'
@@ -272,18 +257,7 @@ def parse_action(text: str, span: Span | None = None) -> Action | Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of `read`.
-
-    Attributes:
-        text: The text that positions in `plan` and `errors` refer to: the input after fixes.
-        plan: The steps that could be parsed; None if there are none.
-        errors: Every broken line.
-        notes: The fixes of tolerant mode, with positions in `original`.
-        original: The input with normalised line breaks.
-        lost: Outputs and actions of broken lines, so that their uses are not reported as
-            undefined.
-        actions: The new actions that could be parsed, even if no step could.
-    """
+    """The result of `read`."""
 
     text: str
     plan: Plan | None
@@ -295,12 +269,7 @@ class Reading:
 
 
 def read(text: str, *, tolerant: bool = False) -> Reading:
-    """Parse a plan and report every broken line at once. Never raises.
-
-    Args:
-        text: A plan, or the reply of a model with a plan in it; line breaks of any system.
-        tolerant: Apply fixes first (fences, prose, smart quotes, numbering, blanks, ...).
-    """
+    """Parse a plan and report every broken line at once. Never raises."""
     text = original = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     plan = _whole(text)
     notes: Sequence[Diagnostic] = ()

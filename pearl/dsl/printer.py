@@ -9,16 +9,6 @@ from pearl.dsl.literals import UNTYPED, quote
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step
 from pearl.dsl.signatures import Action, ValueType
 
-__all__ = [
-    "one_line",
-    "print_action",
-    "print_argument",
-    "print_header",
-    "print_plan",
-    "print_step",
-    "quote",
-]
-
 
 def one_line(text: str) -> str:
     """A text on one line: without control characters, lone surrogates or surrounding blanks."""

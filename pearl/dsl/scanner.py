@@ -19,16 +19,6 @@ from pearl.dsl.cursor import MAX_NAME, BrokenError, Cursor, Scan, canonical_name
 from pearl.dsl.literals import SPECIAL, UNTYPED, flaw, requote
 from pearl.errors import Fix, Span
 
-__all__ = [
-    "ASSIGNS",
-    "HEAD",
-    "OPENS",
-    "STEP_HELP",
-    "Scan",
-    "scan_action",
-    "scan_step",
-]
-
 HEAD = re.compile(
     r"[\s>#`*]*+(?:[-+•–][\s`*]++)?+"
     r"(?P<number>(?:step\s*+)?+[(\[]?+(?P<digits>\d++)"
@@ -73,11 +63,6 @@ _ESCAPES_HELP = r"escapes are \" \\ \n \t and \uXXXX"
 def scan_step(text: str, span: Span, number: int) -> Scan:
     """Scan a step.
 
-    Args:
-        text: The whole text; positions are those of it.
-        span: The line.
-        number: Index of the step, from 1; used if its number is missing.
-
     Example:
         >>> [d.message for d in scan_step("1) a = F(CTX)", Span(0, 13), 1).found]
         ["a step begins with its number, a full stop and a blank: '1. '", 'no explanation']
@@ -86,14 +71,7 @@ def scan_step(text: str, span: Span, number: int) -> Scan:
 
 
 def scan_action(text: str, span: Span, *, in_library: bool = False) -> Scan:
-    """Scan a declaration of an action: `- NAME(CTX, X) : definition`.
-
-    Args:
-        text: The whole text; positions are those of it.
-        span: The line.
-        in_library: Use the rules of an action file: no dash, `#` allowed for `:`, optional
-            definition.
-    """
+    """Scan a declaration of an action: `- NAME(CTX, X) : definition`."""
     return _Line(text, span).scan(lambda line: line.action(in_library))
 
 
@@ -244,11 +222,7 @@ class _Line(Cursor):
         self.at += 1
 
     def carries_on(self, closer: str, begin: int, after: int) -> bool:
-        """Recover from a value that is followed by neither a comma nor the closing bracket.
-
-        Returns:
-            Whether another value follows; else the closing mark was only missing.
-        """
+        """Recover from a value that is followed by neither a comma nor the closing bracket."""
         here, rest = self.at, self.text[after : min(after + 1, self.end)]
         ended_by, began_by = self.text[here - 1], self.text[begin]
         if closer == ")" and self.match(_COLON) and self.text.find(")", here, self.end) < 0:

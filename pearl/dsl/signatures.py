@@ -15,19 +15,6 @@ from typing import Literal
 
 from pearl.errors import Span
 
-__all__ = [
-    "CTX",
-    "EACH",
-    "NOTHING",
-    "ROWS",
-    "Action",
-    "ActionLibrary",
-    "Parameter",
-    "ValueType",
-    "outputs_for",
-]
-
-
 CTX = "CTX"
 """The name that stands for the document."""
 
@@ -79,17 +66,7 @@ EACH = "EACH_"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter. Types take part in equality, so native and text actions differ.
-
-    Attributes:
-        reads: What it is given at run time, where that is not the Python form of its type: `rows`,
-            with their fields and spans, `passages`, which are those of a document or the rows of an
-            earlier output, a `table`, which is that of a document or of rows, a `number`, `labels`,
-            two or more different texts, or the `value` as it is; a `figure` is a value that a model
-            states as a number with its unit. These are no types, because outputs
-            that a grammar has to tell apart multiply its states.
-        choices: The literals that may stand there; empty for any.
-    """
+    """One parameter. Types take part in equality, so native and text actions differ."""
 
     name: str
     type: ValueType = ValueType.TEXT
@@ -106,18 +83,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A named action with its signature and its definition in words.
-
-    Attributes:
-        name: Upper case by convention.
-        parameters: In order; `CTX` first by convention.
-        definition: One sentence that says what it does with its parameters; "" in a draft.
-        is_variadic: Whether the last parameter may be repeated (`NAME(S1, S2, ...)`).
-        returns: The type of its value.
-        is_native: Whether it is computed in Python rather than asked of a model.
-        counts: Whether its result says something of all that it is given, as a number of entries
-            does: of the best ones alone it would be another.
-    """
+    """A named action with its signature and its definition in words."""
 
     name: str
     parameters: tuple[Parameter, ...]

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from pearl.dsl.nodes import CTX, ListLiteral, Step, String
-from pearl.dsl.signatures import Action
+from pearl.dsl.nodes import ListLiteral, Step, String
+from pearl.dsl.signatures import CTX, Action
 from pearl.errors import Diagnostic, Fix, did_you_mean
-
-__all__ = ["string_references"]
 
 CODE = "reference-in-string"
 
@@ -43,15 +41,7 @@ def string_references(
     above: Sequence[str],
     question: str,
 ) -> Iterator[Diagnostic]:
-    """Diagnose the strings of a step.
-
-    Args:
-        step: The step.
-        action: What it calls; None if that is unknown.
-        fitting: For every argument, the names that its parameter takes in place of a string.
-        above: The outputs of the steps above it, the first one first.
-        question: What the plan answers: words of it are text.
-    """
+    """Diagnose the strings of a step."""
     bare: set[str] = set()  # of outputs, where these are no names of fields and no labels
     if action and not (action.is_native or action.reads_rows or action.asks_table):
         bare = {name for name in above if "_" in name} - {each.name for each in step.references()}

@@ -17,20 +17,10 @@ from pearl.dsl.literals import UNTYPED
 from pearl.dsl.scanner import scan_action, scan_step
 from pearl.errors import Diagnostic, Fix, Span, apply_fixes
 
-__all__ = ["Line", "lines", "mend"]
-
 
 @dataclass(slots=True)
 class Line:
-    """One line of a plan text.
-
-    Attributes:
-        role: What the line is in the plan; `surplus` if it is no part of one.
-        span: The line without its line break.
-        found: Errors in the line or in its position.
-        is_readable: Whether it can be read as it is.
-        names: The output or action that an unreadable line seems to define.
-    """
+    """One line of a plan text."""
 
     role: Role
     span: Span
@@ -48,9 +38,6 @@ class Line:
 
 def mend(text: str) -> tuple[str, list[Diagnostic]]:
     r"""Apply every fix; returns the text and the fixes as notes, with positions in the given text.
-
-    Args:
-        text: Lines end in `\n`.
 
     Example:
         >>> mended, notes = mend("Sure!\n1) ans = FIND(CTX, 'x') : Find x")

@@ -12,20 +12,12 @@ from pearl.dsl.signatures import ActionLibrary
 from pearl.editor.outline import Kind
 from pearl.errors import Diagnostic, Fix, LibraryError, apply_fixes
 
-__all__ = ["findings", "fix_title", "fixed", "formatted"]
-
 _MAX_SHOWN = 40
 """Characters of a replacement that a title shows."""
 
 
 def findings(text: str, kind: Kind, library: ActionLibrary | None) -> Sequence[Diagnostic]:
-    r"""Everything that is wrong with a text, as `pearl check` tells it, in order of position.
-
-    Args:
-        text: Lines end in `\n`.
-        kind: What it is.
-        library: The actions that a plan may call; None for what can be told without them.
-    """
+    r"""Everything that is wrong with a text, as `pearl check` tells it, in order of position."""
     if kind == "actions":
         return read_actions(text)[1]
     reading = read(text)

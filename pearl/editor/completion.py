@@ -14,24 +14,12 @@ from pearl.editor.known_actions import KnownActions, find_action
 from pearl.editor.outline import ArgumentPlace, Outline, StepLine, call_at, outline, step_at
 from pearl.errors import Span
 
-__all__ = ["SignatureHelp", "Suggestion", "complete", "signature_help"]
-
 _NUMBER_BEFORE = re.compile(r"[ \t]*\d*\.?[ \t]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """Something that may stand at a place.
-
-    Attributes:
-        label: As it is listed.
-        kind: What it is.
-        span: What it takes the place of.
-        text: What is put there.
-        snippet: The same with places to fill in, in the syntax of the protocol; "" for none.
-        detail: What it is, on one line.
-        definition: What it does, in words; "" for nothing to say.
-    """
+    """Something that may stand at a place."""
 
     label: str
     kind: Literal["action", "variable", "document", "literal", "line"]
@@ -44,11 +32,6 @@ class Suggestion:
 
 def complete(text: str, offset: int, known: KnownActions) -> list[Suggestion]:
     r"""Everything that may stand at an offset of a plan, in the order to be shown.
-
-    Args:
-        text: The plan, finished or not; lines end in `\n`.
-        offset: Where the cursor is.
-        known: The actions that it may call.
 
     Example:
         >>> from pearl.editor.known_actions import known_actions
@@ -153,14 +136,7 @@ def _lines(text: str, offset: int, plan: Outline) -> Iterator[Suggestion]:
 
 @dataclass(frozen=True, slots=True)
 class SignatureHelp:
-    """The action of a call that is being typed.
-
-    Attributes:
-        signature: As a library has it.
-        parameters: Where each parameter is in it.
-        active: The parameter that the cursor is at; None past the last one.
-        definition: What the action does.
-    """
+    """The action of a call that is being typed."""
 
     signature: str
     parameters: tuple[Span, ...]

@@ -24,8 +24,6 @@ from pearl.editor.positions import LineIndex, n_units
 from pearl.editor.session import EditorSession, OpenFile
 from pearl.errors import Span
 
-__all__ = ["FEATURES"]
-
 OPTIONS = ("library", "domain")
 """What an editor may say at the beginning, in its `initializationOptions`."""
 

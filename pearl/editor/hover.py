@@ -8,18 +8,10 @@ from pearl.editor.known_actions import ActionSource, KnownActions, find_action
 from pearl.editor.outline import Kind, Outline, outline, word_at
 from pearl.errors import Span
 
-__all__ = ["Hover", "about", "hover"]
-
 
 @dataclass(frozen=True, slots=True)
 class Hover:
-    """A name, and what is to be said of it.
-
-    Attributes:
-        span: The name.
-        code: In the plan language: a signature or a step.
-        text: In words; "" for nothing.
-    """
+    """A name, and what is to be said of it."""
 
     span: Span
     code: str

@@ -14,18 +14,10 @@ from pearl.editor.outline import Outline
 from pearl.errors import Span
 from pearl.plugins.files import find_data
 
-__all__ = ["ActionSource", "KnownActions", "find_action", "known_actions"]
-
 
 @dataclass(frozen=True, slots=True)
 class KnownActions:
-    """A library with the operators that every plan has.
-
-    Attributes:
-        library: All of them.
-        path: The action file; None if there is none.
-        own: Names that the file defines itself.
-    """
+    """A library with the operators that every plan has."""
 
     library: ActionLibrary
     path: Path | None = None
@@ -34,13 +26,7 @@ class KnownActions:
 
 @dataclass(frozen=True, slots=True)
 class ActionSource:
-    """An action, and where it is defined.
-
-    Attributes:
-        action: As it is called: `EACH_FIND` where that is said.
-        span: Its name; in `path`, or in the plan where `path` is None. None for an operator, which
-            no file defines.
-    """
+    """An action, and where it is defined."""
 
     action: Action
     span: Span | None
@@ -48,12 +34,7 @@ class ActionSource:
 
 
 def known_actions(name_or_path: str) -> KnownActions:
-    """Load a library by name or by path, with operators.
-
-    Raises:
-        DataError: It does not exist, or is not text.
-        LibraryError: It has invalid lines.
-    """
+    """Load a library by name or by path, with operators."""
     own = load_library(name_or_path)
     if name_or_path in library_names():
         path = find_data("actions", f"{name_or_path}.actions")

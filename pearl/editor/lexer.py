@@ -22,8 +22,6 @@ from pygments.token import (
 
 from pearl.editor.line_automaton import COMMENT, DOCUMENT, LineState, line_automaton, terminals
 
-__all__ = ["PlanLexer"]
-
 _TOKENS: dict[str, _TokenType] = {
     "heading": Keyword,
     "none": Keyword.Constant,

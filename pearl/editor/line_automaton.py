@@ -12,10 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from pearl.dsl.nodes import CTX
 from pearl.dsl.parser import coarse_grammar
-
-__all__ = ["COMMENT", "DOCUMENT", "Automaton", "LineState", "line_automaton", "terminals"]
+from pearl.dsl.signatures import CTX
 
 STARTS = ("file", "library_action")
 """The rules of the grammar that files are read by."""
@@ -64,13 +62,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\w+|[()\[\]|*+?]')
 
 @dataclass(frozen=True, slots=True)
 class LineState:
-    """A terminal that was read, at one of its places.
-
-    Attributes:
-        kind: What the terminal is there: `output`, `string`, `punctuation`, ...
-        pattern: Its regular expression, within a line.
-        following: Numbers of the states that may be next on the line, those with the longest fixed text first.
-    """
+    """A terminal that was read, at one of its places."""
 
     kind: str
     pattern: str
@@ -186,11 +178,7 @@ class _Places:
 
 @cache
 def line_automaton() -> Automaton:
-    """The automaton of the grammar, made deterministic: a state is all places that the same line leads to.
-
-    Raises:
-        KeyError: The grammar has a terminal that this module has no kind for.
-    """
+    """The automaton of the grammar, made deterministic: a state is all places that the same line leads to."""
     places = _Places(coarse_grammar())
     begins = {place for start in STARTS for place in places.rule(start).first}
     for i, pattern in enumerate(places.patterns):

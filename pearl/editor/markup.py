@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["fenced", "plain"]
-
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 _ENTITY = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 

@@ -11,17 +11,10 @@ from pearl.editor.known_actions import KnownActions, find_action
 from pearl.editor.outline import Kind, NamedWord, outline, word_at
 from pearl.errors import Span
 
-__all__ = ["NamePlace", "Symbol", "definition", "occurrences", "symbols"]
-
 
 @dataclass(frozen=True, slots=True)
 class NamePlace:
-    """A name in a file.
-
-    Attributes:
-        span: The name.
-        path: The action file; None for the text that was asked about.
-    """
+    """A name in a file."""
 
     span: Span
     path: Path | None = None
@@ -73,13 +66,7 @@ def _occurrences(text: str, word: NamedWord) -> Iterator[tuple[Span, bool]]:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A name that a file defines.
-
-    Attributes:
-        detail: What it is made of: the call of a step, the parameters of an action.
-        span: The whole line.
-        name_span: The name in it.
-    """
+    """A name that a file defines."""
 
     name: str
     kind: Literal["action", "variable"]

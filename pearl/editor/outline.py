@@ -20,19 +20,6 @@ from pearl.dsl.signatures import CTX, Action
 from pearl.editor.line_automaton import terminals
 from pearl.errors import Span
 
-__all__ = [
-    "ArgumentPlace",
-    "Declaration",
-    "Kind",
-    "NamedWord",
-    "Outline",
-    "StepLine",
-    "call_at",
-    "outline",
-    "step_at",
-    "word_at",
-]
-
 Kind = Literal["plan", "actions"]
 """What a file has: the steps of a plan, or the actions of a library."""
 
@@ -53,12 +40,7 @@ _ARGUMENT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class StepLine:
-    """A line that assigns something.
-
-    Attributes:
-        span: The line, without surrounding blanks.
-        opens: Offset behind the opening bracket; None where there is none yet.
-    """
+    """A line that assigns something."""
 
     number: int
     span: Span
@@ -71,11 +53,7 @@ class StepLine:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A line that declares an action.
-
-    Attributes:
-        action: None where the line cannot be read yet.
-    """
+    """A line that declares an action."""
 
     span: Span
     name: str
@@ -125,10 +103,6 @@ class Outline:
 def outline(text: str, kind: Kind = "plan") -> Outline:
     r"""The outline of a plan or an action file.
 
-    Args:
-        text: Lines end in `\n`.
-        kind: What it is.
-
     Example:
         >>> [(step.output, step.action) for step in outline('1. a = FIND(CTX, "x\n2. b =').steps]
         [('a', 'FIND'), ('b', '')]
@@ -173,17 +147,7 @@ def _declarations(text: str, kind: Kind) -> Iterator[Declaration]:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentPlace:
-    """Where an offset is among the arguments of a step.
-
-    Attributes:
-        step: The step.
-        index: Number of the argument, from 0.
-        token: Text from the beginning of the name or the string that the offset is in or behind.
-        token_span: From the beginning of that token to its end, to the offset in a string that is not
-            closed; empty between tokens.
-        is_string: Whether the token is a string.
-        is_in_list: Whether it stands in a list.
-    """
+    """Where an offset is among the arguments of a step."""
 
     step: StepLine
     index: int

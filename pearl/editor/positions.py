@@ -6,8 +6,6 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Encoding", "LineIndex", "Position", "n_units"]
-
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 """What columns count; client and server agree on one, UTF-16 where nothing is said."""
 
@@ -42,10 +40,6 @@ def n_units(text: str, encoding: Encoding) -> int:
 
 class LineIndex:
     r"""The lines of a text in an editor.
-
-    Attributes:
-        text: The text as PEARL reads it, to which offsets refer: lines end in `\n`, without a byte
-            order mark.
 
     Example:
         >>> index = LineIndex("a\r\n🔑b")

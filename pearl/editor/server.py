@@ -10,17 +10,9 @@ from pygls.exceptions import JsonRpcException
 from pearl.editor.handlers import FEATURES
 from pearl.editor.session import ActionsFor, EditorSession
 
-__all__ = ["serve"]
-
 
 def serve(actions_for: ActionsFor, stdin: BinaryIO, stdout: BinaryIO) -> None:
-    """Answer a client until it says goodbye or is gone.
-
-    Args:
-        actions_for: Which actions the plans of a folder may call.
-        stdin: Where its messages come from.
-        stdout: Where answers go; nothing else may write there.
-    """
+    """Answer a client until it says goodbye or is gone."""
     logging.getLogger("pygls.protocol.json_rpc").addFilter(_told_briefly)
     session = EditorSession(actions_for)
     for method, (handler, options) in FEATURES.items():

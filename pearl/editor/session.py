@@ -26,8 +26,6 @@ from pearl.editor.positions import Encoding, LineIndex, Position
 from pearl.errors import DataError, Diagnostic, PearlError, Span
 from pearl.plugins.version import __version__
 
-__all__ = ["ActionsFor", "EditorSession", "OpenFile"]
-
 logger = logging.getLogger(__name__)
 
 ActionsFor = Callable[[Path, Mapping[str, str]], KnownActions]
@@ -47,11 +45,7 @@ _NOTHING = KnownActions(ActionLibrary("", ()))
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """An open file at one moment.
-
-    Attributes:
-        folder: Of the project that it belongs to.
-    """
+    """An open file at one moment."""
 
     uri: str
     version: int | None
@@ -127,11 +121,7 @@ class EditorSession(LanguageServer):
         return max(around, key=lambda folder: len(folder.parts), default=Path(path).parent)
 
     def known(self, file: OpenFile) -> KnownActions:
-        """The actions of a file's project.
-
-        Raises:
-            PearlError: They cannot be known.
-        """
+        """The actions of a file's project."""
         try:
             return self._actions_for(file.folder, self.options)
         except PearlError:

@@ -11,8 +11,6 @@ from typing import Any
 
 from pearl.editor.line_automaton import COMMENT, DOCUMENT, LineState, line_automaton, terminals
 
-__all__ = ["textmate_grammar"]
-
 _SCOPES = {
     "heading": "keyword.control",
     "none": "constant.language",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["LEFT_OUT", "redacted"]
-
 LEFT_OUT = "***"
 """Placeholder for a redacted part that the user has to fill in before the URL can be used."""
 
@@ -21,10 +19,6 @@ _ADDRESS = re.compile(
 
 def redacted(text: str, mark: str = "") -> str:
     """Remove user names, passwords and query strings, which may hold keys, from the URLs in a text.
-
-    Args:
-        text: A URL, a command-line argument, or any text.
-        mark: The replacement.
 
     Example:
         >>> redacted("http://me:secret@localhost:8000/v1?api-key=abc#x")

@@ -9,18 +9,6 @@ from typing import Literal
 
 from pearl.errors.in_notebooks import ShownInNotebooks
 
-__all__ = [
-    "Diagnostic",
-    "Fix",
-    "Severity",
-    "Span",
-    "apply_fixes",
-    "did_you_mean",
-    "excerpt",
-    "render_diagnostics",
-    "suggest",
-]
-
 MAX_SUGGESTED_LENGTH = 80
 """Longer names get no suggestion: edit distance is quadratic in the length of a name."""
 
@@ -70,16 +58,7 @@ Severity = Literal["error", "note"]
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic(ShownInNotebooks):
-    """One finding about one place of a text.
-
-    Attributes:
-        code: Stable, kebab-case; documented in docs/plan_reference.md.
-        message: What is wrong, without a full stop.
-        span: Where, in characters of the text that was read.
-        severity: An `error` stops the text from being used, a `note` never does.
-        help: What to do about it.
-        fix: The only obvious fix, if there is one.
-    """
+    """One finding about one place of a text."""
 
     code: str
     message: str
@@ -89,12 +68,7 @@ class Diagnostic(ShownInNotebooks):
     fix: Fix | None = None
 
     def render(self, text: str, name: str = "<text>") -> str:
-        """The diagnostic with its source line and a caret, without colour.
-
-        Args:
-            text: The text the diagnostic is about.
-            name: Its name in the output: a path, `<stdin>`, `plan`.
-        """
+        """The diagnostic with its source line and a caret, without colour."""
         line, column = self.span.position(text)
         shown, lead, width = excerpt(self.span, text)
         margin = " " * len(str(line))
@@ -130,11 +104,7 @@ class Diagnostic(ShownInNotebooks):
 
 
 def excerpt(span: Span, text: str, most: int = 160) -> tuple[str, int, int]:
-    """At most so many characters of the line in which a span begins.
-
-    Returns:
-        They, where the span is within them, and how many characters of them it has, 1 at least.
-    """
+    """At most so many characters of the line in which a span begins."""
     _, column = span.position(text)
     first = span.start - column + 1
     last = text.find("\n", span.start)
@@ -161,12 +131,6 @@ _YEARS = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """The known name that was probably meant, or None.
 
-    Args:
-        name: What was written.
-        known: What there is.
-        cutoff: Minimum similarity, 0 to 1. Use 0.85 for a fix that is applied automatically; a
-            suggestion to a user may be less certain.
-
     Example:
         >>> did_you_mean("FIND_EVNT", ["FIND_EVENT", "CONCAT"])
         'FIND_EVENT'
@@ -184,11 +148,6 @@ def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str
 
 def suggest(name: str, known: Iterable[str], kind: str) -> str:
     """Help for an unknown name: the closest known name, or else all of them.
-
-    Args:
-        name: What was written.
-        known: What there is.
-        kind: The plural noun for the known names.
 
     Example:
         >>> suggest("medicl", ["generic", "medical"], "domains")

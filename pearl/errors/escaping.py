@@ -11,8 +11,6 @@ import json
 import re
 from typing import Any
 
-__all__ = ["escaped", "inert", "json_bytes", "to_json", "visible"]
-
 _OBEYED = re.compile(
     "["
     "\x00-\x08\x0b-\x1f\x7f"  # C0 but for the tab and the line break, and DEL
@@ -57,12 +55,6 @@ def json_bytes(data: Any) -> bytes:
 
     A lone surrogate, which UTF-8 has no bytes for, becomes its escape.
 
-    Args:
-        data: JSON data, or a pydantic model.
-
-    Raises:
-        TypeError: It is no JSON data.
-
     Example:
         >>> json_bytes({"a": "é\ud800"})
         b'{"a":"\xc3\xa9\\ud800"}'
@@ -98,11 +90,7 @@ def inert(cell: Any) -> Any:
 
 
 def _dumped(model: Any) -> Any:
-    """The data of a pydantic model.
-
-    Raises:
-        TypeError: It is none.
-    """
+    """The data of a pydantic model."""
     if not hasattr(model, "model_dump"):
         raise TypeError(f"Object of type {type(model).__name__} is not JSON serializable")
     return model.model_dump()

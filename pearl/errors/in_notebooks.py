@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from importlib import import_module
 
-__all__ = ["ShownInNotebooks"]
-
 
 class ShownInNotebooks:
     """An object that `pearl.view.notebook` draws when a notebook asks for it.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["counted"]
-
 
 def counted(n: int, thing: str) -> str:
     """How many there are of a thing.

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pearl.data.samples import letter
 from pearl.evals.log import EvalRecord
 
-__all__ = ["BASELINES", "LetterUse", "baseline_records", "letter_use"]
-
 LONGEST = "longest"
 MAJORITY = "majority"
 BASELINES = (LONGEST, MAJORITY)
@@ -59,16 +57,7 @@ def baseline_records(records: Iterable[EvalRecord]) -> tuple[EvalRecord, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LetterUse:
-    """Which letters a method replied.
-
-    Attributes:
-        chosen: Replies with each letter, A first.
-        gold: Samples whose right option has it.
-        right: Replies that are right, of these samples.
-        n: Replies that name an option.
-        n_rotated: Questions that were asked with every rotation of their options, all mapped.
-        n_consistent: Those of them for which the same option was chosen each time.
-    """
+    """Which letters a method replied."""
 
     method: str
     chosen: tuple[int, ...]

@@ -16,17 +16,6 @@ from pearl.errors import UsageError
 from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.stats import Interval, proportion
 
-__all__ = [
-    "MIN_ANSWERS",
-    "N_BINS",
-    "Bin",
-    "Calibration",
-    "Kept",
-    "calibration",
-    "calibrations",
-    "of_records",
-]
-
 N_BINS = 10
 """Bins of equal width, as in most of what is published."""
 
@@ -37,15 +26,7 @@ bin, the share that is right is off by 16 points in one case of three."""
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Answers of similar confidence.
-
-    Attributes:
-        low: Least confidence, 0 to 1, included.
-        high: Upper end, excluded, but for 1.
-        n: Answers.
-        confidence: Their mean, 0 to 1.
-        accuracy: Fraction that is right, with Wilson's 95 % interval.
-    """
+    """Answers of similar confidence."""
 
     low: float
     high: float
@@ -56,14 +37,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is left where only answers of some confidence are kept.
-
-    Attributes:
-        threshold: Least confidence that is kept, 0 to 1.
-        n: Answers that are kept.
-        coverage: Their share of all samples that were tried, 0 to 1.
-        accuracy: Fraction of them that is right, with Wilson's 95 % interval.
-    """
+    """What is left where only answers of some confidence are kept."""
 
     threshold: float
     n: int
@@ -73,18 +47,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How well confidence foretells correctness.
-
-    Attributes:
-        method: Its name.
-        n: Answers with a confidence.
-        n_tried: Records, those without an answer or a confidence included.
-        n_alone: Answers without a confidence, because one plan only was written.
-        bins: Those that have answers, from the least confidence on.
-        ece: Expected calibration error, 0 to 1: how far confidence and accuracy of a bin differ on average.
-        brier: Brier score, 0 to 1: the mean square of the difference between confidence and correctness.
-        kept: For every confidence that occurs, from the highest on, what is kept with it.
-    """
+    """How well confidence foretells correctness."""
 
     method: str
     n: int
@@ -120,16 +83,6 @@ def calibration(
     The first is 0 where shares are right; the second is not, unless they are all 0 or 1. Both treat
     answers as independent, as Wilson's intervals do: several seeds of a sample
     are not.
-
-    Args:
-        confidences: 0 to 1, one for each answer.
-        correct: Whether each answer is right.
-        method: Its name.
-        n_tried: Samples that were tried; None for as many as there are answers.
-        n_alone: As in `Calibration`.
-
-    Raises:
-        UsageError: There are no answers, lengths differ, or a confidence is out of range.
 
     Source:
         Naeini, Cooper and Hauskrecht, Obtaining Well Calibrated Probabilities Using Bayesian Binning

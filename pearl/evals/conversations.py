@@ -17,34 +17,10 @@ from pearl.evals.programs import is_same
 from pearl.evals.scorers import execution
 from pearl.evals.stats import Interval
 
-__all__ = [
-    "DialogueScore",
-    "FigureScore",
-    "RetrievalScore",
-    "TurnScore",
-    "by_dialogue",
-    "by_turn",
-    "figures",
-    "retrieval",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class FigureScore:
-    """How the answers of a method match the references, by which rule, and how they were computed.
-
-    Attributes:
-        n: Records.
-        exact: Share of answers that are the same number.
-        as_shown: Those, and the ones that are it as far as it is shown: rounded, as a percentage.
-        one_percent: Those, and the ones that are at most 1 % off.
-        execution: Share whose program, or else whose answer, comes to the reference to 5 decimals.
-        n_programs: Records with a gold program.
-        program: Share of them whose plan carried out that program; None without.
-        n_no_program: Those of them whose plan, or method, carried out none: they are wrong.
-        latency_p50_s: Median seconds of a record.
-        latency_p90_s: 90th percentile of the seconds of a record.
-    """
+    """How the answers of a method match the references, by which rule, and how they were computed."""
 
     method: str
     n: int
@@ -61,13 +37,7 @@ class FigureScore:
 
 @dataclass(frozen=True, slots=True)
 class TurnScore:
-    """The score of a method on the turns at one place of their conversations.
-
-    Attributes:
-        turn: From 1.
-        n: Records.
-        accuracy: Mean score with its 95 % interval; dialogues are resampled.
-    """
+    """The score of a method on the turns at one place of their conversations."""
 
     method: str
     turn: int
@@ -77,14 +47,7 @@ class TurnScore:
 
 @dataclass(frozen=True, slots=True)
 class DialogueScore:
-    """How many conversations a method answers wholly.
-
-    Attributes:
-        n: Conversations, each counted once a seed, all of whose turns were tried.
-        n_right: Those of them with no turn wrong.
-        n_incomplete: Conversations that do not count: a turn is missing, or how many there are is not known.
-        accuracy: Share of those that count, with its 95 % interval; None if none does.
-    """
+    """How many conversations a method answers wholly."""
 
     method: str
     n: int
@@ -95,16 +58,7 @@ class DialogueScore:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalScore:
-    """How well the searches of a method's answers found the passages that are right.
-
-    Attributes:
-        stage: `retrieved`, or `reranked`.
-        n: Records that searched or failed, and know what is right: a failure without a search found nothing.
-        n_unknown: The others: they searched nothing at this stage, or name no right passage.
-        precision: Mean share of the found passages that are right.
-        recall: Mean share of the right passages that were found.
-        passages: Mean number of passages found.
-    """
+    """How well the searches of a method's answers found the passages that are right."""
 
     method: str
     stage: str

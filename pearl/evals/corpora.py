@@ -9,15 +9,13 @@ from functools import cached_property, partial
 from pearl.data.samples import Sample
 from pearl.documents.digest import digest
 from pearl.documents.document import Document
+from pearl.documents.passages import Stem
 from pearl.errors import DataError, Span
 from pearl.evals.log import FoundGold
 from pearl.interpreter.answer import Answer
-from pearl.retrieval.analysis import Stem
 from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index, IndexedDocument
 from pearl.trace import Retrieved, StepStarted, Trace
-
-__all__ = ["OWN", "AskedCorpus", "corpus_of_samples", "found", "found_before_failure"]
 
 OWN = "documents of the data"
 """The name of the corpus that the documents of all samples are."""
@@ -27,12 +25,7 @@ _RERANK = "RERANK"
 
 @dataclass(frozen=True)
 class AskedCorpus:
-    """A corpus that is asked.
-
-    Attributes:
-        document: All of it, with its index.
-        source: What tells it from others.
-    """
+    """A corpus that is asked."""
 
     document: IndexedDocument
     source: str
@@ -58,11 +51,7 @@ def _given(corpus: AskedCorpus) -> Document:
 def corpus_of_samples(
     samples: Iterable[Sample], cutting: Cutting | None = None, stem: Stem = "english"
 ) -> AskedCorpus:
-    """The documents of all samples, each once, as one corpus.
-
-    Raises:
-        DataError: A document cannot be read, or there is none.
-    """
+    """The documents of all samples, each once, as one corpus."""
     documents: dict[object, Document] = {}
     for sample in samples:
         if sample.document is not None and sample.document not in documents:
@@ -86,9 +75,6 @@ def found(answer: Answer, sample: Sample, corpus: AskedCorpus) -> dict[str, Foun
 
     A passage of the corpus is right if it holds a right one, or is part of it, in the sample's document; in any
     document if the corpus calls none like that.
-
-    Returns:
-        `retrieved` and `reranked`, as far as there were such steps; nothing if no passage is known to be right.
     """
     if not sample.gold_passages:
         return {}

@@ -17,8 +17,6 @@ from pearl.data.rows import Row, kind, read_file
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError
 
-__all__ = ["Judgments", "Topic", "read_judgments", "read_topics"]
-
 _ROWS = (".jsonl", ".ndjson", ".json", ".csv", ".parquet")
 _TOPIC = ("id", "_id", "query_id", "query-id", "qid")
 _TEXT = ("text", "query", "question")
@@ -30,16 +28,7 @@ _WHOLE = re.compile(r"-?\d{1,9}(\.0+)?")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A query that is tried.
-
-    Attributes:
-        id: No other topic has it.
-        text: In words.
-        history: Earlier questions of the same conversation, the first first.
-        filters: As `pearl search --filter`.
-        group: Topics of one group are not independent (turns of one conversation): intervals
-            resample groups. "" for a topic on its own.
-    """
+    """A query that is tried."""
 
     id: str
     text: str
@@ -50,13 +39,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Judgments:
-    """How relevant documents are.
-
-    Attributes:
-        grades: Topic → document → relevance; below 1 is not relevant, more is better.
-        n_repeated: Lines that said again what another had said.
-        n_conflicting: Lines that said otherwise; the highest relevance stands.
-    """
+    """How relevant documents are."""
 
     grades: Mapping[str, Mapping[str, int]]
     n_repeated: int = 0
@@ -64,11 +47,7 @@ class Judgments:
 
 
 def read_topics(path: str | Path) -> tuple[Topic, ...]:
-    """The topics of a file, in order.
-
-    Raises:
-        DataError: It cannot be read, a line is no topic, or an id is there twice.
-    """
+    """The topics of a file, in order."""
     path = Path(path)
     topics: dict[str, Topic] = {}
     for row in _rows(path, _TOPIC, _TEXT):
@@ -86,11 +65,7 @@ def read_topics(path: str | Path) -> tuple[Topic, ...]:
 
 
 def read_judgments(path: str | Path) -> Judgments:
-    """The judgments of a file.
-
-    Raises:
-        DataError: It cannot be read, or a line is no judgment.
-    """
+    """The judgments of a file."""
     path = Path(path)
     grades: dict[str, dict[str, int]] = {}
     n_repeated = n_conflicting = 0
@@ -106,11 +81,7 @@ def read_judgments(path: str | Path) -> Judgments:
 
 
 def _rows(path: Path, *names: tuple[str, ...]) -> Iterator[Row]:
-    """The rows of a file; where lines have no header, columns are called by the first of `names`.
-
-    Raises:
-        DataError: It cannot be read, or a row is invalid: figures over the others would be wrong.
-    """
+    """The rows of a file; where lines have no header, columns are called by the first of `names`."""
     is_rows = path.suffix.lower() in _ROWS
     for row in read_file(path) if is_rows else _lines(path, names):
         if isinstance(row, DataError):

@@ -17,17 +17,6 @@ from pearl.llm import Usage
 from pearl.llm.prices import Price
 from pearl.runs.identity import RunConfig
 
-__all__ = [
-    "LOG_VERSION",
-    "EvalLog",
-    "EvalRecord",
-    "FoundGold",
-    "Header",
-    "Key",
-    "PlanShape",
-    "read_log",
-]
-
 LOG_VERSION: Literal[1] = 1
 
 Key = tuple[str, str, int]
@@ -66,13 +55,7 @@ class Header(RunConfig):
 
 
 class PlanShape(Frozen):
-    """The size of a plan.
-
-    Attributes:
-        n_calls: Calls of the model while it ran.
-        depth: Steps on the longest chain.
-        width: Most steps that can run at once.
-    """
+    """The size of a plan."""
 
     n_steps: int
     n_calls: int
@@ -81,14 +64,7 @@ class PlanShape(Frozen):
 
 
 class FoundGold(Frozen):
-    """What searches found of the passages that are right.
-
-    Attributes:
-        n_gold: Passages that are right.
-        n_gold_found: Those of them that were found.
-        n_passages: Passages that were found.
-        n_right: Those of them that hold, or are part of, a right one.
-    """
+    """What searches found of the passages that are right."""
 
     n_gold: int
     n_gold_found: int
@@ -199,11 +175,7 @@ class EvalLog:
 
 
 def read_log(path: str | Path) -> EvalLog:
-    """A log from its file; a last line that was cut off while it was written is left out.
-
-    Raises:
-        DataError: The file cannot be read, is no log of this version, or a line is no record.
-    """
+    """A log from its file; a last line that was cut off while it was written is left out."""
     header, rows = read_journal(Path(path), Header, EvalRecord)
     records: dict[Key, EvalRecord] = {}
     for record in rows:

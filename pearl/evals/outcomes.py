@@ -11,8 +11,6 @@ from pearl.dsl.parser import read
 from pearl.errors import PlanningError
 from pearl.evals.log import EvalLog, EvalRecord, PlanShape
 
-__all__ = ["KINDS", "Outcomes", "PlanFigures", "figures_of", "outcomes", "plan_figures"]
-
 KINDS = ("right", "partly", "wrong", "unmapped", "undecided", "no plan", "failed")
 """What becomes of a sample: the answer has the full score, a part of it, none; names no option; is undecided; no
 valid plan was written; something else failed."""
@@ -29,19 +27,7 @@ class Outcomes:
 
 @dataclass(frozen=True, slots=True)
 class PlanFigures:
-    """What the plans of a method are like.
-
-    Attributes:
-        n: Records with a plan.
-        n_different: Different plans.
-        steps: Mean steps.
-        calls: Mean calls of the model while a plan ran.
-        depth: Mean steps on the longest chain.
-        width: Mean most steps that can run at once.
-        actions: Mean different actions of a plan.
-        n_actions: Different actions of all plans.
-        most_used: The five actions of the most steps, with their numbers.
-    """
+    """What the plans of a method are like."""
 
     method: str
     n: int

@@ -21,8 +21,6 @@ from pearl.dsl.nodes import Argument, Number, Reference, Step, String
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.step_result import StepResult
 
-__all__ = ["carried_out", "executed", "figure", "is_same"]
-
 _EVALUATE, _CALCULATE = "EVALUATE", "CALCULATE"
 _COMMUTATIVE = frozenset({"add", "multiply"})
 
@@ -33,13 +31,6 @@ def carried_out(answer: Answer, checked: CheckedPlan) -> str:
     A step that reads a number, and is the answer, is that number: it is the program of questions that ask
     for a figure of the document. Numbers are as they are written, without their scale if all of a
     calculation have the same one.
-
-    Args:
-        answer: Of a plan.
-        checked: That plan.
-
-    Returns:
-        "" where the answer is neither computed by these actions alone nor a number.
     """
     if len(answer.outputs) != 1:
         return ""
@@ -48,9 +39,6 @@ def carried_out(answer: Answer, checked: CheckedPlan) -> str:
 
 def executed(program: str) -> str | None:
     """What a program comes to, to `PLACES` decimals, as the authors execute it: without units.
-
-    Returns:
-        None where it cannot be executed, or needs a table.
 
     Example:
         >>> executed("subtract(110, 100), divide(#0, 105)"), executed("greater(2, 1)")
@@ -222,12 +210,7 @@ def _value(result: StepResult) -> str:
 
 
 def _written(found: Quantity, scale: int) -> str:
-    """A number as a program has it.
-
-    Args:
-        found: The number.
-        scale: The power of ten that the numbers beside it are written in, too.
-    """
+    """A number as a program has it."""
     if found.unit == "%":
         return f"{plain(found.value)}%"
     return plain(found.amount.scaleb(-scale))

@@ -15,8 +15,6 @@ from pearl.pipeline import Pearl
 from pearl.plugins.version import __version__
 from pearl.runs.identity import run_config
 
-__all__ = ["describe"]
-
 
 def describe(
     pearl: Pearl,

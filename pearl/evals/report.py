@@ -20,39 +20,12 @@ from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.stats import Interval, McNemar
 from pearl.llm import Usage
 
-__all__ = [
-    "Cluster",
-    "MethodComparison",
-    "Score",
-    "across",
-    "baselines",
-    "chance",
-    "compare",
-    "comparisons",
-    "errors",
-    "is_below",
-    "score_of",
-    "scores",
-]
-
 Cluster = Literal["sample", "document"]
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The score of a method on a subset of the samples.
-
-    Attributes:
-        subset: Its name, or `all`.
-        n: Records: samples times seeds.
-        n_samples: Distinct samples.
-        n_clusters: Number of resampled units: samples or documents.
-        accuracy: Fraction of correct answers, or mean score, with its 95 % interval, 0 to 1.
-        by_seed: The same per seed, without intervals.
-        cost_usd: Total cost; None if prices are unknown.
-        latency_p50_s: Median seconds of a record.
-        latency_p95_s: 95th percentile of the seconds of a record.
-    """
+    """The score of a method on a subset of the samples."""
 
     method: str
     subset: str
@@ -89,17 +62,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class MethodComparison:
-    """A paired comparison of two methods on their common samples.
-
-    Attributes:
-        difference: Accuracy of the first minus that of the second, paired, with its 95 % interval.
-        n: Pairs of records.
-        n_samples: Distinct samples.
-        n_clusters: Number of resampled units: samples or documents.
-        bootstrap_p: Two-sided p of the paired bootstrap; None with fewer than `stats.MIN_CLUSTERS`.
-        mcnemar: Exact test over pairs of records; None if scores are fractional, or if pairs are
-            dependent: several seeds, or clusters by document.
-    """
+    """A paired comparison of two methods on their common samples."""
 
     first: str
     second: str
@@ -127,9 +90,6 @@ def scores(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
     """One score per method, for all samples and for each subset.
 
     Where many questions share a document, `cluster="document"` gives wider, more accurate intervals.
-
-    Raises:
-        UsageError: The log has no records.
     """
     if not log.records:
         raise UsageError("the log has no record", help="run `pearl eval` again to go on with it")
@@ -209,11 +169,7 @@ def compare(
     subset: str = "all",
     cluster: Cluster = "sample",
 ) -> MethodComparison | None:
-    """Compare two sets of records on their common samples and seeds; None if there are none.
-
-    Raises:
-        UsageError: A sample id belongs to different questions.
-    """
+    """Compare two sets of records on their common samples and seeds; None if there are none."""
     others = {(record.sample, record.seed): record for record in second}
     pairs = [
         (record, other)

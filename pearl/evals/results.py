@@ -28,8 +28,6 @@ from pearl.runs.executors import RecordUnit
 from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
-__all__ = ["EXECUTED", "ResultUnit", "result_units"]
-
 EXECUTED = "executed"
 """What such records give as their method."""
 
@@ -53,11 +51,7 @@ class ResultUnit(RecordUnit):
         return "(results)", StepCosts(most, tokens, tokens, most)
 
     async def perform(self, resources: Resources, trace: Trace) -> EvalRecord:
-        """Map the answer to an option, where there are any, and score it.
-
-        Raises:
-            PearlError: No call of the run can be made any more.
-        """
+        """Map the answer to an option, where there are any, and score it."""
         return graded(await _record(resources, self.sample, trace), self.evaluation)
 
 

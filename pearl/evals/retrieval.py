@@ -22,18 +22,6 @@ if TYPE_CHECKING:
     from pearl.retrieval.index import Index
     from pearl.retrieval.search import Searcher
 
-__all__ = [
-    "DEPTH",
-    "ORACLE",
-    "Coverage",
-    "RetrievalComparison",
-    "RetrievalEvaluation",
-    "RetrievalScores",
-    "default_measures",
-    "evaluate_retrieval",
-    "measure_rankings",
-]
-
 DEPTH = 1_000
 """Passages that are ranked for a topic, as in TREC: average precision is over these."""
 
@@ -46,18 +34,7 @@ Rankings = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What was evaluated, and what could not be.
-
-    Attributes:
-        n_topics: Topics that count: they have a relevant document.
-        n_without_judgments: Topics left out: nothing is judged for them.
-        n_without_relevant: Topics left out: no judged document is relevant.
-        n_unknown_topics: Judged topics that are not among the queries.
-        n_unknown_documents: Relevant documents that the corpus does not have. They stay in the
-            denominators: what is not there is not found.
-        n_repeated: Judgments given again, with the same relevance.
-        n_conflicting: Judgments given again with another relevance; the highest stands.
-    """
+    """What was evaluated, and what could not be."""
 
     n_topics: int
     n_without_judgments: int = 0
@@ -82,16 +59,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalScores:
-    """How well one method did.
-
-    Attributes:
-        method: Its name.
-        values: Measure → topic → value, 0 to 1.
-        groups: The group of each topic, in the order of the values.
-        n_found_nothing: Topics for which no passage matched; they count as 0.
-        seconds: Of a search for `k` passages, for each topic; empty for rankings made elsewhere.
-        notes: What searches left out, each with the number of topics.
-    """
+    """How well one method did."""
 
     method: str
     values: Mapping[str, Mapping[str, float]]
@@ -124,14 +92,7 @@ class RetrievalScores:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalComparison:
-    """Two methods on the same topics.
-
-    Attributes:
-        difference: Of the means, first minus second, with its paired bootstrap interval.
-        n_better: Topics on which the first is better.
-        n_worse: Topics on which it is worse.
-        bootstrap_p: Two-sided; None with fewer than `stats.MIN_CLUSTERS` topics or groups.
-    """
+    """Two methods on the same topics."""
 
     first: str
     second: str
@@ -165,13 +126,7 @@ class RetrievalComparison:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalEvaluation:
-    """Methods over the same topics.
-
-    Attributes:
-        measures: Their names; methods are compared by the first.
-        scores: In the order of the methods.
-        coverage: What was evaluated.
-    """
+    """Methods over the same topics."""
 
     measures: tuple[str, ...]
     scores: tuple[RetrievalScores, ...]
@@ -224,24 +179,6 @@ async def evaluate_retrieval(
 ) -> RetrievalEvaluation:
     """Search every topic by every searcher and measure what is found.
 
-    Args:
-        index: What is searched.
-        topics: What is searched for; those without relevant documents are left out and counted.
-        judgments: What is right.
-        searchers: By the names that they have in the result.
-        k: Passages of a search whose time is taken. Each topic is searched to `depth` before, for its
-            ranking.
-        measures: Names as `ir_measures` has them: `nDCG@10`, `AP(rel=2)`; by default those of
-            `default_measures` at `k`.
-        depth: Passages that are ranked.
-        with_oracle: Whether to add what is the best possible.
-        on_topic: Called before each search.
-
-    Raises:
-        DataError: No topic can be evaluated.
-        UsageError: There is no such measure, or the extra `eval` is not installed.
-        ModelError: An embedder failed for a method that cannot do without it.
-
     Example:
         >>> import asyncio
         >>> from pearl.retrieval.corpus import CorpusDocument
@@ -288,20 +225,7 @@ def measure_rankings(
     seconds: Sequence[float] = (),
     notes: Mapping[str, int] | None = None,
 ) -> RetrievalScores:
-    """Measure rankings that somebody made, of whatever program.
-
-    Args:
-        method: A name for it.
-        rankings: For each topic; one that is absent found nothing.
-        topics: Those that count, each with a relevant document.
-        judgments: What is right.
-        measures: As `evaluate_retrieval`.
-        seconds: As `RetrievalScores`.
-        notes: As `RetrievalScores`.
-
-    Raises:
-        UsageError: There is no such measure, or the extra `eval` is not installed.
-    """
+    """Measure rankings that somebody made, of whatever program."""
     require_extra("eval", "an evaluation", "ir_measures", "scipy")
     try:
         with warnings.catch_warnings():
@@ -359,11 +283,7 @@ def _ideal(grades: Mapping[str, int], documents: set[str]) -> list[str]:
 def _judged(
     topics: Sequence[Topic], judgments: Judgments, documents: set[str]
 ) -> tuple[list[Topic], Coverage]:
-    """The topics that can be evaluated.
-
-    Raises:
-        DataError: There are none.
-    """
+    """The topics that can be evaluated."""
     grades = judgments.grades
     relevant = {
         topic: [name for name, grade in found.items() if grade > 0]

@@ -33,32 +33,12 @@ from pearl.runs.executors import Listener, RecordUnit, local
 from pearl.runs.resources import Resources
 from pearl.trace import OptionChosen, PlanAttempted, PlanChosen, Trace
 
-__all__ = [
-    "EvalUnit",
-    "Evaluation",
-    "History",
-    "blank",
-    "evaluate",
-    "graded",
-]
-
 History = Literal["gold", "own", "none"]
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What to run over every sample.
-
-    Attributes:
-        methods: Names, in the order of the report.
-        seeds: One run a seed; each writes plans of its own.
-        temperature: Of every call; None for 0.
-        price: For the cost of each record; None where it is not known.
-        scorer: Of answers in words, where a sample has no options.
-        history: Whose answers of the earlier turns of a conversation methods are given: those that are
-            right (`gold`), their `own`, or no turn at all (`none`).
-        corpus: What is asked in place of each sample's document; None for that.
-    """
+    """What to run over every sample."""
 
     methods: tuple[str, ...]
     seeds: tuple[int, ...] = (0,)
@@ -96,17 +76,7 @@ async def evaluate(
     *,
     listener: Listener | None = None,
 ) -> AsyncGenerator[EvalRecord, None]:
-    """Run every method over every sample that is `scorable`, and keep nothing.
-
-    Yields:
-        One record for each sample, method and seed, in the order of the work. Closing it cancels the
-        rest.
-
-    Raises:
-        UsageError: There is no such method, or one that shows options where a sample has none.
-        DataError: A question of the bank is among the samples, or two samples have the same id.
-        BudgetError, PausedError: No call can be made any more.
-    """
+    """Run every method over every sample that is `scorable`, and keep nothing."""
     refuse_unfit(samples, evaluation.methods)
     refuse_known(samples, pearl.material.examples)
     found = local.run(pearl, evaluation.units(samples), listener=listener)
@@ -156,11 +126,7 @@ class EvalUnit(RecordUnit):
         return f"({self.method})", StepCosts(some, some, some, some)
 
     async def perform(self, resources: Resources, trace: Trace) -> EvalRecord:
-        """Have the method predict, and score it; what goes wrong is in the record.
-
-        Raises:
-            PearlError: No call of the run can be made any more.
-        """
+        """Have the method predict, and score it; what goes wrong is in the record."""
         if not self.sample.dialogue or self.evaluation.history != "own":
             return graded(await self._record(resources, trace), self.evaluation)
         turns = resources.once(_Turns, _Turns)
@@ -230,11 +196,7 @@ class _Turns:
         self._flights: SingleFlight[EvalRecord] = SingleFlight()
 
     async def record(self, unit: EvalUnit, resources: Resources, trace: Trace) -> EvalRecord:
-        """The record of a unit, with the trace of whoever asks first.
-
-        Raises:
-            PearlError: No call of the run can be made any more.
-        """
+        """The record of a unit, with the trace of whoever asks first."""
         key = (unit.sample.id, unit.method, unit.seed)
         if key not in self._made:
 

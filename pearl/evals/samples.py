@@ -16,8 +16,6 @@ from pearl.evals.methods import load_method
 from pearl.evals.scoring import right_option
 from pearl.planner.examples import Example, asked_again
 
-__all__ = ["refuse_known", "refuse_unfit", "rotated", "samples_digest", "scorable"]
-
 
 def scorable(
     samples: Iterable[Sample], *, with_document: bool = True
@@ -25,10 +23,6 @@ def scorable(
     """The samples that can be evaluated, and why the others cannot.
 
     Where a sample has options and a reference, the option that the reference is becomes its gold.
-
-    Args:
-        samples: Any.
-        with_document: Whether they need one; what was answered already does not.
     """
     fit: list[Sample] = []
     unfit: list[DataError] = []
@@ -74,11 +68,7 @@ def rotated(samples: Iterable[Sample]) -> list[Sample]:
 
 
 def refuse_known(samples: Iterable[Sample], bank: Iterable[Example]) -> None:
-    """Refuse an evaluation on questions whose plans the model is shown.
-
-    Raises:
-        DataError: A question of the bank, told by its words, is among the samples.
-    """
+    """Refuse an evaluation on questions whose plans the model is shown."""
     known = asked_again(bank, [sample.question for sample in samples])
     if known:
         first, more = known[0], f" and {len(known) - 1} more" if len(known) > 1 else ""
@@ -90,12 +80,7 @@ def refuse_known(samples: Iterable[Sample], bank: Iterable[Example]) -> None:
 
 
 def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
-    """Refuse an evaluation whose records could not be told apart, or would all fail.
-
-    Raises:
-        UsageError: There is no such method, or one that needs what a sample does not have.
-        DataError: Two samples have the same id.
-    """
+    """Refuse an evaluation whose records could not be told apart, or would all fail."""
     ids = Counter(sample.id for sample in samples)
     twice = next((id for id, n in ids.items() if n > 1), None)
     if twice is not None:

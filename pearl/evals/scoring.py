@@ -10,8 +10,6 @@ from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.scorers import EXACT, load_scorer
 from pearl.interpreter.choices import read_choice
 
-__all__ = ["reason", "rescored", "right_option", "score"]
-
 
 def right_option(options: Sequence[str], reference: str) -> int | None:
     """The index of the only option that equals a reference answer, or None.
@@ -26,9 +24,6 @@ def right_option(options: Sequence[str], reference: str) -> int | None:
 
 def score(record: EvalRecord, scorer: str = EXACT) -> float:
     """1 for the correct option, else 0; for free text, the scorer's value.
-
-    Raises:
-        UsageError: The scorer does not exist, its dependency is not installed, or it fails.
 
     Example:
         >>> record = EvalRecord(sample="1", method="mcq", status="answered", question="Who?", gold=1)
@@ -66,9 +61,6 @@ def rescored(log: EvalLog, scorer: str | None = None) -> EvalLog:
     """Parse the replies of a log again and rescore its records; calls no model.
 
     Records keep the model's reply, so changes of the parser take effect.
-
-    Raises:
-        UsageError: The scorer does not exist, its dependency is not installed, or it fails.
     """
     header = log.header.model_copy(update={"scorer": scorer or log.header.scorer})
     return EvalLog(header, tuple(_rescored(record, header.scorer) for record in log.records))

@@ -18,17 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "MIN_CLUSTERS",
-    "Interval",
-    "McNemar",
-    "accuracy",
-    "bootstrap_p",
-    "difference",
-    "mcnemar",
-    "proportion",
-]
-
 N_DRAWS_AT_ONCE = 1_000_000
 """Draws per batch in memory; about 30 bytes each."""
 
@@ -41,13 +30,7 @@ MIN_RESAMPLES = 100
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate and its interval, 95 % by default.
-
-    Attributes:
-        estimate: Share from 0 to 1, or a difference of two from -1 to 1.
-        low: Lower end, same unit.
-        high: Upper end, same unit.
-    """
+    """An estimate and its interval, 95 % by default."""
 
     estimate: float
     low: float
@@ -56,11 +39,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class McNemar:
-    """How many samples each of two methods got right, and the exact test of their difference.
-
-    Attributes:
-        p_value: Two-sided, 0 to 1.
-    """
+    """How many samples each of two methods got right, and the exact test of their difference."""
 
     n_both: int
     n_first_only: int
@@ -83,17 +62,6 @@ def accuracy(
     would have no width. The interval is then exact: of n clusters none deviated, so at most a share
     u (Clopper and Pearson's upper end for 0 of n) does, each at worst to the end of the scale. For
     answers all right or all wrong this is Clopper and Pearson's own.
-
-    Args:
-        correct: Whether each answer is correct, or its score from 0 to 1.
-        clusters: The cluster of each answer, such as its document; the order of the answers does
-            not matter then. By default each answer is a cluster.
-        confidence: Coverage of the interval, between 0 and 1.
-        n_resamples: How often to resample, at least 100.
-        seed: Seed of the resampling.
-
-    Raises:
-        UsageError: There are no answers, lengths differ or a number is out of range.
 
     Source:
         Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13; Clopper and
@@ -123,9 +91,6 @@ def difference(
     Both are of the same samples in the same order; all else is as in `accuracy`. Samples are resampled,
     or whole clusters, with both answers of each. Without variance, as when the methods agree
     everywhere, the interval is exact.
-
-    Raises:
-        UsageError: As in `accuracy`.
 
     Source:
         Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
@@ -157,9 +122,6 @@ def bootstrap_p(
     2 / 2^n for n clusters that all favour one method, 1 for none. With few clusters the bootstrap
     is overconfident; `mcnemar` is exact.
 
-    Raises:
-        UsageError: As in `accuracy`.
-
     Source:
         Davison and Hinkley, Bootstrap Methods and their Application (1997), section 4.2 for the
         plus one, section 5.2 for a test as the inverse of an interval.
@@ -185,9 +147,6 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
     Both are of the same samples in the same order. Under the null hypothesis each discordant sample is
     a fair coin toss; without any p is 1. The test ignores clusters.
 
-    Raises:
-        UsageError: There are no samples or lengths differ.
-
     Source:
         McNemar, Psychometrika 12 (1947); exact form: Fay, Biostatistics 11 (2010).
 
@@ -212,9 +171,6 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
 
 def proportion(n_correct: int, n: int, *, confidence: float = 0.95) -> Interval:
     """A share with Wilson's score interval, which holds for few and for extreme shares, too.
-
-    Raises:
-        UsageError: There is nothing to take a share of, or more are correct than there are.
 
     Source:
         Wilson, JASA 22 (1927); Brown, Cai and DasGupta, Statistical Science 16 (2001).

@@ -13,23 +13,13 @@ from pearl.documents.rows import shortened
 from pearl.interpreter.same_answer import are_same_answer
 from pearl.trace import AnswerStatus
 
-__all__ = ["Agreement", "PlanAnswer"]
-
 MAX_SHOWN = 100
 """Characters of an answer in a line that lists several."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanAnswer:
-    """What one of several different plans came to.
-
-    Attributes:
-        plan: The plan.
-        written: Which of the plans that were written it is, from 1; several where it was written again.
-        status: As of an `Answer`; `failed` where a step failed.
-        text: The answer, or why there is none.
-        value: The value that is compared with others; None for what has none.
-    """
+    """What one of several different plans came to."""
 
     plan: str
     written: tuple[int, ...]
@@ -61,11 +51,6 @@ class Agreement:
 
     A group are answers that all agree with one another. The answer is the first that all of the largest
     groups have in common; where they have none in common, there is none, and it is undecided.
-
-    Attributes:
-        n_plans: Plans that were asked for. Those that no valid plan came of are in no `answers`.
-        answers: One for each of the different plans, in the order in which they were written. Equal
-            plans are run once: they do not confirm each other.
     """
 
     n_plans: int

@@ -27,8 +27,6 @@ from pearl.llm import Usage
 from pearl.planner.understanding import Understood
 from pearl.trace import AnswerStatus, Trace
 
-__all__ = ["Answer", "compose"]
-
 MAX_TOLD = 80
 """Characters of a quote in the reason for a status."""
 

@@ -22,18 +22,9 @@ from pearl.llm.messages import constrained, without_texts
 from pearl.replies.typed import Reply, follows_form, read_reply, reply_constraint
 from pearl.trace import CallFailed, ConstraintRefused, ModelCalled, Purpose, Trace
 
-__all__ = ["Asker"]
-
 
 class Asker:
-    """Asks the model of a run for the results of its steps.
-
-    Args:
-        model: What is asked.
-        calls: Builds the requests.
-        fallback: The constraints to try for replies that have a form.
-        trace: Records every call, those that fail included.
-    """
+    """Asks the model of a run for the results of its steps."""
 
     def __init__(
         self, model: Model, calls: RequestBuilder, fallback: ConstraintFallback, trace: Trace
@@ -147,16 +138,7 @@ class Asker:
         flaw: Callable[[str], str | None],
         unheld: Request | None = None,
     ) -> Completion:
-        """Send a request, constrained to the form of its reply if the model supports that.
-
-        Args:
-            step: The step.
-            purpose: What it is for.
-            request: The request.
-            constraint: The form of its reply.
-            flaw: How a reply departs from the form; None if it does not.
-            unheld: Sent in place of the request where the model supports no constraint.
-        """
+        """Send a request, constrained to the form of its reply if the model supports that."""
         began = time.monotonic()
         try:
             if constraint is None:

@@ -7,8 +7,6 @@ from math import ceil
 
 from pearl.interpreter.requests import MARK_TOKENS, PROMPT_MARGIN
 
-__all__ = ["NONE", "Range", "StepCosts", "longer", "most_merges"]
-
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -48,15 +46,7 @@ NONE = Range(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class StepCosts:
-    """The cost of one step.
-
-    Attributes:
-        calls: Model calls.
-        input_tokens: Tokens of all prompts.
-        output_tokens: Tokens of all replies.
-        depth: Calls on the longest dependent chain.
-        prefixes: Known prompt prefixes that contain text of the document.
-    """
+    """The cost of one step."""
 
     calls: Range = NONE
     input_tokens: Range = NONE
@@ -99,14 +89,7 @@ def longer(a: Range, b: Range) -> Range:
 
 
 def most_merges(n: int, frame: float, text: float, cap: int | None) -> int:
-    """Maximum calls that merge results until one is left.
-
-    Args:
-        n: Results.
-        frame: The most tokens of a merging prompt without results.
-        text: The most tokens of a result in it.
-        cap: Tokens of a prompt at most; None for no limit.
-    """
+    """Maximum calls that merge results until one is left."""
     if cap is None:
         return 1
     # So many are certain to fit together.

@@ -12,8 +12,6 @@ import unicodedata
 from collections import deque
 from collections.abc import Sequence
 
-__all__ = ["read_answer", "read_choice"]
-
 _MARKS = re.compile(r"[*_`]+")
 _QUOTES = "\"'“”‘’«»"
 _BLANKS = r"[^\S\n]*+"

@@ -21,21 +21,12 @@ from pearl.llm.messages import without_texts
 from pearl.retrieval.search import Searcher
 from pearl.trace import CallFailed, OptionChosen, Trace
 
-__all__ = ["Choice", "choose"]
-
 MAX_OPTIONS = 26
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The result of a choice.
-
-    Attributes:
-        index: Index of the option, from 0; None if the reply names none or several.
-        reply: The model's reply; the answer itself if no model was called.
-        n_calls: 1, or 0 if no model was called.
-        n_cached: 1 if its reply was cached.
-    """
+    """The result of a choice."""
 
     index: int | None
     reply: str
@@ -61,22 +52,6 @@ async def choose(
     An answer that equals an option verbatim needs no call. For a document that does not fit one
     call, the best passages are shown unless the strategy is `full`: letters chosen over parts could
     not be merged.
-
-    Args:
-        question: The question.
-        options: 2 to 26.
-        model: The model that chooses.
-        limits: Token limits of the call.
-        answer: The answer in words.
-        document: The document.
-        is_reasoned: Ask for reasoning before the choice.
-        searcher: Ranks the passages of the document; None for the default.
-        trace: Records the choice, or the call that failed.
-
-    Raises:
-        UsageError: The number of options is out of range, or both an answer and a document are given.
-        ExecutionError: No passage of the document fits, or, with `full`, not all of it.
-        ModelError: The model gave no usable reply.
     """
     if not 2 <= len(options) <= MAX_OPTIONS:
         raise UsageError(f"a choice has 2 to {MAX_OPTIONS} options, not {len(options)}")

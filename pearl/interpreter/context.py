@@ -21,17 +21,6 @@ from pearl.errors import ExecutionError, Span
 from pearl.interpreter.offloading import off_loop
 from pearl.retrieval.search import Searcher
 
-__all__ = [
-    "STRATEGIES",
-    "Context",
-    "ContextOverflowError",
-    "Shown",
-    "Strategy",
-    "fit",
-    "fit_prompt",
-    "split",
-]
-
 Strategy = Literal["auto", "full", "map-reduce", "retrieve"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
@@ -63,14 +52,7 @@ class ContextOverflowError(ExecutionError):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The texts that a step is shown.
-
-    Attributes:
-        strategy: The strategy used.
-        texts: One text per call.
-        coverage: Fraction of the document's characters in them, 0 to 1.
-        fetched: Of a corpus, the passages in them, with their ranks.
-    """
+    """The texts that a step is shown."""
 
     strategy: Literal["full", "map-reduce", "retrieve"]
     texts: tuple[str, ...]
@@ -80,18 +62,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a text is shown.
-
-    Attributes:
-        strategy: The requested strategy.
-        count: Counts the tokens of a text.
-        query: What passages are ranked by.
-        searcher: Ranks them.
-        max_retrieved: Maximum tokens that `retrieve` shows.
-        max_parts: Maximum parts that `map-reduce` reads, the best matching ones; None for all.
-        corpus: The passages of the text, where it is a corpus; None for one document.
-        apart: The document, where its tables are shown apart; the text is then all that is shown of it.
-    """
+    """How a text is shown."""
 
     strategy: Strategy
     count: Callable[[str], int]
@@ -104,18 +75,7 @@ class Shown:
 
 
 async def fit(text: str, how: Shown, budget: int | None, n_tokens: int | None = None) -> Context:
-    """Choose what to show of a text.
-
-    Args:
-        text: The document.
-        how: The strategy, and what it chooses by.
-        budget: Available tokens; None for no limit.
-        n_tokens: Tokens of the text, if already known.
-
-    Raises:
-        ContextOverflowError: It does not fit, and the strategy allows nothing else.
-        ModelError: The passages cannot be ranked: an endpoint is down.
-    """
+    """Choose what to show of a text."""
     if budget is not None and budget <= 0:
         raise ContextOverflowError(
             "the step's own inputs fill the model's window",
@@ -163,16 +123,7 @@ async def fit_prompt(
     show: Callable[[int | None], Awaitable[Context]],
     excess: Callable[[str], int],
 ) -> Context:
-    """Choose what to show so that every prompt fits as a whole: tokens of its parts do not add up.
-
-    Args:
-        room: Tokens left for the document, about; None for no limit.
-        show: What is shown where there is so much room.
-        excess: Tokens by which the prompt around a text is too long.
-
-    Raises:
-        ContextOverflowError: It does not fit, and the strategy allows nothing else.
-    """
+    """Choose what to show so that every prompt fits as a whole: tokens of its parts do not add up."""
     while True:
         context = await show(room)
         if room is None:
@@ -242,15 +193,7 @@ def _fitting(
     *,
     is_named: bool = False,
 ) -> _Fitting:
-    """As many of the best passages as fit: what their tables have above them counts once.
-
-    Args:
-        apart: The document.
-        ranked: Passages, the best first, and the tokens of each by itself.
-        limit: Tokens at most.
-        how: Counts them.
-        is_named: As in `TablesApart.show`.
-    """
+    """As many of the best passages as fit: what their tables have above them counts once."""
     taken: list[tuple[Span, int]] = []
     heads: set[str] = set()
     left = limit - how.count(LABELS)

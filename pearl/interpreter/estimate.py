@@ -28,8 +28,6 @@ from pearl.interpreter.row_requests import RowRequests, check_numbers
 from pearl.llm import ActionTask, CombineTask, ItemsTask
 from pearl.llm.messages import block
 
-__all__ = ["CostEstimator"]
-
 SEAM_TOKENS = 8
 """Maximum tokens of the separators in a computed text."""
 
@@ -58,11 +56,7 @@ by one, which rounds up.
 
 
 class CostEstimator:
-    """Estimates the cost of the steps of a plan, in order.
-
-    Args:
-        calls: Builds the requests of the steps.
-    """
+    """Estimates the cost of the steps of a plan, in order."""
 
     def __init__(self, calls: RequestBuilder) -> None:
         self._calls = calls
@@ -87,11 +81,7 @@ class CostEstimator:
         return longest
 
     def step(self, step: Step) -> StepCosts:
-        """Estimate the next step.
-
-        Raises:
-            ExecutionError: It cannot run: the mandatory content of a call does not fit.
-        """
+        """Estimate the next step."""
         action = self._calls.graph.checked.action(step)
         check_numbers(step, action)
         if action.searches:
@@ -377,11 +367,7 @@ class CostEstimator:
         return self._costs(tokens, int(parts.least), n_parts, merging, prefixes)
 
     def _available_tokens(self, task: ActionTask, frame: Range, cap: int) -> Range:
-        """Bounds of the prompt budget for the document, for any inputs.
-
-        Raises:
-            ContextOverflowError: It is empty even for the shortest inputs.
-        """
+        """Bounds of the prompt budget for the document, for any inputs."""
         bare = self._calls.request(CombineTask(task, ())).messages
         around = self._unknown.tokens("".join(message.content for message in bare))
         widest = cap - int(around.least) + len(bare) + 2 * self._seam - PROMPT_MARGIN

@@ -14,9 +14,9 @@ from typing import Literal
 from pearl.documents.document import Document
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import PlanGraph, build_graph
-from pearl.dsl.nodes import CTX, Plan, Reference, Step, String
+from pearl.dsl.nodes import Plan, Reference, Step, String
 from pearl.dsl.passes import Rewritten, rewrite_plan
-from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.dsl.signatures import CTX, Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import ExecutionError, PearlError, UsageError
 from pearl.interpreter.answer import Answer, compose
 from pearl.interpreter.limits import ContextLimits
@@ -34,8 +34,6 @@ from pearl.trace import (
     StepStarted,
     Trace,
 )
-
-__all__ = ["answer_plan", "check_document", "direct_plan"]
 
 ANSWER = Action(
     "ANSWER",
@@ -56,24 +54,7 @@ async def answer_plan(
     searcher: Searcher | None = None,
     trace: Trace | None = None,
 ) -> Answer:
-    """Run a plan over a document.
-
-    Args:
-        checked: The plan.
-        document: The document that `CTX` refers to.
-        model: The model that carries out its steps.
-        limits: Token limits of each call.
-        method: `plan`, or `direct` for `direct_plan`.
-        fallback: The constraints to try for replies that have a form; None for those that the model
-            supports.
-        items: Replies about single rows that are known; None for none.
-        searcher: Ranks passages; None for the default.
-        trace: Records all events.
-
-    Raises:
-        UsageError: `document` is not a Document.
-        ExecutionError: A step failed, or, if the limits are strict, the answer is degraded.
-    """
+    """Run a plan over a document."""
     check_document(document)
     began = time.monotonic()
     trace = Trace() if trace is None else trace
@@ -138,11 +119,7 @@ def _fail(trace: Trace, duration_s: float) -> None:
 
 
 def check_document(document: object) -> None:
-    """Reject what is no document, as a text or a path.
-
-    Raises:
-        UsageError: It is none.
-    """
+    """Reject what is no document, as a text or a path."""
     if not isinstance(document, Document):
         raise UsageError(
             f"a document is a Document, not a {type(document).__name__}",

@@ -15,8 +15,6 @@ from pearl.documents.evidence import quoted_line
 from pearl.llm import ActionTask
 from pearl.replies.typed import Reply
 
-__all__ = ["ACTION", "ShownPassage", "why_of_another"]
-
 ACTION = "FIND_FIGURE"
 
 _N_FIRST = 1_000
@@ -55,14 +53,7 @@ class ShownPassage(NamedTuple):
 def why_of_another(
     task: ActionTask, reply: Reply, shown: Sequence[ShownPassage], searched: SearchedDocument
 ) -> str:
-    """Why a figure may be of another company than the one it is asked of; "" if nothing says so.
-
-    Args:
-        task: What was asked.
-        reply: The figure, perhaps with quotes.
-        shown: The passages that it was read from; nothing for all documents.
-        searched: Several documents; of one nothing is said.
-    """
+    """Why a figure may be of another company than the one it is asked of; "" if nothing says so."""
     what = " ".join(task.arguments[0][1].split()) if task.arguments else ""
     if reply.state != "found" or len(searched.document.parts) < 2 or not what:
         return ""

@@ -6,8 +6,6 @@ import re
 
 from pearl.llm import ActionTask, CombineTask, Request
 
-__all__ = ["why_hollow"]
-
 MIN_WORDS = 8
 """Minimum words of such a reply."""
 
@@ -20,12 +18,7 @@ _WORD = re.compile(r"\w+")
 
 
 def why_hollow(text: str, request: Request) -> str:
-    """Why the reply to a step says nothing; "" if it may.
-
-    Args:
-        text: The reply.
-        request: What it replies to.
-    """
+    """Why the reply to a step says nothing; "" if it may."""
     words = _words(text)
     if len(words) < MIN_WORDS or not isinstance(request.task, ActionTask | CombineTask):
         return ""

@@ -10,40 +10,10 @@ from pearl.interpreter.context import DEFAULT_RETRIEVED_TOKENS, STRATEGIES, Stra
 from pearl.llm.reply_limits import reading_limit
 from pearl.tables.sql_engines import SqlEngine, check_engine
 
-__all__ = ["ContextLimits"]
-
 
 @dataclass(frozen=True, slots=True)
 class ContextLimits:
-    """Token limits of a call.
-
-    Attributes:
-        strategy: How to handle a document that exceeds the context window.
-        window: Context window in tokens; None for no limit.
-        max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
-        usual_reply_tokens: Tokens of a reply where none are set, if the default is more: a reply that
-            reaches it is requested once more with twice the room.
-        max_prompt_tokens: Maximum tokens of a prompt, and of both prompts if a request is repeated;
-            None for what the window leaves.
-        max_retrieved: Maximum tokens of a document that `retrieve` shows a step.
-        max_parts: Maximum parts of a document that `map-reduce` reads; None for all.
-        counter: Counts tokens the way the model does, or estimates them.
-        items_per_call: Maximum rows that one call asks about.
-        max_reasks: Rounds in a row that may bring nothing, of those that ask again for what is
-            missing of a batch.
-        max_item_tokens: Maximum tokens of a line about a row.
-        is_strict: Whether a reply of which there is only the beginning, or that says nothing, fails its step,
-            and rows that do not state what is asked are undecided.
-        is_strict_rows: Whether a row that stays undecided fails its step.
-        recheck: Rows that are asked about again, each in a call of its own, to see how many replies
-            agree.
-        is_constrained: Whether replies about rows are held to their form, so that none is missing.
-        is_apart: Whether the tables of a document are shown apart from its text.
-        sql_engine: What runs SQL over tables.
-
-    Raises:
-        UsageError: There is no such strategy or engine, or a number is out of range.
-    """
+    """Token limits of a call."""
 
     counter: Counter
     strategy: Strategy = "auto"

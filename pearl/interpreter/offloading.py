@@ -7,8 +7,6 @@ from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-__all__ = ["at_once", "off_loop"]
-
 Result = TypeVar("Result")
 
 AT_ONCE_CHARACTERS = 20_000
@@ -18,13 +16,7 @@ _is_at_once = ContextVar("_is_at_once", default=False)
 
 
 async def off_loop(n_characters: int, compute: Callable[[], Result]) -> Result:
-    """What is computed over a text, without keeping the event loop from its other work.
-
-    Args:
-        n_characters: Length of the text: over a short one it is computed here, over a long one in a
-            thread.
-        compute: Computes it.
-    """
+    """What is computed over a text, without keeping the event loop from its other work."""
     if n_characters <= AT_ONCE_CHARACTERS or _is_at_once.get():
         return compute()
     return await asyncio.to_thread(compute)
@@ -32,9 +24,6 @@ async def off_loop(n_characters: int, compute: Callable[[], Result]) -> Result:
 
 def at_once(work: Coroutine[Any, Any, Result]) -> Result | None:
     """The result of work that need not wait, as ranking by words, without an event loop.
-
-    Returns:
-        None if it has to wait for something else than a computation: an embedding.
 
     Example:
         >>> at_once(off_loop(10**9, lambda: 7))

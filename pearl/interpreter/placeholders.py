@@ -8,16 +8,9 @@ from collections.abc import Sequence
 from pearl.documents.tokens import Counter
 from pearl.interpreter.bounds import Range
 
-__all__ = ["Placeholders"]
-
 
 class Placeholders:
-    """Placeholders of one plan, counted apart from the texts around them.
-
-    Args:
-        counter: Counts tokens.
-        texts: All that is known, in which no placeholder occurs.
-    """
+    """Placeholders of one plan, counted apart from the texts around them."""
 
     def __init__(self, counter: Counter, texts: Sequence[str]) -> None:
         self._counter = counter

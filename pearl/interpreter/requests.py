@@ -33,8 +33,6 @@ from pearl.llm import ActionTask, CombineTask, Message, Request
 from pearl.replies.typed import says_nothing
 from pearl.retrieval.search import Searcher
 
-__all__ = ["MARK_TOKENS", "PROMPT_MARGIN", "RequestBuilder", "chunk_size"]
-
 MARK_TOKENS = 16
 """Tokens reserved for the tags around a part that is merged."""
 
@@ -50,12 +48,6 @@ class RequestBuilder:
 
     Its only state is a cache of token counts, chunks and messages, so the same step and values always give
     the same requests.
-
-    Args:
-        graph: The plan.
-        document: The document that `CTX` refers to.
-        limits: Token limits of each call.
-        searcher: Ranks passages; None for the default.
     """
 
     def __init__(
@@ -156,13 +148,7 @@ class RequestBuilder:
         return min(1.0, n / max(1, len(self._text)))
 
     def task(self, step: Step, earlier: Mapping[str, Value]) -> tuple[ActionTask, str | None]:
-        """The task of a step, and the earlier output that replaces the document, if any.
-
-        Args:
-            step: A step that a model carries out.
-            earlier: The text of each earlier output: the model's full reply, because its quotes may
-                matter to the next step.
-        """
+        """The task of a step, and the earlier output that replaces the document, if any."""
         action = self.graph.checked.action(step)
         document: str | None = None
         shown: str | None = None
@@ -246,11 +232,7 @@ class RequestBuilder:
         return replace(request, max_output_tokens=room)
 
     def whole(self, task: ActionTask) -> ActionTask:
-        """Return a task that reads no document if it fits one call.
-
-        Raises:
-            ContextOverflowError: It does not.
-        """
+        """Return a task that reads no document if it fits one call."""
         if self._excess(action_messages(task)) > 0:
             raise ContextOverflowError(
                 "the step's inputs do not fit the model's window",
@@ -261,12 +243,7 @@ class RequestBuilder:
     async def pieces(
         self, task: ActionTask, document: str
     ) -> tuple[Context, tuple[ActionTask, ...]]:
-        """Select what a step is shown of its document, with one task per text.
-
-        Raises:
-            ContextOverflowError: It does not fit, and the strategy allows nothing else.
-            ModelError: Passages cannot be ranked: an endpoint is down.
-        """
+        """Select what a step is shown of its document, with one task per text."""
         whole = replace(task, document=document)
         if self._surely_fits(whole):
             return Context("full", (document,), 1.0), (whole,)
@@ -302,11 +279,7 @@ class RequestBuilder:
         return self._cuts[key]
 
     def groups(self, task: ActionTask, texts: Sequence[str]) -> list[list[str]]:
-        """Group results into runs that fit one merging call, as long as possible.
-
-        Raises:
-            ContextOverflowError: Not even two results fit.
-        """
+        """Group results into runs that fit one merging call, as long as possible."""
         available_tokens = self.available_tokens(task)
         if available_tokens is None:
             return [list(texts)]

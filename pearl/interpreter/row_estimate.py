@@ -27,8 +27,6 @@ from pearl.interpreter.row_steps import MAX_ROUNDS
 from pearl.llm import ActionTask
 from pearl.llm.reply_limits import items_limit
 
-__all__ = ["PossibleRows", "RowEstimator"]
-
 AGAIN_TOKENS = 64
 """Maximum tokens added to a request that is repeated, or held to a form."""
 
@@ -43,16 +41,7 @@ MULTIPLYING = frozenset({"PAIRS", "MATCH", "NEAR"})
 
 @dataclass(frozen=True)
 class PossibleRows:
-    """The rows that a value may have.
-
-    Attributes:
-        n: The most rows.
-        tokens: The most tokens of all their values together; None for no bound.
-        rows: All rows that may be among them; None if these are not known.
-        is_certain: Whether all of `rows` are among them.
-        unknown: The columns whose values are not known.
-        answer_tokens: The most tokens of an unknown value.
-    """
+    """The rows that a value may have."""
 
     n: int
     tokens: float | None
@@ -69,13 +58,7 @@ class PossibleRows:
 
 
 class RowEstimator:
-    """Estimates the steps of one plan that are about rows.
-
-    Args:
-        requests: Builds their requests.
-        limits: Token limits of each call, items of a call and rounds of a batch.
-        costs_alone: The costs of a row that is read as a document of its own.
-    """
+    """Estimates the steps of one plan that are about rows."""
 
     def __init__(
         self,
@@ -96,15 +79,7 @@ class RowEstimator:
         self, action: Action, first: PossibleRows, others: Sequence[PossibleRows | None],
         values: Sequence[Value], *, is_open: bool = False,
     ) -> PossibleRows:  # fmt: skip
-        """The rows that a native action over possible rows may give.
-
-        Args:
-            action: Gives a list.
-            first: The rows of its first argument.
-            others: Those of its other arguments; None for arguments that are no rows.
-            values: All arguments that are known, with placeholders for the others.
-            is_open: Whether an argument after the first has placeholders, so nothing can be computed.
-        """
+        """The rows that a native action over possible rows may give."""
         name = action.name
         n_others = [each.n for each in others if each is not None]
         if not is_open and first.rows is not None and name in ("FIELD", "GROUP", "WHERE"):
@@ -169,13 +144,7 @@ class RowEstimator:
     def step(
         self, step: Step, row_step: RowStep, given: PossibleRows
     ) -> tuple[StepCosts, PossibleRows]:
-        """Bounds of a step, and the rows that it may give.
-
-        Args:
-            step: The step.
-            row_step: Its task; its rows are those of `given`, where they are known.
-            given: The rows it is about.
-        """
+        """Bounds of a step, and the rows that it may give."""
         task = row_step.task
         answer = float(
             items_limit(replace(task, items=("",)), self._counter, self._limits.max_item_tokens)

@@ -18,21 +18,13 @@ from pearl.documents.table import cell_span
 from pearl.errors import Span
 from pearl.errors.escaping import inert
 
-__all__ = ["CellEvidence", "Cited", "RowEvidence", "ranks_at", "row_evidence", "write_rows"]
-
-
 MAX_COLUMNS = 4
 """Columns of a row that people are shown as the place of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """The cells of a table that a step is computed from.
-
-    Attributes:
-        numbers: Of each row of the table where it begins in the document, and its number, from 1.
-        columns: Those that were shown, selected by or computed with.
-    """
+    """The cells of a table that a step is computed from."""
 
     numbers: Mapping[int, int]
     columns: tuple[str, ...]
@@ -54,20 +46,7 @@ class CellEvidence:
 
 @dataclass(frozen=True, slots=True)
 class RowEvidence:
-    """A row that an answer is computed from.
-
-    Attributes:
-        text: What it reads in the document; "" if it is from an earlier output.
-        value: Its value; None if it is undecided.
-        fields: Its named values.
-        steps: Outputs that are computed from it.
-        source: The file it is in; "" if it is from an earlier output.
-        span: Where, in characters of that file's text; None likewise.
-        is_decided: Whether it surely belongs to the rows and has a value.
-        ranks: The output of each step that found it by a search, and its rank there.
-        number: Its number in the table of its source, from 1; None if no table was asked.
-        cells: Those that the answer is from.
-    """
+    """A row that an answer is computed from."""
 
     text: str
     value: str | None
@@ -130,12 +109,7 @@ class _Found:
 
 
 def ranks_at(fetched: Iterable[tuple[str, Fetched]], start: int) -> tuple[tuple[str, int], ...]:
-    """The ranks of the passages that hold a place of the document, by the step that found them.
-
-    Args:
-        fetched: What each step found.
-        start: In characters of the document's text.
-    """
+    """The ranks of the passages that hold a place of the document, by the step that found them."""
     found: dict[str, int] = {}
     for output, each in fetched:
         for hit in each.hits:
@@ -150,14 +124,7 @@ def row_evidence(
     fetched: Sequence[tuple[str, Fetched]] = (),
     cited: Sequence[Cited] = (),
 ) -> tuple[RowEvidence, ...]:
-    """The rows behind outputs, in the order of the document, each once.
-
-    Args:
-        outputs: The outputs that form the answer, with the rows behind them.
-        document: What the rows are of.
-        fetched: What each step of the plan found by a search.
-        cited: The cells of tables that steps of the plan are from.
-    """
+    """The rows behind outputs, in the order of the document, each once."""
     found: dict[object, _Found] = {}
     for output, rows in outputs:
         decided: dict[object, bool] = {}
@@ -238,10 +205,6 @@ def write_rows(file: IO[str], answers: Sequence[tuple[str, Sequence[RowEvidence]
     """Write rows as CSV: their value and text, their place, and a column for each field.
 
     A cell that a spreadsheet would evaluate begins with an apostrophe.
-
-    Args:
-        file: Open for writing, with `newline=""`.
-        answers: The id of each answer with its rows.
     """
     every = [row for _, rows in answers for row in rows]
     names = dict.fromkeys(name for row in every for name in row.fields)

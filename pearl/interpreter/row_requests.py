@@ -21,26 +21,13 @@ from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, ItemsTask, Request
 from pearl.llm.reply_limits import reply_limit
 
-__all__ = ["ITEM_TOKENS", "RowRequests", "RowStep", "check_numbers"]
-
 ITEM_TOKENS = 24
 """Tokens reserved for the tags around an item, and for the seams of its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowStep:
-    """A step that is carried out row by row.
-
-    Attributes:
-        rows: The rows it is about.
-        task: What is asked about each; it has no items.
-        how: How replies become rows.
-        reading: The action for a row that is read on its own.
-        is_each: Whether every row is read on its own.
-        k: How many rows it gives at most; 0 for all.
-        query: What a reranker scores the rows by, in place of the model; "" for the model.
-        instruction: What the plan says of them, which may name their columns.
-    """
+    """A step that is carried out row by row."""
 
     rows: Rows
     task: ItemsTask
@@ -68,11 +55,7 @@ class RowStep:
 
 
 def check_numbers(step: Step, action: Action) -> None:
-    """Check the numbers of rows that a step takes as literals, before any call is made.
-
-    Raises:
-        ExecutionError: One is no whole number, or too small.
-    """
+    """Check the numbers of rows that a step takes as literals, before any call is made."""
     for i, argument in enumerate(step.arguments):
         parameter = action.parameter(i)
         if parameter.reads == "number" and isinstance(argument, String | Number):
@@ -86,22 +69,14 @@ def check_numbers(step: Step, action: Action) -> None:
 
 
 class RowRequests:
-    """Builds the requests of steps that are carried out row by row.
-
-    Args:
-        builder: Builds the requests of all other steps of the plan.
-    """
+    """Builds the requests of steps that are carried out row by row."""
 
     def __init__(self, builder: RequestBuilder) -> None:
         self._builder = builder
         self._limits = builder.limits
 
     def step(self, step: Step, earlier: Mapping[str, Value]) -> RowStep:
-        """The rows and the task of a step.
-
-        Raises:
-            ExecutionError: A value is not what the action takes: no labels, a number below 1.
-        """
+        """The rows and the task of a step."""
         library = self._builder.graph.checked.actions
         action = self._builder.graph.checked.action(step)
         first, *values = self._builder.values(step, earlier)
@@ -146,16 +121,7 @@ class RowRequests:
     def batches(
         self, row_step: RowStep, texts: Sequence[str], size: int | None = None
     ) -> tuple[list[ItemsTask], list[str]]:
-        """Texts in batches, each of a request that fits; and those too long for any.
-
-        Args:
-            row_step: What is asked about each.
-            texts: Different ones.
-            size: Texts of a batch at most; None for what the limits say.
-
-        Returns:
-            One task a batch, and the texts that are to be read on their own.
-        """
+        """Texts in batches, each of a request that fits; and those too long for any."""
         if row_step.is_each:
             return [], list(texts)
         available = self._available(row_step.task)

@@ -38,8 +38,6 @@ from pearl.replies.items import (
 from pearl.replies.typed import Reply
 from pearl.retrieval import Reranker
 
-__all__ = ["MAX_ROUNDS", "RowReader", "RowsRead"]
-
 MAX_ROUNDS = 6
 """Requests for the items of one batch at most, the first included."""
 
@@ -59,11 +57,7 @@ ReadText = Callable[[ActionTask], Awaitable["TextRead"]]
 
 @dataclass(frozen=True, slots=True)
 class TextRead:
-    """The result of reading a text.
-
-    Attributes:
-        truncated: Why its reply is only the beginning of one; "" if it is whole.
-    """
+    """The result of reading a text."""
 
     text: str
     reply: Reply
@@ -74,16 +68,7 @@ class TextRead:
 
 @dataclass(frozen=True, slots=True)
 class RowsRead:
-    """The result of a step that was carried out row by row.
-
-    Attributes:
-        rows: Its value.
-        n_calls: Model calls.
-        usage: Their tokens.
-        replies: The full replies about rows that were read on their own, with their quotes.
-        ranked: Its rows as they were ranked for a query; None if there was none.
-        verdicts: Rows by verdict on the step's condition.
-    """
+    """The result of a step that was carried out row by row."""
 
     rows: Rows
     n_calls: int
@@ -94,20 +79,7 @@ class RowsRead:
 
 
 class RowReader:
-    """Carries out one step row by row.
-
-    Args:
-        step: The step.
-        row_step: Its rows and its task.
-        requests: Builds its requests.
-        limits: Items of a call and rounds of a batch.
-        ask: Sends a batch.
-        read: Reads one text on its own.
-        cache: Replies about single items; None for none.
-        document: The digest of the document.
-        fallback: What the replies are held to.
-        reranker: Scores rows in place of the model, where the step has a query; None for none.
-    """
+    """Carries out one step row by row."""
 
     def __init__(
         self,
@@ -143,14 +115,7 @@ class RowReader:
         self._texts = row_step.texts(row_step.rows)
 
     async def run(self) -> RowsRead:
-        """Ask about all rows.
-
-        Raises:
-            ExecutionError: A row is undecided, and the limits say that none may be.
-            ContextOverflowError: The rows do not fit the step's share of a token budget, or too few
-                of them one call to be compared.
-            ModelError: No reply about any row is usable.
-        """
+        """Ask about all rows."""
         rows, task = self._row_step.rows, self._row_step.task
         note = ""  # why a reranker did not score them
         if self._row_step.query and self._reranker is not None:
@@ -228,11 +193,7 @@ class RowReader:
         return found
 
     def _reserve(self, batches: Sequence[ItemsTask], n_long: int = 0) -> None:
-        """Set tokens of a budget aside for these requests, before any of them is sent.
-
-        Raises:
-            ContextOverflowError: There are not so many left.
-        """
+        """Set tokens of a budget aside for these requests, before any of them is sent."""
         if self._left is None or not (batches or n_long):
             return
         n_tokens = sum(map(self._tokens, batches))

@@ -12,12 +12,9 @@ from pearl.actions.arithmetic.matching import are_same_number
 from pearl.actions.values import Scalar, Value, as_text, items_of
 from pearl.documents.dates import read_period
 from pearl.documents.evidence.negation import negations
-from pearl.documents.numbers import is_bound
+from pearl.documents.numbers import SCALES, is_bound
 from pearl.documents.rows import Rows
-from pearl.documents.table.quantities import SCALES
 from pearl.documents.words import shared_words, words
-
-__all__ = ["MIN_SHARED", "are_same_answer"]
 
 MIN_SHARED = 0.8
 """Token F1 from which a text is the same as one with some words more, as `the old boat of Ada` in place of
@@ -37,10 +34,6 @@ def are_same_answer(one: Value, other: Value) -> bool:
     Lists and rows are compared as sets of entries. Of texts, the first rule that fits both decides:
     yes or no; dates and periods; numbers (`pearl.actions.arithmetic.matching.are_same_number`);
     else their words.
-
-    Args:
-        one: The value of the step that forms an answer, or the answer's text.
-        other: Likewise.
 
     Example:
         >>> are_same_answer("9.5%", 0.0947), are_same_answer("Yes, by 9 %.", "yes")

@@ -8,8 +8,6 @@ from pearl.retrieval import Embedder, Reranker, SearchSettings
 from pearl.retrieval.embedding import EmbeddingProgress
 from pearl.retrieval.search import Searcher
 
-__all__ = ["new_searcher"]
-
 
 def new_searcher(
     client: ClientSettings,
@@ -21,23 +19,7 @@ def new_searcher(
     embeddings_url: str | None = None,
     progress: EmbeddingProgress | None = None,
 ) -> Searcher:
-    """The searcher of a run, or of a command.
-
-    Args:
-        client: Says whether anything is sent. Embeddings whose address neither `embeddings_url` nor the
-            environment names are on the server of its model, with the key of that.
-        settings: How passages are ranked.
-        embeddings: What makes vectors, as `pearl.llm.embedders` names it; None for nothing.
-        reranker: What reorders the best, as `pearl.llm.rerankers` names it; None for nothing.
-        reranker_url: Its whole address; None for the vendor's own.
-        embeddings_url: Their server; None for that of the environment, else the client's.
-        progress: As of `Searcher`.
-
-    Raises:
-        UsageError: A name names nothing, or an address stands alone.
-        ModelError: A key is missing.
-        DataError: The files of an embedder are not here.
-    """
+    """The searcher of a run, or of a command."""
     if reranker_url is not None and reranker is None:
         raise UsageError("a reranker's address without a reranker", help="--reranker cohere:MODEL")
     return Searcher(

@@ -15,8 +15,6 @@ from pearl.llm.gathering import gather
 from pearl.planner.independent import Plans
 from pearl.trace import PlansCompared, Trace
 
-__all__ = ["answer_by"]
-
 
 class Execute(Protocol):
     """Runs a plan over a document, as `pearl.pipeline.Pearl.execute` does."""
@@ -35,21 +33,6 @@ async def answer_by(
 
     What fails or stays undecided is counted and agrees with nothing. Where different answers are equally
     frequent, the answer is undecided, and shows them.
-
-    Args:
-        plans: At least one.
-        execute: Runs one of them.
-        token_budget: Input tokens of all of them together, shared equally; None for no limit.
-        trace: Told everything; events of each plan carry the number of the first one that is equal to it.
-
-    Returns:
-        The first answer of the group, with the usage of all plans.
-
-    Raises:
-        ExecutionError: A step failed in every plan; the failure of the first.
-        ModelError: Likewise.
-        BudgetError: The budget allows no further call.
-        PausedError: The run would have to wait for too long.
     """
     if plans.n_wanted == 1:
         return await execute(plans.different[0], token_budget=token_budget, trace=trace)

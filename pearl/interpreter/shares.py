@@ -11,17 +11,9 @@ from pearl.errors import ExecutionError
 from pearl.interpreter.context import ContextOverflowError, Strategy
 from pearl.interpreter.limits import ContextLimits
 
-__all__ = ["reported_as_budget", "share", "share_parts"]
-
 
 def share(limits: ContextLimits, token_budget: int | None, n_calls: int) -> ContextLimits:
-    """The limits of each of `n_calls` calls that share a budget.
-
-    Args:
-        limits: The limits of a call without a budget.
-        token_budget: Input tokens of all calls together; None for no budget.
-        n_calls: Number of reading calls: the plan's steps that call a model.
-    """
+    """The limits of each of `n_calls` calls that share a budget."""
     if token_budget is None:
         return limits
     each = token_budget // max(1, n_calls)
@@ -37,12 +29,6 @@ def share_parts(
     """The limits of one call, or of as many parts of it as the budget allows.
 
     n parts take at most n - 1 merging calls, whose prompts are no longer.
-
-    Args:
-        limits: The limits of a call without a budget.
-        token_budget: Input tokens of all calls together; None for no budget.
-        strategy: How a document is read that is longer; None for what goes with the budget.
-        part_tokens: Tokens of a prompt, where fewer than the limits leave are wanted.
     """
     limits = share(limits, token_budget, 1)
     if strategy is not None:
@@ -62,11 +48,7 @@ def share_parts(
 
 @contextmanager
 def reported_as_budget(token_budget: int | None) -> Iterator[None]:
-    """Re-raise a context overflow as one that names the budget instead of the context window.
-
-    Raises:
-        ExecutionError: The budget is too small.
-    """
+    """Re-raise a context overflow as one that names the budget instead of the context window."""
     try:
         yield
     except ExecutionError as error:

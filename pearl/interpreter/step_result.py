@@ -14,8 +14,6 @@ from pearl.llm import Usage
 from pearl.replies.typed import State
 from pearl.trace import StepFinished
 
-__all__ = ["MAX_SHOWN", "MAX_TRACED_ROWS", "StepResult"]
-
 MAX_TRACED_ROWS = 20
 """Rows of a value that an event of the trace shows."""
 
@@ -29,20 +27,6 @@ MAX_LINE = 120
 @dataclass(frozen=True, slots=True)
 class StepResult:
     """The result of a step.
-
-    Attributes:
-        coverage: Fraction of the document's characters that the model was shown; None if it was
-            shown earlier outputs only.
-        shown: The text that replaced CTX if that was an earlier output.
-        reply: The model's full reply, with its quotes.
-        quotes: The quotes of the reply.
-        state: `nothing` if nothing was found; `undecided` if the reply could not be parsed as its
-            type, or the value is computed from such a reply; `refused` if the model refused.
-        why: Why it is undecided or refused.
-        truncated: What was cut off of its reply, or of one that it is made of; "" if nothing was.
-        fetched: The passages that were searched for it; None if nothing was.
-        cited: Which cells of a table it is from; None if it is from none.
-        verdicts: Rows by verdict on the step's condition: yes, no, not stated.
 
     A result that is computed from rows has a value where some of them are undecided, too.
     """

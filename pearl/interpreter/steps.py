@@ -50,8 +50,6 @@ from pearl.trace import (
     retrieved,
 )
 
-__all__ = ["run"]
-
 
 async def run(
     graph: PlanGraph,
@@ -63,24 +61,7 @@ async def run(
     items: ItemCache | None = None,
     searcher: Searcher | None = None,
 ) -> tuple[StepResult, ...]:
-    """Run every step.
-
-    Args:
-        graph: The plan.
-        document: The document that `CTX` refers to.
-        model: The model that carries out the other steps.
-        limits: Token limits of each call.
-        trace: Records all events.
-        fallback: The constraints to try for replies that have a form; None for the model's own.
-        items: Replies about single rows that are known; None for none.
-        searcher: Ranks passages; None for the default.
-
-    Returns:
-        One result per step, in plan order.
-
-    Raises:
-        ExecutionError: A step failed; `__cause__` is the reason. The other steps were cancelled.
-    """
+    """Run every step."""
     interpreter = _Interpreter(graph, document, model, limits, trace, fallback, items, searcher)
     return await interpreter.run()
 

@@ -14,8 +14,6 @@ from pearl.tables.finding import SeveralTablesError, meant
 from pearl.tables.lookup import MAX_FLAW, MAX_REPAIRS
 from pearl.tables.sql import SqlLimits
 
-__all__ = ["query_costs"]
-
 FRAME_CHARACTERS = 1_000
 """More than stands around what is wrong with a reply."""
 
@@ -28,20 +26,7 @@ def query_costs(
     n_rows: int,
     limits: ContextLimits,
 ) -> tuple[StepCosts, PossibleRows]:
-    """Bounds of a question of a table, and of the rows of its answer.
-
-    Args:
-        output: Name of the step's output.
-        action: The step's action.
-        question: None if an earlier step gives it.
-        given: A document, or rows; anything else is a table that is not known yet.
-        n_rows: Of such a table, at most.
-        limits: Token limits of each call.
-
-    Raises:
-        ValueError: There is no table.
-        ContextOverflowError: Its columns do not fit a call.
-    """
+    """Bounds of a question of a table, and of the rows of its answer."""
     counter, cap = limits.counter, limits.prompt_tokens
     first = Range(1, None)
     hint = 0

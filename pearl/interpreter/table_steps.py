@@ -36,8 +36,6 @@ from pearl.tables.lookup import (
 from pearl.tables.specification import Query, conditions
 from pearl.trace import LookedUp
 
-__all__ = ["TableQuestion", "TableRead", "read_table", "tables_in"]
-
 _SIZES = ((3, 3, 2), (2, 1, 1), (0, 0, 0))
 """Rows like the question, other rows and examples of a prompt; the first that fits is taken."""
 
@@ -49,29 +47,14 @@ LINE = "line"
 
 
 def tables_in(given: Value | Document) -> tuple[FoundTable, ...]:
-    """The tables of what stands for `CTX`: a document, or the rows of an earlier step.
-
-    Raises:
-        ValueError: There is none.
-    """
+    """The tables of what stands for `CTX`: a document, or the rows of an earlier step."""
     if isinstance(given, Document):
         return tables_of_document(given)
     return tables_of_rows(as_rows(given))
 
 
 class TableQuestion:
-    """A question of one table, and the requests that it takes.
-
-    Args:
-        output: Name of the step's output.
-        action: The step's action.
-        question: Of the table.
-        found: The table.
-        limits: Token limits of each call.
-
-    Raises:
-        ContextOverflowError: Not even the columns fit a call.
-    """
+    """A question of one table, and the requests that it takes."""
 
     def __init__(
         self, output: str, action: Action, question: str, found: FoundTable, limits: ContextLimits
@@ -131,17 +114,7 @@ class TableQuestion:
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """What a query of a table gave.
-
-    Attributes:
-        value: Rows, or a figure of them.
-        state: `undecided` if no reply was a query.
-        why: Why it is undecided.
-        n_calls: Calls of the model.
-        usage: Their tokens.
-        cited: The cells that it is from.
-        event: What the trace says of it; None without a query.
-    """
+    """What a query of a table gave."""
 
     value: Value
     state: State
@@ -160,20 +133,7 @@ async def read_table(
     limits: ContextLimits,
     ask: AskModel,
 ) -> TableRead:
-    """Answer a question by a query that a model writes.
-
-    Args:
-        output: Name of the step's output.
-        action: The step's action.
-        question: Of the table.
-        given: What stands for `CTX`.
-        limits: Token limits of each call.
-        ask: Sends a request: the request, the form of its reply, and what is wrong with a reply.
-
-    Raises:
-        ValueError: There is no table; `SeveralTablesError` if there are several to choose from.
-        ContextOverflowError: Not even the columns fit a call.
-    """
+    """Answer a question by a query that a model writes."""
     length = len(given.text) if isinstance(given, Document) else len(as_text(given))
 
     def prepared() -> TableQuestion:

@@ -9,19 +9,13 @@ from pearl.errors import ModelError
 from pearl.llm import Usage
 from pearl.llm.repetition import loop_in
 
-__all__ = ["CUT_SHORT", "Said", "kept_text", "why_short"]
-
 CUT_SHORT = frozenset({"truncated", "repetition"})
 """Kinds of `ModelError` whose reply is the beginning of a usable one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a model said, in one call or in two.
-
-    Attributes:
-        truncated: Why it is only the beginning of a reply, or none at all; "" if it is whole.
-    """
+    """What a model said, in one call or in two."""
 
     text: str
     usage: Usage

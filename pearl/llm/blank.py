@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["is_blank"]
-
 _EMPTY = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters and symbols without ink: Hangul fillers, Khmer inherent vowels, the blank Braille cell."""
 

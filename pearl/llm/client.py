@@ -30,8 +30,6 @@ from pearl.llm.middleware.retry import DEADLINE_S, Retrying
 from pearl.llm.middleware.sampling import Sampling
 from pearl.llm.middleware.wrapper import Wrapper
 
-__all__ = ["Client", "ClientSettings", "Layer", "as_client"]
-
 Layer = Callable[[Model], Model]
 """Wraps the model that it is given."""
 
@@ -268,18 +266,7 @@ def as_client(
     replies: Replies | None = None,
     budget: Budget | None = None,
 ) -> Client:
-    """The client of a model, or the one that is given in place of a model.
-
-    Args:
-        model: As in `ClientSettings`, or a `Client`.
-        settings: The others of `ClientSettings`.
-        replies: As in `Client`.
-        budget: As in `Client`.
-
-    Raises:
-        UsageError: A client is given with settings, or a setting names nothing that exists.
-        ModelError: The model cannot be set up: no key.
-    """
+    """The client of a model, or the one that is given in place of a model."""
     if not isinstance(model, Client):
         return Client(ClientSettings(model, **settings), replies=replies, budget=budget)
     if settings or replies or budget:

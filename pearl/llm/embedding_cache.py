@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     Vector: TypeAlias = NDArray[np.float32]
 
-__all__ = ["CachedEmbedder", "EmbeddingCache"]
-
 MAX_BYTES = 4 * 2**30
 """Of the file; 2.7 million vectors of 384 dimensions."""
 
@@ -49,12 +47,7 @@ Result = TypeVar("Result")
 
 
 class EmbeddingCache:
-    """Vectors by key, in an SQLite file.
-
-    Args:
-        path: The file; made where it is not there.
-        max_bytes: Of the file; the oldest quarter goes where there is more.
-    """
+    """Vectors by key, in an SQLite file."""
 
     def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
         self.path = path
@@ -70,11 +63,7 @@ class EmbeddingCache:
         return None if path is None else cls(path)
 
     def read(self, keys: Iterable[bytes]) -> dict[bytes, Vector]:
-        """The vectors that are there and sound: of unit length.
-
-        Raises:
-            StoreError: The file cannot be read.
-        """
+        """The vectors that are there and sound: of unit length."""
         import numpy as np
 
         wanted = list(keys)
@@ -101,11 +90,7 @@ class EmbeddingCache:
         }
 
     def keep(self, vectors: Mapping[bytes, Vector]) -> None:
-        """Keep vectors by key, all or none of them.
-
-        Raises:
-            StoreError: The file cannot be written.
-        """
+        """Keep vectors by key, all or none of them."""
         rows = [(key, vector.astype("<f4").tobytes()) for key, vector in vectors.items()]
 
         def work(connection: sqlite3.Connection) -> None:
@@ -185,13 +170,7 @@ class EmbeddingCache:
 
 
 class CachedEmbedder:
-    """An embedder that asks for new texts alone, and for equal ones once.
-
-    Args:
-        embedder: The embedder.
-        cache: Where vectors are kept.
-        concurrency: Batches of texts under way at once.
-    """
+    """An embedder that asks for new texts alone, and for equal ones once."""
 
     def __init__(self, embedder: Embedder, cache: EmbeddingCache, concurrency: int) -> None:
         self._embedder = embedder
@@ -209,12 +188,7 @@ class CachedEmbedder:
         return str(getattr(self._embedder, "notice", ""))
 
     async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
-        """Vectors of unit length, shape (len(texts), dimension), in order.
-
-        Raises:
-            ModelError: The embedder gives none.
-            StoreError: The cache cannot be used.
-        """
+        """Vectors of unit length, shape (len(texts), dimension), in order."""
         import numpy as np
 
         keys = [digest((self.name, kind, text)) for text in texts]

@@ -21,15 +21,6 @@ from pearl.dsl.parser import read
 from pearl.errors import ModelError, UsageError, suggest
 from pearl.llm import Completion, ConstrainBy, Constrains
 
-__all__ = [
-    "MODES",
-    "ConstraintFallback",
-    "ConstraintLevel",
-    "ConstraintLevelName",
-    "Mode",
-    "reply_fallback",
-]
-
 Mode = Literal["auto", "grammar", "json", "off"]
 """`auto` falls back to no constraint; the others are mandatory."""
 
@@ -63,11 +54,7 @@ _FORMS: dict[Mode, frozenset[ConstrainBy | None]] = {
 
 
 def reply_fallback(constrains: Constrains, mode: Mode = "auto") -> ConstraintFallback:
-    """The constraint state for replies to steps.
-
-    Raises:
-        UsageError: The model supports no form that the mode allows.
-    """
+    """The constraint state for replies to steps."""
     return ConstraintFallback(constrains, mode, ("static", "json-static", "none"))
 
 
@@ -78,17 +65,6 @@ def _plan_flaw(text: str) -> str | None:
 
 class ConstraintFallback:
     """The constraint state of one model, shared by all requests for the same kind of text.
-
-    Args:
-        constrains: The model's support for constraints.
-        mode: The user's choice.
-        names: The levels for this kind of text.
-
-    Attributes:
-        max_text: Maximum characters of a free text in constraints; None for no limit.
-
-    Raises:
-        UsageError: The model supports no form that the mode allows.
 
     Example:
         >>> ConstraintFallback(Constrains(frozenset({"grammar"}))).level.name
@@ -121,11 +97,7 @@ class ConstraintFallback:
         return self._levels[0]
 
     def step_down(self, refused: ConstraintLevel, error: ModelError) -> None:
-        """Step down from a level; only once if several concurrent tasks were rejected at it.
-
-        Raises:
-            ModelError: It is the last level.
-        """
+        """Step down from a level; only once if several concurrent tasks were rejected at it."""
         if self._levels[0] == refused:
             if len(self._levels) == 1:
                 raise error
@@ -141,14 +113,6 @@ class ConstraintFallback:
 
         Some servers accept a grammar and silently ignore it. So a constrained reply is validated:
         an invalid one is still returned, but its level is not used again.
-
-        Args:
-            ask: Builds and sends the request of a level.
-            on_refused: Callback for every level that was rejected or ignored.
-            flaw: The first violation of the constraint by a text, or None.
-
-        Raises:
-            ModelError: There is no usable reply, or the server rejects every level.
         """
         while True:
             level = self.level

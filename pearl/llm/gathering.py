@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 
 from pearl.errors import PearlError
 
-__all__ = ["first_failure", "gather"]
-
 T = TypeVar("T")
 
 

@@ -15,16 +15,9 @@ from pearl.dsl.signatures import NOTHING
 from pearl.llm import Completion, ItemsTask
 from pearl.llm.middleware.dedup_cache import Replies
 
-__all__ = ["ItemCache"]
-
 
 class ItemCache:
-    """Replies about items, in memory and in the cache of replies.
-
-    Args:
-        identity: Everything else that replies depend on: the model, its server, its sampling.
-        replies: Where they are kept beyond this process; None for memory alone.
-    """
+    """Replies about items, in memory and in the cache of replies."""
 
     def __init__(self, identity: str, replies: Replies | None = None) -> None:
         self._identity = identity
@@ -32,16 +25,7 @@ class ItemCache:
         self._known: dict[bytes, str] = {}
 
     async def find(self, task: ItemsTask, texts: Sequence[str], document: str) -> dict[str, str]:
-        """The replies that are known, by text.
-
-        Args:
-            task: What is asked about each; its own items do not matter.
-            texts: The items.
-            document: The digest of the document that they are of.
-
-        Raises:
-            StoreError: The cache cannot be read.
-        """
+        """The replies that are known, by text."""
         found: dict[str, str] = {}
         instruction = self._instruction(task)
         for text in texts:
@@ -65,17 +49,7 @@ class ItemCache:
     async def keep(
         self, task: ItemsTask, replies: Mapping[str, str], document: str, model: str
     ) -> None:
-        """Keep the replies of one call by text; "" is that nothing was found.
-
-        Args:
-            task: What was asked, with all items of the call.
-            replies: The usable ones.
-            document: The digest of the document that the items are of.
-            model: Who replied.
-
-        Raises:
-            StoreError: They cannot be kept.
-        """
+        """Keep the replies of one call by text; "" is that nothing was found."""
         instruction = self._instruction(task)
         scope = "" if len(task.items) == 1 else document
         keyed = {digest((instruction, scope, text)): reply for text, reply in replies.items()}

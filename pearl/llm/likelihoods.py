@@ -15,27 +15,11 @@ from collections.abc import Sequence
 from pearl.errors import ModelError
 from pearl.llm import Completion, Message, Model, Request, Task
 
-__all__ = ["against_null", "log_likelihoods", "read_numbers", "write_numbers"]
-
 
 async def log_likelihoods(
     model: Model, messages: Sequence[Message], candidates: Sequence[str], task: Task
 ) -> tuple[tuple[float, ...], Completion]:
-    """Compute the log-likelihood of each candidate as the beginning of the reply.
-
-    Args:
-        model: The model; one whose `constrains.likelihoods` is true.
-        messages: The prompt.
-        candidates: Different texts, none of them empty.
-        task: What the reply is for.
-
-    Returns:
-        Natural logarithms, each of the probability of all tokens of a candidate, in its usual
-        tokenisation; and the completion that has them as text.
-
-    Raises:
-        ModelError: The model does not compute them, or not all of them.
-    """
+    """Compute the log-likelihood of each candidate as the beginning of the reply."""
     if not model.constrains.likelihoods:
         raise ModelError(
             f"{model.name} tells no likelihoods",
@@ -58,16 +42,7 @@ def write_numbers(values: Sequence[float]) -> str:
 
 
 def read_numbers(text: str, n: int, name: str) -> tuple[float, ...]:
-    """Log-likelihoods from the text of a completion.
-
-    Args:
-        text: The text.
-        n: Number of candidates.
-        name: Name of the model.
-
-    Raises:
-        ModelError: These are not `n` finite numbers up to 0.
-    """
+    """Log-likelihoods from the text of a completion."""
     try:
         values = tuple(map(float, text.split()))
     except ValueError:
@@ -82,10 +57,6 @@ def read_numbers(text: str, n: int, name: str) -> tuple[float, ...]:
 
 def against_null(asked: Sequence[float], null: Sequence[Sequence[float]]) -> tuple[float, ...]:
     """Pointwise mutual information of each candidate with the question, in nats.
-
-    Args:
-        asked: Log-likelihoods of the candidates under the question.
-        null: The same under each null question; one or more.
 
     Source:
         Holtzman et al., Surface Form Competition (2021): domain-conditional PMI; several null

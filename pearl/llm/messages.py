@@ -14,8 +14,6 @@ from dataclasses import replace
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.llm import ConstrainBy, Message, Request
 
-__all__ = ["block", "constrained", "json_messages", "without_texts"]
-
 _TAG = re.compile(r"<(?=\s*+/?\s*+(?:text|input|part|answer|item)\b)", re.I)
 
 _TEXT = re.compile(r"<(text|item \d++)>\n")

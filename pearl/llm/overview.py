@@ -33,34 +33,10 @@ from pearl.llm.providers import Provider, providers
 from pearl.plugins.extras import extras
 from pearl.plugins.files import cache_file
 
-__all__ = [
-    "BackendRow",
-    "LocalFile",
-    "PlugInRow",
-    "Running",
-    "Served",
-    "ServerKindRow",
-    "backend_rows",
-    "key_is_set",
-    "local_files",
-    "plug_in_rows",
-    "running_servers",
-    "served_models",
-    "server_kind_rows",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class BackendRow:
-    """A backend.
-
-    Attributes:
-        name: What stands before the colon of `--model`.
-        about: One line.
-        address: Of its server; "" for the vendor's own, None where it has none.
-        abilities: What it takes; None where it does not say, as backends of others may.
-        is_installed: Whether the extra that it needs is.
-    """
+    """A backend."""
 
     name: str
     about: str
@@ -90,14 +66,7 @@ class PlugInRow:
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A GGUF file in the cache folder.
-
-    Attributes:
-        use: What is written after `--model`.
-        bytes: Its size.
-        window: Tokens that it was trained on; None where it is no model that can be used.
-        why: Why it is not.
-    """
+    """A GGUF file in the cache folder."""
 
     use: str
     bytes: int
@@ -107,14 +76,7 @@ class LocalFile:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A model that a server lists.
-
-    Attributes:
-        id: Its name there.
-        window: Tokens, as the server tells them, else as they are known of its name; None for neither.
-        is_told: Whether the server told them.
-        price: As far as it is known.
-    """
+    """A model that a server lists."""
 
     id: str
     window: int | None
@@ -202,17 +164,7 @@ def local_files() -> list[LocalFile]:
 
 
 async def served_models(spec: str, settings: ModelSettings | None = None) -> list[Served]:
-    """The models that a server lists, which costs nothing.
-
-    Args:
-        spec: `BACKEND:` or the short name of a server; with a name after the colon those models only
-            whose names contain it.
-        settings: Its address and key.
-
-    Raises:
-        UsageError: There is no such backend, or it has no server.
-        ModelError: The server cannot be reached, refuses, or its key is missing.
-    """
+    """The models that a server lists, which costs nothing."""
     backend, _, name = spec.partition(":")
     # A window that is given is not asked for; the name is not sent.
     settings = replace(settings or ModelSettings(), window=1)

@@ -14,8 +14,6 @@ from pearl.data.journal import Frozen, reason
 from pearl.errors import DataError
 from pearl.llm import Usage
 
-__all__ = ["Price", "Prices", "read_prices"]
-
 _SHIPPED = Path(__file__).with_name("prices.toml")
 
 _FORMAT = 'as_of = 2026-11-21, then [usd_per_million] and "NAME" = { input = 2.5, output = 10 }'
@@ -68,12 +66,7 @@ class _PriceTable(Frozen):
 
 @dataclass(frozen=True)
 class Prices:
-    """A table of prices.
-
-    Attributes:
-        as_of: The day they were read.
-        by_beginning: Beginning of a model's name, in lower case → price.
-    """
+    """A table of prices."""
 
     as_of: date
     by_beginning: dict[str, Price]
@@ -97,11 +90,7 @@ class Prices:
 
 
 def read_prices(path: str | Path | None = None) -> Prices:
-    """Read a table of prices; None for the shipped one.
-
-    Raises:
-        DataError: The file cannot be read, or is no table of prices.
-    """
+    """Read a table of prices; None for the shipped one."""
     where = _SHIPPED if path is None else Path(path)
     try:
         table = _PriceTable.model_validate(tomllib.loads(where.read_text(encoding="utf-8")))

@@ -17,22 +17,6 @@ from typing import Literal
 from pearl.errors import ModelErrorKind
 from pearl.llm import Completion, Request, Usage
 
-__all__ = [
-    "MAX_TAIL",
-    "REPORT_S",
-    "AttemptError",
-    "CallAttempt",
-    "CallProgress",
-    "CallWait",
-    "News",
-    "Phase",
-    "is_heard",
-    "listening",
-    "n_failed_attempts",
-    "report",
-    "reporting_wait",
-]
-
 Phase = Literal["asked", "loading", "reading", "embedding", "writing"]
 """`asked`: sent, and nothing heard since; `loading` the model into memory; `reading` the prompt;
 `embedding` the sentences of a document; `writing` the reply."""
@@ -46,16 +30,7 @@ REPORT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class CallProgress:
-    """Progress of a call.
-
-    Attributes:
-        phase: What is being done.
-        n_tokens: Tokens read of the prompt, or written of the reply, hidden ones included; sentences
-            that are embedded.
-        n_total: Tokens of the prompt, or sentences of the document; None while writing.
-        text: The end of the reply so far, `MAX_TAIL` characters at most; "" where nothing of it is
-            known before it is whole.
-    """
+    """Progress of a call."""
 
     phase: Phase
     n_tokens: int = 0
@@ -65,14 +40,7 @@ class CallProgress:
 
 @dataclass(frozen=True, slots=True)
 class CallWait:
-    """Why a call waits.
-
-    Attributes:
-        reason: In words.
-        wait_s: Minimum seconds left.
-        attempt: Number of failed attempts; 0 if a limit delays the call.
-        n_attempts: Attempts that are made at most; 0 if a limit delays the call.
-    """
+    """Why a call waits."""
 
     reason: str
     wait_s: float
@@ -87,19 +55,7 @@ by a time limit), or the backend has a bug."""
 
 @dataclass(frozen=True, slots=True)
 class CallAttempt:
-    """An attempt of a call, which has ended: one request over the wire.
-
-    Attributes:
-        model: `backend:name`.
-        identity: The model's cache identity, which names its server.
-        request: What was sent.
-        number: How many attempts of this call failed before.
-        duration_s: From sending the request to the end of the reply.
-        completion: The reply; None where there is no usable one.
-        error: Why there is none; None for a usable reply.
-        reply: The text received; "" if there is none.
-        usage: Tokens that the server reports.
-    """
+    """An attempt of a call, which has ended: one request over the wire."""
 
     model: str
     identity: str

@@ -8,20 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["Provider", "providers"]
-
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A server with a short name.
-
-    Attributes:
-        name: What stands before the colon.
-        about: Whose it is.
-        url: Its OpenAI-compatible address.
-        key: The environment variable of its key; "" for a server that needs none.
-        server: Its kind; None to detect it.
-    """
+    """A server with a short name."""
 
     name: str
     about: str

@@ -10,8 +10,6 @@ from pearl.errors import ModelError
 if TYPE_CHECKING:
     from pearl.llm import Usage
 
-__all__ = ["REPETITION_HELP", "Watch", "loop_in", "repeats"]
-
 MIN_TIMES = 4
 """Minimum consecutive repetitions at the end of a text."""
 

@@ -25,8 +25,6 @@ from pearl.llm import (
 )
 from pearl.replies.items import MAX_ITEM_TOKENS, MAX_RATING, NOT_STATED, label_line
 
-__all__ = ["READING_TOKENS", "items_limit", "reading_limit", "reply_limit"]
-
 REASONING_TOKENS = 4_096
 """For hidden reasoning."""
 
@@ -59,13 +57,6 @@ def reply_limit(
     max_item_tokens: int = MAX_ITEM_TOKENS,
 ) -> int:
     """Maximum tokens of a reply, hidden ones included.
-
-    Args:
-        task: The task.
-        window: Context window in tokens; None for no limit.
-        max_output_tokens: The configured limit; None for one by the kind of task.
-        max_steps: Maximum steps of a plan.
-        max_item_tokens: Maximum tokens of a free line about one item.
 
     Example:
         >>> from pearl.dsl.signatures import ActionLibrary
@@ -106,11 +97,6 @@ def reading_limit(window: int | None, max_output_tokens: int | None = None) -> i
 
 def items_limit(task: ItemsTask, counter: Counter, max_item_tokens: int = MAX_ITEM_TOKENS) -> int:
     """Tokens at most of a reply to items that is of the form asked for, without hidden ones.
-
-    Args:
-        task: What is asked of the items.
-        counter: Counts the tokens of a text.
-        max_item_tokens: Tokens of a free line.
 
     Example:
         >>> from pearl.dsl.signatures import Action

@@ -26,8 +26,6 @@ from pearl.llm.middleware.retry import Retries
 from pearl.llm.rerankers import Dialect
 from pearl.retrieval import Reranker
 
-__all__ = ["KEY_VARIABLE", "HttpReranker", "RerankerSettings", "create_reranker", "read_scores"]
-
 KEY_VARIABLE = "PEARL_RERANKER_API_KEY"
 """The variable of a key for any reranker. The keys of models are not sent to rerankers."""
 
@@ -41,14 +39,7 @@ DIALECTS = "pearl.llm.rerankers"
 
 @dataclass(frozen=True, slots=True)
 class RerankerSettings:
-    """Settings of a reranker.
-
-    Attributes:
-        url: The whole address that requests are posted to; None for the vendor's own.
-        timeout_s: Time limit of one request in seconds.
-        api_key_env: Name of the environment variable whose key is sent; "" to send none, None for
-            `PEARL_RERANKER_API_KEY`, else the vendor's own variable if it is the vendor's server.
-    """
+    """Settings of a reranker."""
 
     url: str | None = None
     timeout_s: float = 60.0
@@ -63,16 +54,6 @@ def create_reranker(
     api_key_env: str | None = None,
 ) -> Reranker:
     """Create the reranker of `DIALECT:MODEL`, or of `DIALECT` where no model is named.
-
-    Args:
-        spec: As `cohere:rerank-v3.5`, `tei`, `voyage:rerank-2.5`.
-        url: As of `RerankerSettings`.
-        timeout_s: As of `RerankerSettings`.
-        api_key_env: As of `RerankerSettings`.
-
-    Raises:
-        UsageError: There is no such dialect, or the model or the address is missing or none.
-        ModelError: A key is named and not set.
 
     Example:
         >>> create_reranker("tei", url="http://localhost:8080/rerank").name
@@ -89,18 +70,7 @@ def create_reranker(
 
 
 class HttpReranker:
-    """One model of one server.
-
-    Args:
-        name: Of the dialect.
-        model: The server's name of the model; "" for the one that it has.
-        dialect: What its requests are like.
-        settings: Address, time limit and key.
-
-    Raises:
-        UsageError: The address is missing, or is none.
-        ModelError: A key is named and not set.
-    """
+    """One model of one server."""
 
     def __init__(self, name: str, model: str, dialect: Dialect, settings: RerankerSettings) -> None:
         url = settings.url or dialect.URL
@@ -131,11 +101,7 @@ class HttpReranker:
         return f"HttpReranker({self.name!r})"
 
     async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One score for each text, in the order of the texts; higher is better.
-
-        Raises:
-            ModelError: There is no reply, or it does not give each text one score.
-        """
+        """One score for each text, in the order of the texts; higher is better."""
         scores: list[float] = []
         most = self._dialect.MAX_TEXTS
         for start in range(0, len(texts), most):
@@ -182,16 +148,7 @@ class HttpReranker:
 
 
 def read_scores(reply: bytes, n: int, endpoint: Endpoint) -> list[float]:
-    """The scores of a reply, in the order of the texts.
-
-    Args:
-        reply: JSON data.
-        n: How many texts there are.
-        endpoint: Where it comes from, for messages.
-
-    Raises:
-        ModelError: It does not give each text one finite score.
-    """
+    """The scores of a reply, in the order of the texts."""
 
     def malformed(why: str) -> ModelError:
         return ModelError(

@@ -7,8 +7,6 @@ from collections.abc import Callable, Coroutine, Hashable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-__all__ = ["SingleFlight"]
-
 T = TypeVar("T")
 
 
@@ -43,15 +41,7 @@ class SingleFlight(Generic[T]):
         self._flights: dict[Hashable, _Flight[T]] = {}
 
     async def do(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of the work that is under way for a key, or else is begun now.
-
-        Args:
-            key: The same for the same work. Work belongs to one event loop, as connections do.
-            work: Called where none is under way.
-
-        Raises:
-            Exception: Whatever the work raises; all who wait are told the same object.
-        """
+        """The result of the work that is under way for a key, or else is begun now."""
         key = (asyncio.get_running_loop(), key)
         flight = self._flights.get(key)
         if flight is None:

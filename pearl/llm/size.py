@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-__all__ = ["MAX_SMALL", "is_small", "n_parameters"]
-
 MAX_SMALL = 3.5e9
 """Parameters of a small model: those sold as 3B have up to 3.3 billion, the next size begins at 3.8."""
 
@@ -41,9 +39,6 @@ def n_parameters(name: str) -> float | None:
 
 def is_small(name: str) -> bool:
     """Whether a model has few parameters; one whose size is not known has not.
-
-    Args:
-        name: `backend:name`. A name that says no size may be that of a file, whose length tells it.
 
     Example:
         >>> is_small("ollama:llama3.2:1b"), is_small("openai:Qwen2.5-7B"), is_small("openai:gpt-4o")

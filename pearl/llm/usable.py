@@ -17,8 +17,6 @@ from pearl.replies.typed import says_nothing
 if TYPE_CHECKING:
     from pearl.replies.unusable import Unusable
 
-__all__ = ["trimmed", "usable"]
-
 MIN_WORDS = 8
 """Minimum words of an echo: shorter replies may be names, which the instructions have, too."""
 MIN_SENTENCE = 4
@@ -31,17 +29,7 @@ _LABEL = re.compile(r"^(?:Instruction \w{1,80}\([^\n]{0,400}\): |Purpose of this
 def usable(
     completion: Completion, request: Request | None, *, is_computed: bool = False
 ) -> Completion:
-    """The completion without reasoning.
-
-    Args:
-        completion: As it is sent.
-        request: What it replies to; None if that is not known.
-        is_computed: Whether no language model wrote it: what repeats itself is a quote.
-
-    Raises:
-        ModelError: `repetition`: it ends in a loop. `truncated`: its reasoning does not end.
-            `empty`, `refused`, `transport`: it is no reply (`pearl.replies.unusable`).
-    """
+    """The completion without reasoning."""
     if request is not None and request.candidates:  # numbers may be equal
         return completion
     text, usage = completion.text, completion.usage

@@ -25,22 +25,11 @@ from pearl.interpreter.context import ContextOverflowError
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, spread
-from pearl.planner.writer import Rejected
+from pearl.planner.prompt import Rejected
 from pearl.runs.executors import RecordUnit
 from pearl.runs.identity import RunConfig
 from pearl.runs.resources import Resources
 from pearl.trace import Trace
-
-__all__ = [
-    "CurateUnit",
-    "CurationHeader",
-    "CurationRow",
-    "Try",
-    "choose_bank",
-    "curate_units",
-    "curated",
-    "trainable",
-]
 
 
 class Try(Frozen):
@@ -113,11 +102,7 @@ class CurateUnit(RecordUnit):
         return "(plans tried)", StepCosts(some, some, some, some)
 
     async def perform(self, resources: Resources, trace: Trace) -> CurationRow:
-        """Have plans written and run until one reaches the gold option.
-
-        Raises:
-            PearlError: No call of the run can be made any more.
-        """
+        """Have plans written and run until one reaches the gold option."""
         pearl, sample = resources.pearl, self.sample
         assert self.document is not None
         assert sample.gold is not None

@@ -12,8 +12,6 @@ from pearl.data.journal import Frozen
 from pearl.llm import Usage
 from pearl.llm.fallback import ConstraintLevelName
 
-__all__ = ["DRAFTS_VERSION", "MinedHeader", "MinedRow"]
-
 DRAFTS_VERSION: Literal[1] = 1
 
 

@@ -36,18 +36,6 @@ from pearl.runs.executors import RecordUnit
 from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
-__all__ = [
-    "MineUnit",
-    "Miner",
-    "Proposal",
-    "Question",
-    "common_drafts",
-    "mine_units",
-    "mined",
-    "miner_of",
-    "read_proposal",
-]
-
 _NOTHING = ("heading", "none", "blank", "fence")
 """Lines that say no action is needed."""
 
@@ -62,16 +50,7 @@ class Question:
 
 
 class Miner:
-    """Asks a model for new actions.
-
-    Args:
-        model: The model to call.
-        library: The seed actions that the prompt shows.
-        examples: Plans in the prompt; actions missing from the seed are declared in them.
-        full_library: The source of those actions' definitions.
-        constrain: Constrain replies to the grammar of sketches, as `Pearl` does for plans.
-        max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
-    """
+    """Asks a model for new actions."""
 
     def __init__(
         self,
@@ -119,12 +98,7 @@ class Miner:
         )
 
     async def ask(self, question: Question, model: Model | None = None) -> MinedRow:
-        """The row of one question; a call that fails is a failed row.
-
-        Args:
-            question: The question.
-            model: The same model, where it is to tell of this question's waits; None for it as it is.
-        """
+        """The row of one question; a call that fails is a failed row."""
         messages = (self._head, Message("user", self._body + question.text))
         row = MinedRow(
             id=question.id,
@@ -176,11 +150,7 @@ class Miner:
 
 
 def miner_of(pearl: Pearl, seed_library: str) -> Miner:
-    """A miner with a `Pearl`'s model, limits and examples.
-
-    Raises:
-        DataError: The library cannot be read.
-    """
+    """A miner with a `Pearl`'s model, limits and examples."""
     return Miner(
         pearl.calls(),
         load_library(seed_library),
@@ -219,11 +189,7 @@ class MineUnit(RecordUnit):
         return "(drafts)", StepCosts(calls, Range(n_input, most), output, calls)
 
     async def perform(self, resources: Resources, trace: Trace) -> MinedRow:
-        """Ask for actions.
-
-        Raises:
-            ModelError: No call of the run can be made any more.
-        """
+        """Ask for actions."""
         pearl = resources.pearl
         miner = resources.once(
             (MineUnit, self.seed_library), lambda: miner_of(pearl, self.seed_library)
@@ -248,13 +214,7 @@ def mined(row: Mapping[str, Any], unit: MineUnit) -> MinedRow:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A parsed reply.
-
-    Attributes:
-        actions: The new actions that could be parsed.
-        calls: Names of the actions that the sketched plan calls, each once.
-        is_read: Whether the whole reply was parsed; its sketch may still be invalid.
-    """
+    """A parsed reply."""
 
     actions: tuple[Action, ...]
     calls: tuple[str, ...] = ()

@@ -9,8 +9,6 @@ from pearl.llm import Message
 from pearl.planner.examples import Example
 from pearl.planner.prompt import material
 
-__all__ = ["mine_messages"]
-
 _MINER = """\
 You collect the actions that plans are made of. A plan answers a question about a long document, \
 which in a plan is called CTX; each of its steps calls one action, and each action is carried out \

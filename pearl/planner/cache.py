@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Hashable
 from pearl.dsl.checker import CheckedPlan
 from pearl.llm.single_flight import SingleFlight
 
-__all__ = ["PlanCache"]
-
 
 class PlanCache:
     """The plans of a run.
@@ -23,15 +21,7 @@ class PlanCache:
         self._writing: SingleFlight[CheckedPlan] = SingleFlight()
 
     async def get(self, key: Hashable, write: Callable[[], Awaitable[CheckedPlan]]) -> CheckedPlan:
-        """Return the plan of a question.
-
-        Args:
-            key: The question, and what the planner is told about the document.
-            write: Writes the plan; called unless one is cached or in progress.
-
-        Raises:
-            PearlError: What `write` raises.
-        """
+        """Return the plan of a question."""
 
         async def keep() -> CheckedPlan:
             plan = self._plans[key] = await write()

@@ -29,17 +29,6 @@ from pearl.planner.examples import Example, select
 from pearl.planner.independent import different_plans
 from pearl.trace import PlanCandidate, PlanChosen, PlanWriter
 
-__all__ = [
-    "MARGIN",
-    "NULL_QUESTIONS",
-    "N_RATINGS",
-    "Candidate",
-    "are_agreed",
-    "by_example",
-    "by_rule",
-    "choose",
-]
-
 NULL_QUESTIONS = ("What is it?", "What does the document say?", "N/A")
 """Questions that name nothing, so that a likelihood under them is a habit of the model."""
 
@@ -76,18 +65,7 @@ def by_rule(
     *,
     is_other: bool = False,
 ) -> CheckedPlan:
-    """The plan of the rules (`pearl.llm.backends.extractive.planning`).
-
-    Args:
-        question: One line.
-        library: What the plan may call.
-        kind: Of the document.
-        max_steps: Steps at most.
-        is_other: Whether to write another plan than the usual one, which was run in vain.
-
-    Raises:
-        PlanError: It has too many steps.
-    """
+    """The plan of the rules (`pearl.llm.backends.extractive.planning`)."""
     text = (
         write_another_by_rule(question, library)
         if is_other
@@ -99,19 +77,7 @@ def by_rule(
 def by_example(
     question: str, examples: Sequence[Example], library: ActionLibrary, max_steps: int
 ) -> CheckedPlan | None:
-    """The plan of the example nearest to a question, with its strings replaced.
-
-    Args:
-        question: One line.
-        examples: The bank.
-        library: What the plan may call.
-        max_steps: Longer plans are not taken.
-
-    Returns:
-        None where that is not safe: the questions have parts of different forms, a string is not
-            about the example's question, there are not as many of them as parts, or the plan
-            declares actions.
-    """
+    """The plan of the example nearest to a question, with its strings replaced."""
     nearest = select(examples, question, 1, 0)
     if not nearest or nearest[0].plan.new_actions:
         return None
@@ -187,18 +153,7 @@ async def choose(
     *,
     note: str = "",
 ) -> tuple[CheckedPlan, PlanChosen]:
-    """Choose one of several plans, and tell how.
-
-    Args:
-        question: One line.
-        candidates: One or more; the first one stands in doubt.
-        examples: Shown to the model that rates actions, those nearest to the question only.
-        model: Rates actions, if it computes likelihoods.
-        note: Why a candidate is missing; "" if none is.
-
-    Raises:
-        ModelError: The model is not reached.
-    """
+    """Choose one of several plans, and tell how."""
     plans = different_plans([each.plan for each in candidates])
     groups = [tuple(candidates[i - 1].by for i in numbers) for numbers in plans.written]
     rates: tuple[float, ...] | None = None
@@ -243,12 +198,7 @@ def _ahead(rates: Sequence[float]) -> int:
 async def _rated(
     question: str, plans: Sequence[CheckedPlan], examples: Sequence[Example], model: Model
 ) -> tuple[tuple[float, ...], Usage, int, int] | None:
-    """Rate the action that each plan begins with.
-
-    Returns:
-        The pointwise mutual information of each plan's action with the question, the tokens and the
-            calls, and how many of these were cached; None where the actions are the same, or the model computes no likelihoods.
-    """
+    """Rate the action that each plan begins with."""
     actions = [_first(plan) for plan in plans]
     different = {action.name: action for action in actions}
     if len(different) < 2 or not model.constrains.likelihoods:

@@ -30,15 +30,6 @@ from pearl.planner.parts import (
 )
 from pearl.trace import ConstraintRefused, Trace
 
-__all__ = [
-    "MAX_REPAIRS",
-    "Decomposed",
-    "decompose",
-    "decompose_messages",
-    "decomposition_constraint",
-    "repair_messages",
-]
-
 MAX_REPAIRS = 2
 """Replies that are sent back at most."""
 
@@ -84,15 +75,7 @@ Question: Why did the margin fall in 2009?
 
 @dataclass(frozen=True, slots=True)
 class Decomposed:
-    """What came of asking for the parts of a question.
-
-    Attributes:
-        decomposition: None if no reply could be used.
-        usage: Tokens of all replies.
-        n_calls: Replies that were read.
-        n_cached: Those of them that were cached.
-        flaw: What was wrong with the last reply; "" if nothing.
-    """
+    """What came of asking for the parts of a question."""
 
     decomposition: Decomposition | None
     usage: Usage
@@ -110,19 +93,7 @@ async def decompose(
     fallback: ConstraintFallback | None = None,
     trace: Trace | None = None,
 ) -> Decomposed:
-    """Ask for the parts of a question.
-
-    Args:
-        question: One line, clear by itself.
-        library: What a plan may call.
-        model: Tells the parts.
-        max_output_tokens: Tokens of a reply at most; None for the default of `reply_limits`.
-        fallback: The constraints to try; None for those that the model supports.
-        trace: Told of constraints that are refused.
-
-    Raises:
-        ModelError: The model cannot be asked, or may not be any more.
-    """
+    """Ask for the parts of a question."""
     fallback = fallback or reply_fallback(model.constrains)
     constraint = decomposition_constraint()
     messages = first = decompose_messages(question)

@@ -16,8 +16,6 @@ from pearl.dsl.literals import UNTYPED
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String
 from pearl.dsl.signatures import Action
 
-__all__ = ["PLACEHOLDER", "earlier_answers", "filled", "filled_plan"]
-
 PLACEHOLDER = re.compile(r"\bANSWER_[1-9]\d{0,4}\b")
 
 Item = Reference | String | Number
@@ -27,11 +25,7 @@ MAX_ANSWER = 300
 
 
 def earlier_answers(question: str, history: Sequence[Turn]) -> dict[str, str]:
-    """Placeholder → answer, on one line and shortened.
-
-    Returns:
-        Nothing where a question has such words itself.
-    """
+    """Placeholder → answer, on one line and shortened."""
     if any(PLACEHOLDER.search(text) for text in (question, *(turn.question for turn in history))):
         return {}
     return {

@@ -19,29 +19,13 @@ from pearl.errors import DataError, PlanCheckError, PlanSyntaxError
 from pearl.plugins.files import find_data
 from pearl.retrieval.term_ranker import TermRanker
 
-__all__ = [
-    "Example",
-    "asked_again",
-    "callable_with",
-    "load_examples",
-    "read_bank",
-    "select",
-    "spread",
-    "wording",
-]
-
-
 _parse = lru_cache(maxsize=256)(parse)
 """A bank is read for every `Pearl`, and its plans seldom change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question with a plan that is known to be correct.
-
-    Attributes:
-        path: The file it was loaded from, or None.
-    """
+    """A question with a plan that is known to be correct."""
 
     question: str
     plan: Plan
@@ -53,14 +37,6 @@ def load_examples(bank: str | Path, library: ActionLibrary) -> tuple[Example, ..
 
     Examples that call actions missing from the library are left out: the model would imitate them.
     This happens when a domain's examples are used with another library.
-
-    Args:
-        bank: Name of a shipped bank (`quality`, `medical`, `finance`, `generic`) or a folder of plan files.
-        library: The planner's library.
-
-    Raises:
-        DataError: The bank does not exist or is empty, or a file in it is not a plan with a
-            question.
     """
     read = read_bank(bank)
     if not read:
@@ -83,11 +59,7 @@ def callable_with(examples: Iterable[Example], library: ActionLibrary) -> tuple[
 
 
 def read_bank(bank: str | Path) -> tuple[Example, ...]:
-    """Every example of a folder, sorted by file name, whatever actions it calls.
-
-    Raises:
-        DataError: The bank does not exist, or a file in it is not a plan with a question.
-    """
+    """Every example of a folder, sorted by file name, whatever actions it calls."""
     folder = find_data("fewshot", str(bank)) or Path(bank)
     if not folder.is_dir():
         raise DataError(f"no folder of examples '{bank}'", help="name a folder of .plan files")
@@ -122,12 +94,6 @@ def select(
     Dissimilar examples show the model other shapes of plans. They come first; the most similar one
     comes last, next to the question. Similarity is BM25 over the questions; the dissimilar examples
     are also chosen to differ from one another.
-
-    Args:
-        examples: The bank.
-        question: The question to plan for.
-        n_nearest: Number of similar examples.
-        n_unlike: Number of dissimilar examples.
 
     Example:
         >>> from pearl.dsl.parser import parse

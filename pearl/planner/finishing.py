@@ -13,15 +13,13 @@ from dataclasses import dataclass, field
 
 from pearl.dsl.checker import check, mend_plan
 from pearl.dsl.decoding.weak import n_texts
-from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Plan, Reference, Step, String
+from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String
 from pearl.dsl.parser import read
 from pearl.dsl.printer import print_argument, print_plan
-from pearl.dsl.signatures import Action, ActionLibrary
+from pearl.dsl.signatures import CTX, Action, ActionLibrary
 from pearl.errors import Diagnostic, PlanError
 from pearl.llm.backends.extractive.questions import parts
 from pearl.planner.spans import nearest_span
-
-__all__ = ["finish_plan", "n_reading_steps"]
 
 _COMPARING = frozenset({"COMPARE", "COMPARISON", "CONTRAST"})
 _GATHERING = frozenset({"LIST"})
@@ -51,16 +49,6 @@ def finish_plan(
 ) -> tuple[str, tuple[Diagnostic, ...]]:
     r"""The plan that a reply amounts to.
 
-    Args:
-        reply: What the model wrote.
-        question: One line.
-        library: What the plan may call.
-        max_written: Steps of the model that are kept.
-        max_steps: Steps at most, those that are added included.
-
-    Returns:
-        The text of a plan, with what was mended; the reply itself if no step of it can be used.
-
     Example:
         >>> from pearl.actions.library import load_library
         >>> reply = '1. a = FIND_REASON(CTX, "selling of the mill")\n2. b = IDENTIFY(CTX, "a dog")'
@@ -88,12 +76,7 @@ def finish_plan(
 
 @dataclass(slots=True)
 class _Draft:
-    """An unfinished plan.
-
-    Attributes:
-        outputs: Name in the reply → its name here.
-        notes: What was mended.
-    """
+    """An unfinished plan."""
 
     question: str
     library: ActionLibrary

@@ -17,8 +17,6 @@ from pearl.errors import PearlError, UsageError
 from pearl.llm import Model
 from pearl.llm.middleware.sampling import Sampling
 
-__all__ = ["DRAWN_AT", "MAX_PLANS", "Draws", "Plans", "different_plans"]
-
 MAX_PLANS = 20
 
 DRAWN_AT = 0.7
@@ -31,16 +29,7 @@ Source:
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """How the plans of a question are drawn.
-
-    Attributes:
-        n: Plans, 1 to `MAX_PLANS`.
-        seed: The seed of the whole run, which the seeds of the plans follow from; None for 0.
-        temperature: Of the plans after the first; None for `DRAWN_AT`.
-
-    Raises:
-        UsageError: There are fewer or more.
-    """
+    """How the plans of a question are drawn."""
 
     n: int = 1
     seed: int | None = None
@@ -63,14 +52,7 @@ class Draws:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """The plans of a question.
-
-    Attributes:
-        n_wanted: So many were to be written.
-        different: The different ones, in the order in which they were written.
-        written: For each of these, which of the plans are equal to it, from 1.
-        errors: Why the others could not be written.
-    """
+    """The plans of a question."""
 
     n_wanted: int
     different: tuple[CheckedPlan, ...]

@@ -12,25 +12,12 @@ from pearl.planner.examples import Example, callable_with, load_examples, select
 from pearl.planner.nearest import nearest_actions, short_form
 from pearl.planner.profile import FULL, PlannerProfile
 
-__all__ = ["PlannerMaterial"]
-
 SHORT_BANK = "short"
 """Examples of few steps, whose strings are words of their questions."""
 
 
 class PlannerMaterial:
-    """The actions and examples in the planner's prompt.
-
-    Args:
-        library: The action library, as it is written.
-        bank: Name or folder of a bank of examples.
-        nearest: Show so many examples, those most like the question, and two unlike ones; None for
-            the whole bank.
-        profile: How much of it is shown: all, or what is nearest to the question in a short form.
-
-    Attributes:
-        actions: What a plan can call: the library, and the operators on rows.
-    """
+    """The actions and examples in the planner's prompt."""
 
     def __init__(
         self,
@@ -47,11 +34,7 @@ class PlannerMaterial:
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
-        """The whole bank; read when it is first needed.
-
-        Raises:
-            DataError: It cannot be read.
-        """
+        """The whole bank; read when it is first needed."""
         return load_examples(self.bank, self.actions)
 
     @cached_property
@@ -71,12 +54,7 @@ class PlannerMaterial:
         return tuple(each for each in short if each is not None)
 
     def actions_for(self, kind: DocumentKind = "document", question: str = "") -> ActionLibrary:
-        """The actions that are shown: those that search for a corpus only.
-
-        Args:
-            kind: What is asked.
-            question: One line; "" for all actions, whatever the profile.
-        """
+        """The actions that are shown: those that search for a corpus only."""
         shown = self.actions if kind == "corpus" else self._of_one
         if self.profile.n_actions is None or not question:
             return shown

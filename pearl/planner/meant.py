@@ -14,8 +14,6 @@ from pearl.dsl.line_classifier import QUESTION, SourceLine, rows
 from pearl.errors import Diagnostic
 from pearl.planner.examples import wording
 
-__all__ = ["not_meant"]
-
 CODE = "unclear-plan"
 
 MAX_LINES = 400

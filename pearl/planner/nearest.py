@@ -14,8 +14,6 @@ from pearl.planner.examples import Example
 from pearl.planner.spans import covering_span
 from pearl.retrieval.term_ranker import TermRanker
 
-__all__ = ["nearest_actions", "short_form"]
-
 
 def nearest_actions(
     question: str,
@@ -28,13 +26,6 @@ def nearest_actions(
 
     First those of the examples that are shown and of the plan by rule, then those whose name and
     definition match the question best. A table is queried, and nothing else.
-
-    Args:
-        question: One line.
-        library: All actions.
-        examples: In their short form.
-        n: How many.
-        kind: What is read.
     """
     reading = [action for action in library.values() if n_texts(action) is not None]
     of_table = [action for action in reading if action.asks_table]
@@ -62,11 +53,7 @@ def _terms(action: Action) -> list[str]:
 
 
 def short_form(example: Example, library: ActionLibrary, max_steps: int) -> Example | None:
-    """An example as a weak planner is to write it: steps that read, with spans of the question.
-
-    Returns:
-        None if it takes more steps, or other ones than those that are added by rule.
-    """
+    """An example as a weak planner is to write it: steps that read, with spans of the question."""
     steps: list[Step] = []
     for step in example.plan.steps:
         action = library.get(step.action)

@@ -19,22 +19,6 @@ from pearl.data.turns import without_background
 from pearl.documents.passages import terms
 from pearl.errors import did_you_mean
 
-__all__ = [
-    "ARITHMETIC",
-    "GIVES",
-    "MAX_PARTS",
-    "Calculation",
-    "Decomposition",
-    "Figure",
-    "Other",
-    "Part",
-    "flaws",
-    "label",
-    "level_of",
-    "read_decomposition",
-    "shown",
-]
-
 MAX_PARTS = 24
 MAX_TEXT = 300
 """Characters of a field at most."""
@@ -112,12 +96,7 @@ Part = Figure | Calculation | Other
 
 
 class Decomposition(BaseModel):
-    """A question in parts.
-
-    Attributes:
-        level: Difficulty as the model sees it, 1 to 5; `level_of` decides.
-        parts: A calculation comes after its operands.
-    """
+    """A question in parts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -130,9 +109,6 @@ class Decomposition(BaseModel):
 
 def read_decomposition(reply: str) -> Decomposition:
     r"""The parts that a reply names.
-
-    Raises:
-        ValueError: It is no such JSON; the message says where and why.
 
     Example:
         >>> reply = '{"parts": [{"id": "p1", "kind": "figure", "metric": "sales"}], "level": 1}'

@@ -23,13 +23,12 @@ from pearl.planner.independent import Draws, Plans, different_plans
 from pearl.planner.material import PlannerMaterial
 from pearl.planner.periods import Calendar
 from pearl.planner.profile import PROFILES, ProfileName
+from pearl.planner.prompt import Rejected
 from pearl.planner.routing import route
 from pearl.planner.shape import SHAPES, Shape
 from pearl.planner.understanding import Understood, understand
-from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line, write_plan
+from pearl.planner.writer import MAX_REPAIRS, one_line, write_plan
 from pearl.trace import PlanFailed, Trace
-
-__all__ = ["PLANNERS", "PlannedBy", "Planner", "PlannerSettings"]
 
 PlannedBy = Literal["auto", "model", "rule"]
 
@@ -41,23 +40,7 @@ _NO_PLAN = frozenset({"repetition", "truncated", "empty", "malformed", "refused"
 
 @dataclass(frozen=True, slots=True)
 class PlannerSettings:
-    """How questions are planned.
-
-    Attributes:
-        max_repairs: Times the model is shown what is wrong with its plan.
-        max_steps: Longer plans are refused.
-        max_output_tokens: Tokens of a reply at most; None for a limit by the kind of request.
-        shape: What the planner is told about a document.
-        planned_by: Who writes plans: the model, rules (`pearl.llm.backends.extractive.planning`), or
-            both, where the model is a weak one.
-        profile: What the model is shown.
-        is_routed: Whether a question that its parts plan is not given to the model.
-        as_of: Date that relative periods of questions refer to; None where they stay as they are.
-        fiscal_year_end: Month and day on which fiscal years end; goes with a date.
-
-    Raises:
-        UsageError: There is no such shape, planner or profile, or no such date.
-    """
+    """How questions are planned."""
 
     max_repairs: int = MAX_REPAIRS
     max_steps: int = MAX_STEPS
@@ -90,16 +73,7 @@ class PlannerSettings:
 
 
 class Planner:
-    """Plans questions, without the document.
-
-    Args:
-        client: Its circuit breaker, and what it can hold a model to; it is not asked.
-        material: What the model is shown.
-        settings: How questions are planned.
-
-    Attributes:
-        plans: Those that were written, for all who ask the same question.
-    """
+    """Plans questions, without the document."""
 
     def __init__(
         self, client: Client, material: PlannerMaterial, settings: PlannerSettings
@@ -116,18 +90,7 @@ class Planner:
         history: Sequence[Turn] = (),
         trace: Trace | None = None,
     ) -> Understood:
-        """Make a question clear by itself, with absolute periods.
-
-        Args:
-            question: Not blank.
-            model: Rewrites it where it follows others.
-            history: The turns of the conversation before it, the first one first.
-            trace: Told where the question changes.
-
-        Raises:
-            UsageError: The question is blank.
-            ModelError: The model gave no usable reply.
-        """
+        """Make a question clear by itself, with absolute periods."""
         calendar = self.settings.calendar
         with self.client.breaker.running():
             return await understand(
@@ -151,22 +114,7 @@ class Planner:
         is_alone: bool = False,
         trace: Trace | None = None,
     ) -> CheckedPlan:
-        """The plan of a question that is clear by itself, by its parts or by the model.
-
-        Args:
-            question: Not blank.
-            model: Writes it.
-            card: What is told about the document.
-            kind: Of the document that it will be run over.
-            rejected: Valid plans that were run in vain, and why.
-            is_routed: Whether its parts may plan it; None for what the settings say.
-            is_alone: Whether the model writes without rules and examples beside it.
-            trace: Records every attempt, and how a plan was chosen.
-
-        Raises:
-            PlanningError: No valid plan came out of the repair loop.
-            ModelError: The model gave no usable reply.
-        """
+        """The plan of a question that is clear by itself, by its parts or by the model."""
         settings = self.settings
         shown = self.material.actions_for(kind)
         if settings.planned_by == "rule":
@@ -264,18 +212,6 @@ class Planner:
         """Write independent plans at the same time, each once for all who ask the same question.
 
         A plan that cannot be written fails the others only where all fail.
-
-        Args:
-            question: Not blank, and clear by itself.
-            calls: The model, whose progress is told to a trace.
-            draws: How many plans, and how they are drawn.
-            trace: Records every attempt.
-            card: What is told about the document.
-            kind: Of the document that the plans will be run over.
-
-        Raises:
-            PlanningError: No valid plan came out of any repair loop.
-            ModelError: The model gave no usable reply.
         """
 
         async def written(number: int) -> CheckedPlan | PlanningError | ModelError:

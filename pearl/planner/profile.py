@@ -13,8 +13,6 @@ from pearl.llm import Model, PlanTask
 from pearl.llm.reply_limits import reply_limit
 from pearl.llm.size import is_small
 
-__all__ = ["FULL", "PROFILES", "SMALL", "PlannerProfile", "ProfileName", "profile_for"]
-
 ProfileName = Literal["auto", "full", "small"]
 """`auto` goes by the size and the window of the model."""
 
@@ -26,18 +24,7 @@ MIN_WINDOW = 8_192
 
 @dataclass(frozen=True, slots=True)
 class PlannerProfile:
-    """What a planner is shown.
-
-    Attributes:
-        name: As on the command line.
-        n_actions: Actions nearest to the question; None for the whole library.
-        n_examples: Examples nearest to the question; None for what the settings say.
-        max_steps: That the model writes; None for what the settings say.
-        is_explained: Whether examples have the explanations of their steps, and replies too.
-        max_output_tokens: Of a plan, where the settings do not say; None for the default of
-            `reply_limits`.
-        reading_tokens: Of a reply about the document, likewise.
-    """
+    """What a planner is shown."""
 
     name: Literal["full", "small"]
     n_actions: int | None = None
@@ -78,11 +65,6 @@ def profile_for(
     model: Model, name: ProfileName = "auto", window: int | None = None
 ) -> PlannerProfile:
     """The profile of a model.
-
-    Args:
-        model: Who plans.
-        name: What is chosen; `auto` is `full` for a model that reads no prompt.
-        window: Tokens of its window; None for no limit.
 
     Example:
         >>> from pearl.llm.backends.scripted import Scripted

@@ -18,16 +18,6 @@ from pearl.llm import Message
 from pearl.planner.earlier_answers import PLACEHOLDER
 from pearl.planner.examples import Example
 
-__all__ = [
-    "Rejected",
-    "material",
-    "plan_messages",
-    "rejection_messages",
-    "repair_messages",
-    "short_plan_messages",
-    "steps_messages",
-]
-
 _PLANNER = """\
 You write plans that answer questions about a long document. You do not see the document: in a \
 plan it is called CTX. A plan is a list of steps. Each step calls one action, and each action is \
@@ -86,13 +76,7 @@ _MAX_SHORT_WORDS = 12
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A valid plan that was run in vain, without anything of the document.
-
-    Attributes:
-        plan: Its text.
-        failure: What came of it.
-        step: The output whose step failed or is undecided; "" for none.
-    """
+    """A valid plan that was run in vain, without anything of the document."""
 
     plan: str
     failure: Literal["wrong", "failed", "undecided"] = "wrong"
@@ -129,16 +113,7 @@ def plan_messages(
     advice: str = "",
     kind: DocumentKind = "document",
 ) -> tuple[Message, ...]:
-    """Request a plan; actions, rules and examples come first, as a common prefix of all questions.
-
-    Args:
-        question: One line.
-        library: What the plan may call.
-        examples: Shown in this order.
-        card: What may be told about the document (`pearl.planner.shape`); "" for nothing.
-        advice: What may be told about the question (`pearl.planner.routing`); "" for nothing.
-        kind: What CTX is.
-    """
+    """Request a plan; actions, rules and examples come first, as a common prefix of all questions."""
     parts = [
         *material("Actions", library, _RULES, examples),
         *(
@@ -162,15 +137,7 @@ def short_plan_messages(
     max_steps: int,
     card: str = "",
 ) -> tuple[Message, ...]:
-    """Request a plan of a small model: short definitions, steps without explanations, no new actions.
-
-    Args:
-        question: One line.
-        library: What the plan may call; only what reads the document is shown.
-        examples: In their short form.
-        max_steps: Steps that the model writes at most.
-        card: What may be told about the document; "" for nothing.
-    """
+    """Request a plan of a small model: short definitions, steps without explanations, no new actions."""
     reading = [action for action in library.values() if n_texts(action) is not None]
     listed = [f"- {each.signature} : {_short_definition(each)}" for each in reading]
     steps = f"1 to {max_steps} steps" if max_steps > 1 else "1 step"

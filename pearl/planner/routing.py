@@ -12,17 +12,15 @@ from dataclasses import dataclass, field
 
 from pearl.actions.calculators import calculator_of, load_calculator
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
-from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Plan, Reference, Step, String
+from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String
 from pearl.dsl.printer import print_plan
-from pearl.dsl.signatures import ActionLibrary
+from pearl.dsl.signatures import CTX, ActionLibrary
 from pearl.errors import PlanError
 from pearl.llm import Model
 from pearl.llm.fallback import ConstraintFallback
 from pearl.planner.decomposition import decompose
 from pearl.planner.parts import Calculation, Decomposition, Figure, Part, label, level_of, shown
 from pearl.trace import QuestionRouted, Trace
-
-__all__ = ["Route", "compose", "is_routable", "route"]
 
 N_PASSAGES = 10
 """Passages of a corpus in which a figure is looked up."""
@@ -33,12 +31,7 @@ _MAX_NAME_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How a question is to be planned.
-
-    Attributes:
-        plan: A plan that its parts make; None where a planner has to write it.
-        advice: What the planner is told of its parts; "" for nothing.
-    """
+    """How a question is to be planned."""
 
     plan: CheckedPlan | None = None
     advice: str = ""
@@ -54,21 +47,7 @@ async def route(
     fallback: ConstraintFallback | None = None,
     trace: Trace | None = None,
 ) -> Route:
-    """Find out how a question is to be planned.
-
-    Args:
-        question: One line, clear by itself.
-        library: What a plan may call; one that cannot look up figures leaves all to the planner,
-            and the model is not asked.
-        model: Tells the parts.
-        max_steps: Longer plans are left to the planner.
-        max_output_tokens: Tokens of a reply at most; None for the default of `reply_limits`.
-        fallback: What the model is held to; None for what it supports.
-        trace: Told the parts, the level and who plans.
-
-    Raises:
-        ModelError: The model cannot be asked, or may not be any more.
-    """
+    """Find out how a question is to be planned."""
     if not is_routable(library):
         return Route()
     told = await decompose(
@@ -135,9 +114,6 @@ def compose(
 
     The metrics that a calculator computes are taken apart into its operands. With a library that
     searches, a figure is looked up in the passages that match it.
-
-    Returns:
-        None where the library lacks an action for it, a figure has no period, or the plan is too long.
     """
     draft = _Draft(library, question)
     parts = decomposition.parts
@@ -176,11 +152,7 @@ class _NotPlannedError(Exception):
 
 @dataclass(slots=True)
 class _Draft:
-    """An unfinished plan.
-
-    Attributes:
-        outputs: Of each part, where its result is.
-    """
+    """An unfinished plan."""
 
     library: ActionLibrary
     question: str = ""
@@ -189,11 +161,7 @@ class _Draft:
     figures: dict[tuple[str, str], Reference] = field(default_factory=dict)
 
     def add(self, part: Part, parts: Sequence[Part]) -> None:
-        """Add the steps of a part.
-
-        Raises:
-            _NotPlannedError: They cannot be told.
-        """
+        """Add the steps of a part."""
         if isinstance(part, Calculation):
             operands: list[Argument] = [
                 self.outputs[operand] if operand in self.outputs else _number(operand)

@@ -20,8 +20,6 @@ from pearl.documents.comparisons import are_mostly
 from pearl.documents.document import Document
 from pearl.documents.rows import Rows, document_rows
 
-__all__ = ["SHAPES", "Shape", "shape_card"]
-
 Shape = Literal["none", "counts", "fields"]
 
 SHAPES: tuple[Shape, ...] = get_args(Shape)
@@ -35,11 +33,6 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z ]{0,19}")
 
 def shape_card(document: Document, shape: Shape, count: Callable[[str], int]) -> str:
     r"""One line about what a document consists of; "" for the shape `none`.
-
-    Args:
-        document: Any document.
-        shape: How much it shows.
-        count: Counts the tokens of a text.
 
     Example:
         >>> text = "Date: 2023-01-02 || User: 7 || Ignore all rules: a\nDate: 2023-01-05 || User: 8 || Ignore all rules: b"

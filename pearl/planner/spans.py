@@ -8,8 +8,6 @@ from pearl.documents.passages import terms
 from pearl.dsl.decoding.weak import MAX_SPAN_WORDS, Word
 from pearl.dsl.literals import UNTYPED
 
-__all__ = ["covering_span", "nearest_span", "question_words"]
-
 _OPENING = frozenset({
     "a", "an", "the", "his", "her", "its", "their", "my", "our", "your", "this", "that", "these",
     "those", "no", "not", "never",
@@ -55,13 +53,6 @@ def nearest_span(text: str, question: str) -> str:
 
 def covering_span(text: str, question: str) -> str:
     """The shortest words in a row of a question that have as many terms of a text as any.
-
-    Args:
-        text: Any text.
-        question: One line.
-
-    Returns:
-        The question itself if they have no term in common.
 
     Example:
         >>> question = "Who set up the seed bank in the valley, and why?"

@@ -22,15 +22,6 @@ from pearl.llm.reply_limits import reply_limit
 from pearl.planner.earlier_answers import PLACEHOLDER, earlier_answers
 from pearl.retrieval.queries import years_in
 
-__all__ = [
-    "Standalone",
-    "make_standalone",
-    "read_reply",
-    "shown_turns",
-    "standalone_messages",
-    "unusable_messages",
-]
-
 MAX_LENGTH = 1_000
 """Characters that a reply may have more than the question."""
 
@@ -97,14 +88,7 @@ _PLAIN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Standalone:
-    """A question of a conversation, made clear where that was possible.
-
-    Attributes:
-        notes: That it could not be made clear, and why.
-        usage: Tokens of the calls.
-        n_calls: Replies that were read.
-        n_cached: Those of them that were cached.
-    """
+    """A question of a conversation, made clear where that was possible."""
 
     question: str
     notes: tuple[str, ...] = ()
@@ -120,19 +104,7 @@ async def make_standalone(
     *,
     max_output_tokens: int | None = None,
 ) -> Standalone:
-    """Say what pronouns and left out words of a question stand for.
-
-    Args:
-        question: One line.
-        history: The turns before it, the first one first; without any, nothing is asked. Their answers
-            are not shown to the model.
-        model: Rewrites the question.
-        max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
-
-    Raises:
-        ModelError: The model cannot be asked. A reply that cannot be used is none of these: the
-            question stays as it was asked, with a note.
-    """
+    """Say what pronouns and left out words of a question stand for."""
     if not history:
         return Standalone(question)
     answers = earlier_answers(question, history)
@@ -180,12 +152,7 @@ def shown_turns(history: Sequence[Turn], model: Model) -> tuple[Turn, ...]:
 
 
 def standalone_messages(question: str, turns: Sequence[Turn]) -> tuple[Message, ...]:
-    """Request a question that is clear by itself.
-
-    Args:
-        question: One line.
-        turns: Those that are shown, the first one first.
-    """
+    """Request a question that is clear by itself."""
     parts = [
         _RULES,
         "The conversation so far:\n\n" + "\n\n".join(map(_turn, turns)),
@@ -202,11 +169,6 @@ def unusable_messages(messages: Sequence[Message], reply: str, problem: str) -> 
 
 def read_reply(reply: str, question: str, history: Sequence[Turn]) -> tuple[str, str]:
     """The question of a reply, and what is wrong with it; one of them is "".
-
-    Args:
-        reply: What a model replied.
-        question: The question as it was asked.
-        history: The turns before it, with placeholders for answers.
 
     Example:
         >>> turns = [Turn("What were net sales in 2008?", "ANSWER_1")]

@@ -13,21 +13,10 @@ from pearl.planner.periods import Calendar, resolve_periods
 from pearl.planner.standalone import make_standalone
 from pearl.trace import QuestionUnderstood, Trace
 
-__all__ = ["Understood", "understand"]
-
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """A question as it is planned.
-
-    Attributes:
-        asked: As it was asked.
-        question: Clear by itself, with the earlier answers that it refers to.
-        planned: The same with placeholders for them, as planners are shown it.
-        answers: Placeholder → answer.
-        notes: Why it could not be made clear, if so; which periods were put in, by which date, and
-            which are open.
-    """
+    """A question as it is planned."""
 
     asked: str
     question: str
@@ -54,19 +43,7 @@ async def understand(
     max_output_tokens: int | None = None,
     trace: Trace | None = None,
 ) -> Understood:
-    """Make a question clear by itself; the model is asked only where there is a history.
-
-    Args:
-        question: One line.
-        model: Rewrites a question that follows others.
-        history: The turns before it, the first one first.
-        calendar: What relative periods refer to; None to leave them as they are.
-        max_output_tokens: Of a reply of the model; None for a limit by the kind of request.
-        trace: Told where there is something to tell, or the model is asked.
-
-    Raises:
-        ModelError: The model cannot be asked.
-    """
+    """Make a question clear by itself; the model is asked only where there is a history."""
     made = await make_standalone(question, history, model, max_output_tokens=max_output_tokens)
     alone, notes = made.question, made.notes
     if calendar is not None:

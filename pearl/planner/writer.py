@@ -51,30 +51,13 @@ from pearl.planner.prompt import (
 from pearl.planner.spans import question_words
 from pearl.trace import ConstraintRefused, PlanAttempted, Trace
 
-__all__ = [
-    "MAX_REPAIRS",
-    "Attempt",
-    "Rejected",
-    "first_messages",
-    "one_line",
-    "unread",
-    "write_plan",
-]
-
 MAX_REPAIRS = 4
 """Default number of repair rounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One round of planning.
-
-    Attributes:
-        reply: What the model wrote.
-        text: The reply after fixes; `diagnostics` refer to it.
-        notes: The fixes that were applied.
-        diagnostics: The remaining errors; empty if the plan was accepted.
-    """
+    """One round of planning."""
 
     reply: str
     text: str
@@ -100,30 +83,7 @@ async def write_plan(
     profile: PlannerProfile = FULL,
     trace: Trace | None = None,
 ) -> CheckedPlan:
-    """Write, repair and check a plan.
-
-    Args:
-        question: The question; not blank.
-        library: The actions it may call.
-        model: The model that writes it.
-        examples: Shown to the model, in order.
-        max_repairs: Maximum rounds after the first one.
-        max_steps: Maximum number of steps.
-        max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
-        rejected: Valid plans that failed or gave wrong answers.
-        card: What is told about the document; "" for nothing.
-        advice: What is told about the parts of the question; "" for nothing.
-        kind: What the plan will be run over.
-        fallback: The constraints to try; None for those that the model supports.
-        profile: What the model is shown, and what is left to rules.
-        trace: Records every attempt.
-
-    Raises:
-        UsageError: The question is blank or not valid text.
-        PlanningError: No valid plan was written; `.attempts` holds every parsed reply. A repetitive
-            reply ends the loop, because a retry would repeat it.
-        ModelError: The model gave no usable reply.
-    """
+    """Write, repair and check a plan."""
     question = one_line(question)
     messages = first = (
         *first_messages(question, library, examples, card, advice, kind, profile),
@@ -271,11 +231,7 @@ class _Writer:
     async def write(
         self, messages: tuple[Message, ...], task: PlanTask
     ) -> tuple[Completion, ConstraintLevel]:
-        """Return the reply and the constraint level it was written under.
-
-        Raises:
-            ModelError: The model gave no usable reply.
-        """
+        """Return the reply and the constraint level it was written under."""
         self.n_calls = self.n_cached = 0
         return await self._fallback.ask(
             lambda level: self._on(level, messages, task), self._refused, self._flaw
@@ -411,11 +367,7 @@ def _event(
 
 
 def one_line(question: str) -> str:
-    """Normalise a question to one line, as in plan files.
-
-    Raises:
-        UsageError: It is blank or not valid text.
-    """
+    """Normalise a question to one line, as in plan files."""
     if not isinstance(question, str):
         raise UsageError(
             f"a question is a str, not a {type(question).__name__}",

@@ -13,22 +13,12 @@ from urllib.parse import unquote, urlsplit
 
 from pearl.errors import UsageError
 
-__all__ = ["DISTRIBUTION", "extras", "install_hint", "require_extra"]
-
 DISTRIBUTION = "pearl-plans"
 """The distribution's name on package indexes, where `pearl` belongs to another project."""
 
 
 def require_extra(extra: str, purpose: str, *packages: str) -> None:
     """Check that the packages of an extra are installed, without importing them.
-
-    Args:
-        extra: Its name in pyproject.toml.
-        purpose: What needs them, as the subject of a sentence: "a cluster", "reading Parquet".
-        packages: Names as they are imported.
-
-    Raises:
-        UsageError: A package is not installed.
 
     Example:
         >>> require_extra("data", "reading Parquet", "json")

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from pearl.errors import DataError
 
-__all__ = ["cache_file", "find_data", "is_inside", "read_data", "why_unsafe"]
-
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -34,11 +32,7 @@ def find_data(*parts: str) -> Path | None:
 
 @cache
 def read_data(*parts: str) -> str:
-    """The text of a data file, read once.
-
-    Raises:
-        DataError: The file does not exist.
-    """
+    """The text of a data file, read once."""
     path = find_data(*parts)
     if path is None:
         raise DataError("data file not found", path="/".join(parts), help="reinstall pearl")
@@ -51,12 +45,7 @@ def is_inside(path: str | Path, folder: str | Path) -> bool:
 
 
 def cache_file(name: str) -> Path | None:
-    """The path of a cache file: in `pearl/` under `$XDG_CACHE_HOME` or `~/.cache`.
-
-    Returns:
-        None if the folder cannot be created, or if other users may write to it: a cached file may
-        be a pickle, and loading one runs code.
-    """
+    """The path of a cache file: in `pearl/` under `$XDG_CACHE_HOME` or `~/.cache`."""
     named = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
         folder = (named if named.is_absolute() else Path.home() / ".cache") / "pearl"
@@ -67,11 +56,7 @@ def cache_file(name: str) -> Path | None:
 
 
 def why_unsafe(path: Path) -> str:
-    """Why a file or folder cannot be trusted; "" if only the current user can write to it.
-
-    Raises:
-        OSError: It does not exist.
-    """
+    """Why a file or folder cannot be trusted; "" if only the current user can write to it."""
     if not hasattr(os, "geteuid"):
         return ""
     found = path.stat()

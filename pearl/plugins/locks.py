@@ -12,20 +12,9 @@ from pathlib import Path
 
 from pearl.errors import StoreError
 
-__all__ = ["WriteLock", "locked_file", "lockless"]
-
 
 class WriteLock:
-    """Lets one process write at a time.
-
-    Args:
-        path: The file of the lock, no link; made where it is not there, and left.
-        help: What to do where the disk knows no locks.
-        patience_s: Seconds to wait for another process.
-
-    Raises:
-        OSError: The file cannot be made.
-    """
+    """Lets one process write at a time."""
 
     def __init__(self, path: Path, help: str, patience_s: float = 60.0) -> None:
         self._path = path
@@ -36,11 +25,7 @@ class WriteLock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the lock.
-
-        Raises:
-            StoreError: Another process does not let go of it, or the disk knows no locks.
-        """
+        """Hold the lock."""
         give_up = time.monotonic() + self._patience_s
         wait_s = 0.000_5
         while True:
@@ -76,14 +61,7 @@ def lockless(path: Path, error: OSError, help: str) -> StoreError:
 
 @contextmanager
 def locked_file(path: Path) -> Iterator[None]:
-    """Be the only process that holds a file, after any other; for what is seldom done at once.
-
-    Args:
-        path: The file of the lock; made where it is not there, and left.
-
-    Raises:
-        OSError: It cannot be made, or the disk knows no locks.
-    """
+    """Be the only process that holds a file, after any other; for what is seldom done at once."""
     with path.open("wb") as file:  # the lock ends with it
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

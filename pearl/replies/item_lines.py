@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 
 from pearl.documents.evidence import quoted_line
 
-__all__ = ["Claim", "claims", "picks"]
-
 _T = TypeVar("_T")
 
 _FENCE = re.compile(r"\s*```")
@@ -46,12 +44,7 @@ _PICKS_ON_A_LINE = re.compile(r"\[?\s*[0-9]{1,7}(?:\s*[,>]\s*[0-9]{1,7})+\s*\]?\
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The value that one line, or one entry of JSON, gives an item; None if it cannot be read.
-
-    Attributes:
-        is_last: Whether nothing follows it.
-        is_barred: Whether a bar stands after the number: words of the item follow, then its value.
-    """
+    """The value that one line, or one entry of JSON, gives an item; None if it cannot be read."""
 
     id: int
     value: str | None
@@ -65,11 +58,6 @@ class Claim:
 
 def claims(text: str, *, is_free: bool) -> Iterator[Claim]:
     r"""Everything that a reply says of an item, in JSON or in lines.
-
-    Args:
-        text: The reply, with line breaks as `\n`.
-        is_free: Whether any text may stand after a number. Then a line may go on below, and `12:30`
-            is no number of an item.
 
     Example:
         >>> [(claim.id, claim.value) for claim in claims("So:\n- **2**: x\n- **1**: y", is_free=True)]

@@ -23,29 +23,14 @@ from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Any, Literal
 
+from pearl.documents.numbers import plain
 from pearl.dsl.cursor import terminal
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from pearl.dsl.decoding.schema import closed_object, require
 from pearl.dsl.printer import one_line
 from pearl.dsl.signatures import NOTHING
 from pearl.replies.item_lines import claims, picks
-from pearl.replies.normaliser import plain
 from pearl.replies.typed import says_nothing
-
-__all__ = [
-    "MAX_ITEM_TOKENS",
-    "MAX_RATING",
-    "NOT_STATED",
-    "ItemKind",
-    "ItemReplies",
-    "first_words",
-    "form_flaw",
-    "items_constraint",
-    "label_line",
-    "line_length",
-    "n_first_words",
-    "read_items",
-]
 
 ItemKind = Literal["yes_no", "label", "line", "rating", "pick"]
 """What is asked of every item; `pick` chooses among them."""
@@ -111,14 +96,7 @@ _NOT_ALLOWED = "some values were missing, or not of the form"
 
 @dataclass(frozen=True, slots=True)
 class ItemReplies:
-    """What a reply says of the items.
-
-    Attributes:
-        values: The value of every item in order, a label as it was given; None for undecided. Of
-            `pick`: its place, "1" for the best, and "" for one that is not chosen; or None for all.
-        flaws: How the reply departs from what was asked, a phrase each.
-        why: The main flaw in words for the model, which quote nothing; "" if there is none.
-    """
+    """What a reply says of the items."""
 
     values: tuple[str | None, ...]
     flaws: tuple[str, ...] = ()
@@ -138,17 +116,6 @@ def read_items(
     is_cut: bool = False,
 ) -> ItemReplies:
     r"""Parse the reply about `n` items.
-
-    Args:
-        text: The reply.
-        n: Items, numbered from 1.
-        kind: What was asked of them.
-        labels: The values allowed for `label`.
-        n_picks: Items to choose for `pick`.
-        max_length: Characters at which a constraint cuts a line off; None if none does.
-        items: The items themselves, where their words in the reply are compared with them.
-        is_echoed: Whether a value counts only behind the first words of its item.
-        is_cut: Whether the reply is the beginning of one.
 
     Example:
         >>> read_items("2: Spam\n**1**: no spam\n3: ham", 3, "label", ["spam", "ham"])
@@ -410,14 +377,6 @@ def items_constraint(
     max_text: int | None = None,
 ) -> Constraint:
     r"""The language of the replies to an `ItemsTask`, as `read_items` takes them.
-
-    Args:
-        n: Items.
-        kind: What is asked of them. That no item is chosen twice, a grammar for `pick` cannot say.
-        labels: The values allowed for `label`, at least one.
-        n_picks: Items to choose for `pick`.
-        max_item_tokens: Maximum tokens of a free line, 4 characters each.
-        max_text: Maximum characters of a free text in constraints for this model; None for no limit.
 
     Example:
         >>> print(items_constraint(2, "label", ["spam", 'not "spam"']).lark, end="")

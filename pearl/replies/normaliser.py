@@ -10,19 +10,9 @@ from collections.abc import Iterable
 from itertools import islice, zip_longest
 from typing import NamedTuple
 
-from pearl.documents.numbers import plain
-
-__all__ = ["Split", "plain", "without_reasoning"]
-
 
 class Split(NamedTuple):
-    """A reply and the reasoning in it.
-
-    Attributes:
-        text: The reply without reasoning and without special tokens at its ends.
-        reasoning: The reasoning; "" if there is none.
-        is_unclosed: Whether the reasoning does not end, so that there is no reply.
-    """
+    """A reply and the reasoning in it."""
 
     text: str
     reasoning: str = ""
@@ -87,10 +77,6 @@ def without_reasoning(text: str, source: str = "") -> Split:
 
     A mark in the middle of a sentence or on a quoted line ("> ") is text, as is one that is copied
     from the source.
-
-    Args:
-        text: The reply.
-        source: What the model was shown.
 
     Example:
         >>> without_reasoning("<think>Hm, 3?</think>\n\n2</s>")

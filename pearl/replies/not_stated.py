@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["says_not_stated"]
-
 MAX_LENGTH = 600
 """Characters of a longer text, which says more."""
 

@@ -31,8 +31,6 @@ from pearl.dsl.decoding.schema import closed_object, require
 from pearl.dsl.printer import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
 
-__all__ = ["Reply", "State", "follows_form", "read_reply", "reply_constraint", "says_nothing"]
-
 Value = str | bool | list[str]
 
 State = Literal["found", "nothing", "undecided", "refused"]
@@ -51,15 +49,7 @@ MAX_NAME_WORDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a reply says.
-
-    Attributes:
-        state: Whether it has a value.
-        value: In the wanted type. If nothing was found, an empty list, or for text the reply's own
-            words; if undecided, "undecided" and the reason.
-        quotes: The supporting passages, a line each.
-        why: The reason for `undecided`, else "".
-    """
+    """What a reply says."""
 
     state: State
     value: Value
@@ -80,14 +70,6 @@ def read_reply(
     is_of_numbers: bool = False,
 ) -> Reply:
     r"""Parse the reply to a step.
-
-    Args:
-        text: The reply.
-        wanted: The type in which the step is read.
-        source: The text that the step was shown. A single line without a bullet is an entry if it
-            occurs there, else it may be a remark.
-        is_second: Whether this reply follows the request that says every bullet counts as an entry.
-        is_of_numbers: Whether every entry of a list has to be a number.
 
     Example:
         >>> read_reply("- a dog\n- a cat\n\n> The dog saw the cat.", ValueType.LIST).value
@@ -216,11 +198,7 @@ def _short(text: str) -> str:
 
 
 def _entries(said: str, source: str, is_second: bool) -> Value:
-    """The entries of a list.
-
-    Raises:
-        _UnclearError: A line may not be an entry, or may be several.
-    """
+    """The entries of a list."""
     rows = [row for row in said.split("\n") if row.strip()]
     entries = _json_entries(said)
     is_marked = entries is not None or any(_BULLET.fullmatch(row) for row in rows)
@@ -248,11 +226,7 @@ def _unquoted(entry: str) -> str:
 
 
 def _json_entries(said: str) -> list[str] | None:
-    """The strings of a JSON array, or of an object with one array; None if the reply has no JSON.
-
-    Raises:
-        _UnclearError: It has JSON of another form, or something beside it that may be an entry.
-    """
+    """The strings of a JSON array, or of an object with one array; None if the reply has no JSON."""
     start = re.search(r"^[ \t]*(?=[\[{])", said, re.M)
     decoder = json.JSONDecoder(object_pairs_hook=_values, parse_int=str, parse_float=str)
     try:
@@ -359,11 +333,7 @@ _COUNT = re.compile(rf"\d[\d,.]*|\b(?:{'|'.join(_NUMBER_WORDS)})\b", re.I)
 
 
 def _check_remarks(remarks: Sequence[str], n_entries: int) -> None:
-    """Check that what stands before and after a list is about the list, and agrees with it.
-
-    Raises:
-        _UnclearError: It may be an entry, qualifies the list, or names another number of entries.
-    """
+    """Check that what stands before and after a list is about the list, and agrees with it."""
     for remark in filter(None, (plain(text).strip() for text in remarks)):
         if not (_SENTENCE.search(remark) or _REMARK.match(remark) or _HEADING.fullmatch(remark)):
             raise _UnclearError(f"{_short(remark)} may be a remark or an entry")
@@ -384,11 +354,7 @@ def _check_remarks(remarks: Sequence[str], n_entries: int) -> None:
 
 
 def _refuse_denials(entries: Sequence[str], is_second: bool) -> None:
-    """Reject entries that say there is none.
-
-    Raises:
-        _UnclearError: There may be one.
-    """
+    """Reject entries that say there is none."""
     denials = [entry for entry in entries if _NO.search(entry)]
     for entry in denials:
         bare = entry.strip(_EDGES).casefold()
@@ -400,11 +366,7 @@ def _refuse_denials(entries: Sequence[str], is_second: bool) -> None:
 
 
 def _refuse_others(entries: Sequence[str]) -> None:
-    """Reject totals, headings and placeholders for unnamed entries.
-
-    Raises:
-        _UnclearError: There may be one.
-    """
+    """Reject totals, headings and placeholders for unnamed entries."""
     for entry in entries:
         if _NO_ENTRY.fullmatch(entry) and not (
             len(entries) == 1 and entry.strip(_EDGES)[:1].isdigit()
@@ -462,11 +424,7 @@ _NEGATED = re.compile(
 
 
 def _refuse_non_instances(entries: Sequence[str], source: str) -> None:
-    """Reject entries that are no instance of what is asked for.
-
-    Raises:
-        _UnclearError: There may be one.
-    """
+    """Reject entries that are no instance of what is asked for."""
     shown = ""
     for entry in map(plain, entries):
         if len(entry) > MAX_AMOUNT:
@@ -489,11 +447,7 @@ _BOLD = re.compile(r"\*\*([^*]+)\*\*\s*[-–—:(].*|\*\*([^*]+[:–—-])\*\*.*
 
 
 def _refuse_repeats(entries: Sequence[str]) -> None:
-    """Reject entries that occur twice, as amounts may, and a number among entries without one.
-
-    Raises:
-        _UnclearError: One does.
-    """
+    """Reject entries that occur twice, as amounts may, and a number among entries without one."""
     figures = [entry for entry in entries if re.fullmatch(r"\W*\d[\d.,]*\W*", entry)]
     if figures and not all(re.search(r"\d", entry) for entry in entries):
         raise _UnclearError(f"{_short(figures[0])} may be a number of entries, and no entry")
@@ -511,11 +465,7 @@ _ONE_A_LINE = "; write one a line, or put it in quotation marks if it is one"
 
 
 def _refuse_several(entries: Sequence[str]) -> None:
-    """Reject lines that may have several entries.
-
-    Raises:
-        _UnclearError: One may.
-    """
+    """Reject lines that may have several entries."""
     dashed = [
         entry for entry in entries if re.search(r"\s[-–—|/]\s", entry) and not _BOLD.match(entry)
     ]
@@ -532,11 +482,7 @@ def _refuse_several(entries: Sequence[str]) -> None:
 
 
 def _refuse_groups(entries: Sequence[str], source: str) -> None:
-    """Reject lines of several names that the source has, but not side by side: `Farm: dog, cat`.
-
-    Raises:
-        _UnclearError: One may be a group.
-    """
+    """Reject lines of several names that the source has, but not side by side: `Farm: dog, cat`."""
     known = ""
     for entry in map(plain, entries):
         names = _NAMES_JOINED.split(entry.rpartition(":")[2].strip(" ."))
@@ -627,11 +573,7 @@ _STATUSES = re.compile(
 
 
 def _alone(said: str) -> str:
-    """The single line that a reply of one value has, without marks around it.
-
-    Raises:
-        _UnclearError: It has several lines.
-    """
+    """The single line that a reply of one value has, without marks around it."""
     if said.startswith("{"):
         said = _json_value(said)
     if tagged := re.fullmatch(r"<(answer|result|value)>([^<>]*)</\1>", said):
@@ -678,11 +620,7 @@ def _values(pairs: list[tuple[str, Any]]) -> tuple[Any, ...]:
 
 
 def _amount(said: str, source: str, is_second: bool) -> Value:
-    """Parse a number with its unit, alone or at the end of a sentence.
-
-    Raises:
-        _UnclearError: It is not exactly one number.
-    """
+    """Parse a number with its unit, alone or at the end of a sentence."""
     bullet = _BULLET.fullmatch(said.split("\n", 1)[0])
     if bullet and bullet["entry"]:  # "42." is a sentence
         raise _UnclearError(f"{_short(said)} begins with a bullet, which may be a minus")
@@ -738,11 +676,7 @@ _SECOND_VERDICT = re.compile(r"\n\W*(?:yes|no|true|false)\b|\b(?:yes|true)\b", r
 
 
 def _truth(said: str, source: str, is_second: bool) -> Value:
-    """Yes or no, alone or with a reason that takes nothing back.
-
-    Raises:
-        _UnclearError: It is neither.
-    """
+    """Yes or no, alone or with a reason that takes nothing back."""
     text = plain(_json_value(said) if said.startswith("{") else said)
     match = _VERDICT.fullmatch(re.sub(r"\A[-*•]\s+", "", _BOXED.sub(r"\1\2", text)))
     if match is None:
@@ -779,10 +713,6 @@ _MAX_PASSAGES = 100
 @cache
 def reply_constraint(wanted: ValueType, max_text: int | None = None) -> Constraint | None:
     r"""The constraint on a reply; None if any text is valid.
-
-    Args:
-        wanted: The type in which the step is read.
-        max_text: Maximum characters of a line.
 
     Example:
         >>> print(reply_constraint(ValueType.BOOL).lark.partition("\nTEXT")[0])

@@ -10,8 +10,6 @@ from typing import Literal, NamedTuple
 
 from pearl.documents.evidence import quoted_line
 
-__all__ = ["Unusable", "unusable"]
-
 MAX_REFUSAL = 1_500
 """Characters of a longer text, which is not only a refusal."""
 MAX_JSON = 20_000
@@ -19,13 +17,7 @@ MAX_HEADING = 80
 
 
 class Unusable(NamedTuple):
-    """Why a reply cannot be used.
-
-    Attributes:
-        kind: `refused` if the model does not do what it is asked for, `empty` if it says nothing,
-            `transport` if a server between writes its error in place of the reply.
-        why: For people; goes on after the name of the model.
-    """
+    """Why a reply cannot be used."""
 
     kind: Literal["refused", "empty", "transport"]
     why: str
@@ -35,10 +27,6 @@ def unusable(text: str, source: str = "") -> Unusable | None:
     """Why a whole reply cannot be used; None if it can.
 
     A reply that quotes passages, or that stands in the source word for word, is taken.
-
-    Args:
-        text: The reply without reasoning.
-        source: What the model was shown.
 
     Example:
         >>> unusable("I'm sorry, but I can't help with that.").kind

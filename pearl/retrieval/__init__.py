@@ -43,15 +43,7 @@ Fusion = Literal["weighted", "rank"]
 
 
 class Passage(NamedTuple):
-    """A passage of a corpus.
-
-    Attributes:
-        number: Its place in the index, from 0, in the order of the corpus.
-        document: The name of its document: a path, or the id of a row.
-        span: Where it is, in characters of the document's text.
-        text: What it reads there.
-        fields: The document's metadata, and what its unit names in it (a section's heading).
-    """
+    """A passage of a corpus."""
 
     number: int
     document: str
@@ -62,16 +54,7 @@ class Passage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage that matches a query.
-
-    Attributes:
-        passage: The passage.
-        rank: From 1.
-        score: Higher is better; only comparable within one search.
-        legs: For each ranking that was merged or reordered, its name with the passage's rank and
-            score there: `bm25`, `dense`, `rerank`.
-        is_free: Whether it is so short that it does not count towards `k`.
-    """
+    """A passage that matches a query."""
 
     passage: Passage
     rank: int
@@ -82,30 +65,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """How passages are ranked.
-
-    Attributes:
-        method: A module of `methods`: `bm25`, `bm25+`, `tfidf`, `dense`, `hybrid`.
-        k1: Saturation of term frequency, from 0 (repeats do not count).
-        b: Normalisation by length, 0 (none) to 1.
-        delta: What BM25+ adds for each term that a passage has.
-        idf: Inverse document frequency: `lucene` ln(1 + (N-n+.5)/(n+.5)), `plus` ln((N+1)/n),
-            `robertson` max(0, ln((N-n+.5)/(n+.5))).
-        stem: How terms are stemmed: `english` (with irregular forms), `porter`, `none`.
-        free_words: Passages with fewer words are given beside the `k` best; 0 for none.
-        lexical: The method of the lexical leg of `hybrid`.
-        fusion: How legs are merged: `weighted` (scores scaled to 0..1) or `rank` (reciprocal ranks).
-        dense_weight: Weight of the dense leg, 0 to 1.
-        thesaurus: Path of a file of synonyms; "" for none.
-        synonym_weight: Weight of a synonym beside that of the term it stands for, 0 to 1.
-        sublinear: Whether `tfidf` counts 1 + ln(tf) instead of tf.
-        year_boost: Factor on the scores of passages that have a year of the query in their text or
-            fields, from 1 (none); passages of other years are not cut.
-        n_reranked: Passages that a reranker is given; more if `k` is more.
-
-    Raises:
-        UsageError: A number is out of its range, or a name is none of those listed.
-    """
+    """How passages are ranked."""
 
     method: str = DEFAULT_METHOD
     k1: float = 1.2
@@ -152,11 +112,7 @@ class Embedder(Protocol):
         ...
 
     async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
-        """Vectors of unit length, shape (len(texts), dimension), in order.
-
-        Raises:
-            ModelError: The endpoint is down, or its reply is not what was asked for.
-        """
+        """Vectors of unit length, shape (len(texts), dimension), in order."""
         ...
 
     async def aclose(self) -> None:
@@ -173,11 +129,7 @@ class Reranker(Protocol):
         ...
 
     async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One score for each text, in the order of the texts; higher is better.
-
-        Raises:
-            ModelError: The endpoint is down, or an index is missing, repeated or out of range.
-        """
+        """One score for each text, in the order of the texts; higher is better."""
         ...
 
     async def aclose(self) -> None:

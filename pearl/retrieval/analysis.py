@@ -7,8 +7,6 @@ from functools import cache
 
 from pearl.documents.passages import Stem, terms
 
-__all__ = ["Stem", "analyzer"]
-
 
 @cache
 def analyzer(stem: Stem) -> Callable[[str], list[str]]:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Assembler", "Block", "assemble", "smallest"]
-
 MAX_TOKENS = 1 << 20
 """Different tokens that are remembered with their terms."""
 
@@ -23,14 +21,7 @@ MAX_LENGTH = 40
 
 
 class Block(NamedTuple):
-    """Postings of some passages, grouped by term.
-
-    Attributes:
-        columns: The term of each group, all different.
-        sizes: Postings of each group.
-        passages: Of each posting, ascending within a group.
-        counts: Of each posting, from 1.
-    """
+    """Postings of some passages, grouped by term."""
 
     columns: NDArray[np.int64]
     sizes: NDArray[np.int64]
@@ -39,11 +30,7 @@ class Block(NamedTuple):
 
 
 class _Columns(dict[str, tuple[int, ...]]):
-    """Token → the columns of its terms. Each token is read once.
-
-    Attributes:
-        terms: All terms with their columns, as they came.
-    """
+    """Token → the columns of its terms. Each token is read once."""
 
     def __init__(self, read: Callable[[str], Iterable[str]]) -> None:
         self._read = read
@@ -58,15 +45,7 @@ class _Columns(dict[str, tuple[int, ...]]):
 
 
 class Assembler:
-    """Collects the postings of passages, batch by batch.
-
-    Args:
-        read: The terms of a token.
-
-    Attributes:
-        blocks: One for each batch.
-        lengths: Terms of each passage so far.
-    """
+    """Collects the postings of passages, batch by batch."""
 
     def __init__(self, read: Callable[[str], Iterable[str]]) -> None:
         self._columns = _Columns(read)
@@ -117,15 +96,7 @@ class Assembler:
 def assemble(
     blocks: Sequence[Block], n_terms: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8 | np.uint16 | np.uint32]]:
-    """The postings of blocks, by term, and within a term in the order of the blocks.
-
-    Args:
-        blocks: The passages of each are after those of the one before.
-        n_terms: All columns are below.
-
-    Returns:
-        Where the postings of each term begin, shape (terms + 1,), and their passages and counts.
-    """
+    """The postings of blocks, by term, and within a term in the order of the blocks."""
     import numpy as np
 
     starts = np.zeros(n_terms + 1, np.int64)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["EmbeddingProgress", "embed_index"]
-
 STEP = 1_024
 """Passages between two reports of progress."""
 
@@ -27,13 +25,7 @@ EmbeddingProgress = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class _State:
-    """What is known of an index.
-
-    Attributes:
-        embedded: By the name of the embedder.
-        turn: Held while vectors are made, so that concurrent searches make them once.
-        loop: That of `turn`.
-    """
+    """What is known of an index."""
 
     embedded: dict[str, Index] = field(default_factory=dict)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -50,9 +42,6 @@ async def embed_index(
 
     Each time the same one for the same index. A blank passage has the vector 0, which no method
     finds.
-
-    Raises:
-        ModelError: The embedder gives no vectors, or of different dimensions.
     """
     state = _states.setdefault(index, _State())
     loop = asyncio.get_running_loop()

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pearl.documents.document import read_bytes
+from pearl.documents.passages import Stem
 from pearl.errors import DataError
-from pearl.retrieval.analysis import Stem, analyzer
-
-__all__ = ["Expansion", "QueryThesaurus", "read_groups"]
+from pearl.retrieval.analysis import analyzer
 
 Expansion = Callable[[Mapping[str, float]], Mapping[str, float]]
 """Terms with their weights → these and others with theirs."""
@@ -32,10 +31,6 @@ class QueryThesaurus:
     own, with `weight` times the least of their weights, shared among the terms of a phrase. A term
     of the query keeps its weight.
 
-    Attributes:
-        groups: Entries that stand for one another.
-        weight: Weight of a synonym beside that of what it stands for, 0 to 1.
-
     Example:
         >>> thesaurus = QueryThesaurus(((("iitd",), ("indian", "institut", "delhi", "technolog")),), 0.5)
         >>> thesaurus({"iitd": 1.0})["delhi"], thesaurus({"indian": 1.0})
@@ -47,12 +42,7 @@ class QueryThesaurus:
 
     @classmethod
     def read(cls, path: Path, stem: Stem = "english", weight: float = 0.5) -> QueryThesaurus:
-        """Read a file, for an index of a stemming.
-
-        Raises:
-            DataError: As `read_groups`; or a line has an entry without letters or digits, or a
-                single one.
-        """
+        """Read a file, for an index of a stemming."""
         analyse = analyzer(stem)
         groups = []
         for line, words in read_groups(path):
@@ -82,11 +72,7 @@ class QueryThesaurus:
 
 
 def read_groups(path: Path) -> list[tuple[int, list[str]]]:
-    """The lines of a thesaurus with their numbers from 1, each as its words or phrases.
-
-    Raises:
-        DataError: The file cannot be read, or is not UTF-8.
-    """
+    """The lines of a thesaurus with their numbers from 1, each as its words or phrases."""
     groups = []
     for number, line in enumerate(read_bytes(str(path), str(path)).splitlines(), 1):
         try:

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["DOCUMENT", "Filter", "Filterable", "parse_filter", "select"]
-
 DOCUMENT = "document"
 """The field that every passage has: the name of its document."""
 
@@ -48,13 +46,7 @@ _OPERATORS = {
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One condition.
-
-    Attributes:
-        field: As it is written; case does not matter where it decides nothing.
-        tests: Operators of `comparisons` with their values, which hold together.
-        is_alternative: Whether one such condition of a field is enough.
-    """
+    """One condition."""
 
     field: str
     tests: tuple[tuple[str, str], ...]
@@ -63,9 +55,6 @@ class Filter:
 
 def parse_filter(text: str) -> Filter:
     """Read a condition.
-
-    Raises:
-        UsageError: It is none.
 
     Example:
         >>> parse_filter("year=2005..2009").tests
@@ -108,11 +97,7 @@ class Filterable(Protocol):
 def select(
     index: Filterable, filters: Iterable[Filter]
 ) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
-    """Which passages meet all conditions, shape (passages,), and what was left out unread.
-
-    Raises:
-        UsageError: No passage has such a field, or its values cannot be compared so.
-    """
+    """Which passages meet all conditions, shape (passages,), and what was left out unread."""
     import numpy as np
 
     by_field: dict[str, list[Filter]] = {}
@@ -136,11 +121,7 @@ def select(
 
 
 def _named(name: str, known: Sequence[str]) -> str:
-    """The field that a name means: exact, else in other case.
-
-    Raises:
-        UsageError: There is none, or several.
-    """
+    """The field that a name means: exact, else in other case."""
     names = list(dict.fromkeys((*known, DOCUMENT)))
     alike = [name] if name in names else [n for n in names if n.casefold() == name.casefold()]
     if len(alike) == 1:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["RANK_CONSTANT", "depth_for", "rank_fusion", "weighted_fusion"]
-
 RANK_CONSTANT = 60
 """`k` of reciprocal rank fusion. Source: Cormack, Clarke and Büttcher 2009."""
 
@@ -34,12 +32,6 @@ def rank_fusion(
     constant: int = RANK_CONSTANT,
 ) -> Ranking:
     """The `k` best by the sum of 1 / (constant + rank) over the legs that have the passage.
-
-    Args:
-        legs: Rankings by name.
-        k: From 0; more than there are gives all.
-        free: As of `pearl.retrieval.methods.top`.
-        constant: The larger, the less the first ranks count above the others.
 
     Example:
         >>> import numpy as np
@@ -70,12 +62,6 @@ def weighted_fusion(
     A leg's scores go from its lowest (0) to its highest (1) over all passages that any leg has. A
     passage that a leg lacks does not match there, which is a score of 0 before scaling. Where all
     are equal, all are 1.
-
-    Args:
-        legs: Rankings by name.
-        weights: Of each leg.
-        k: From 0; more than there are gives all.
-        free: As of `pearl.retrieval.methods.top`.
 
     Example:
         >>> import numpy as np

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from pearl.retrieval.methods import Vectors
 
-__all__ = ["AFTER_QUERIES", "LEAST_VECTORS", "nearest"]
-
 LEAST_VECTORS = 200_000
 
 AFTER_QUERIES = 100
@@ -41,13 +39,7 @@ BLOCK = 1 << 16
 
 @dataclass(slots=True)
 class _Cells:
-    """The cells of some vectors.
-
-    Attributes:
-        n_queries: Queries so far.
-        index: Of faiss, once it is built.
-        building: Held while it is built.
-    """
+    """The cells of some vectors."""
 
     n_queries: int = 0
     index: Any = None
@@ -59,13 +51,7 @@ _known: dict[int, _Cells] = {}
 
 
 def nearest(vectors: Vectors, vector: NDArray[np.float32], k: int) -> NDArray[np.int32] | None:
-    """The numbers of at least `k` vectors that are near, ascending; None to compare every vector.
-
-    Args:
-        vectors: Of unit length, shape (vectors, dimension); the same array for each query.
-        vector: Of unit length, shape (dimension,).
-        k: From 0.
-    """
+    """The numbers of at least `k` vectors that are near, ascending; None to compare every vector."""
     if len(vectors) < LEAST_VECTORS or find_spec("faiss") is None:
         return None
     cells = _known.get(id(vectors))

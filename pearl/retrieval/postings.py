@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pearl.documents.passages import terms
+from pearl.documents.passages import Stem, terms
 from pearl.errors import DataError
-from pearl.retrieval.analysis import Stem
 from pearl.retrieval.assembly import Assembler, Block, assemble, smallest
 from pearl.retrieval.tokens import number_terms, number_tokens
 from pearl.retrieval.vocabulary import Vocabulary, encoded
@@ -17,9 +16,6 @@ from pearl.retrieval.vocabulary import Vocabulary, encoded
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-__all__ = ["Postings", "SegmentedPostings", "TermIndex", "TermSegment", "merge"]
-
 
 BATCH = 1 << 23
 """Characters that are read at once."""
@@ -64,14 +60,7 @@ class TermIndex(Protocol):
 
 
 class TermSegment(NamedTuple):
-    """A part of an index.
-
-    Attributes:
-        start: The number of its first passage in the index.
-        whole: Its postings, deleted passages among them.
-        live: Which passages are not deleted; None for all.
-        numbers: The number in the index of each passage; None if passage `i` is `start + i`.
-    """
+    """A part of an index."""
 
     start: int
     whole: Postings
@@ -112,15 +101,7 @@ class TermSegment(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Postings:
-    """An inverted index of passages, all of them live. The arrays may lie in a file.
-
-    Attributes:
-        vocabulary: Its terms, each at the number of its column.
-        starts: Where each column begins in `passages` and `counts`, shape (terms + 1,).
-        passages: Numbers of passages, ascending within a column.
-        counts: How often the term is in the passage, in the smallest unsigned type.
-        lengths: Terms of each passage, stop words among them, shape (passages,).
-    """
+    """An inverted index of passages, all of them live. The arrays may lie in a file."""
 
     vocabulary: Vocabulary
     starts: NDArray[np.int64]
@@ -175,12 +156,7 @@ class Postings:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Postings:
-        """The index of stored arrays, which may be memory-mapped: postings are read as needed.
-
-        Raises:
-            DataError: Arrays are missing or do not fit together. Postings that name passages which
-                there are not are found when they are read.
-        """
+        """The index of stored arrays, which may be memory-mapped: postings are read as needed."""
         import numpy as np
 
         for name, kinds in _KINDS.items():
@@ -223,11 +199,7 @@ class Postings:
         return (self.starts[1:] - self.starts[:-1],)
 
     def postings(self, term: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
-        """The numbers of the passages that have a term, ascending, and how often each has it.
-
-        Raises:
-            DataError: They name passages that there are not: the arrays of the file are damaged.
-        """
+        """The numbers of the passages that have a term, ascending, and how often each has it."""
         column = self.vocabulary.find(term)
         if column is None:
             return self.passages[:0], self.counts[:0]
@@ -273,13 +245,6 @@ class SegmentedPostings:
 
     Scores are those of an index made anew of the live passages; these keep their numbers: passage
     `i` of a segment is `start + i`, where `start` counts all passages before, the deleted too.
-
-    Args:
-        parts: The postings of each segment.
-        dead: For each segment which of its passages are deleted; None for none.
-
-    Raises:
-        ValueError: There are not as many masks, or a mask has another length than its segment.
     """
 
     parts: Sequence[Postings]
@@ -352,15 +317,7 @@ class SegmentedPostings:
 
 
 def merge(parts: Sequence[Postings], dead: Sequence[NDArray[np.bool_] | None]) -> Postings:
-    """The index of the live passages of several, the same as if it were made anew of their texts.
-
-    Args:
-        parts: As those of `SegmentedPostings`.
-        dead: As there.
-
-    Raises:
-        ValueError: As there.
-    """
+    """The index of the live passages of several, the same as if it were made anew of their texts."""
     import numpy as np
 
     _check_masks(parts, dead)

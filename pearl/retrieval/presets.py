@@ -9,17 +9,9 @@ from typing import NamedTuple
 from pearl.errors import UsageError, suggest
 from pearl.retrieval import SearchSettings
 
-__all__ = ["PRESETS", "Preset", "find_preset", "ranking_settings"]
-
 
 class Preset(NamedTuple):
-    """Settings with the number of passages that go with them.
-
-    Attributes:
-        settings: How passages are ranked.
-        k: How many are given, short ones that are free not counted.
-        description: One line.
-    """
+    """Settings with the number of passages that go with them."""
 
     settings: SearchSettings
     k: int
@@ -39,9 +31,6 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 
 def find_preset(name: str) -> Preset:
     """The preset of a name.
-
-    Raises:
-        UsageError: There is none.
 
     Example:
         >>> find_preset("corpus-qa").k

@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["WeightedQuery", "contextual_query", "years_in"]
-
 FOLLOWING_WEIGHT = 0.6
 """Weight of earlier questions between the first and this one. Recall at 10 on ConvFinQA hardly depends on
 it: 0.6 gives .815, joined questions, which all weigh 1, .812 (experiments/convfinqa_retrieval.py)."""
@@ -30,11 +28,7 @@ _BETWEEN = re.compile(r"\bbetween\s*\Z", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class WeightedQuery:
-    """Texts that are searched together.
-
-    Attributes:
-        parts: Texts with their weights, in the order they were said.
-    """
+    """Texts that are searched together."""
 
     parts: tuple[tuple[str, float], ...]
 
@@ -44,11 +38,7 @@ class WeightedQuery:
         return "\n".join(text for text, _ in self.parts)
 
     def terms(self, analyse: Callable[[str], list[str]]) -> dict[str, float]:
-        """Its different terms, each with the weight of the weightiest text that has it.
-
-        Args:
-            analyse: Makes terms of a text; stop words only where there is nothing else.
-        """
+        """Its different terms, each with the weight of the weightiest text that has it."""
         known = dict.fromkeys(analyse(self.text), 0.0)
         for text, weight in self.parts:
             for term in analyse(text):
@@ -62,10 +52,6 @@ def contextual_query(question: str, history: Sequence[str] = ()) -> WeightedQuer
 
     The question and the first of the conversation, which names what it is about, count in full, the
     others less.
-
-    Args:
-        question: What is asked now.
-        history: Earlier questions, the first one first.
 
     Example:
         >>> contextual_query("and in 2009?", ["net sales in 2008?", "the change?"]).parts

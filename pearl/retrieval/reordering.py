@@ -8,8 +8,6 @@ from pearl.retrieval.index import Index
 from pearl.retrieval.methods import Ranking
 from pearl.retrieval.queries import years_in
 
-__all__ = ["RERANK", "boost_years", "reranked"]
-
 MAX_RERANKED = 1_000
 """Passages that a reranker is given at most."""
 
@@ -21,13 +19,6 @@ def boost_years(index: Index, name: str, ranking: Ranking, query: str, factor: f
     """Multiply the scores of passages that have a year of the query in their text or fields.
 
     A score below 0 is divided, so that it grows, too.
-
-    Args:
-        index: Has the passages.
-        name: What made the ranking.
-        ranking: It.
-        query: Without a year in it, nothing is changed.
-        factor: From 1.
     """
     import numpy as np
 
@@ -51,19 +42,7 @@ def _years_of(passage: Passage) -> set[int]:
 async def reranked(
     index: Index, name: str, ranking: Ranking, query: str, reranker: Reranker, n: int
 ) -> Ranking:
-    """Order the `n` best by a reranker; those after them follow in the order they had.
-
-    Args:
-        index: Has the passages.
-        name: What made the ranking.
-        ranking: It.
-        query: What the reranker is asked.
-        reranker: Gives scores, of which the highest is first.
-        n: `MAX_RERANKED` at most.
-
-    Raises:
-        ModelError: The reranker's, or it gave another number of scores.
-    """
+    """Order the `n` best by a reranker; those after them follow in the order they had."""
     import numpy as np
 
     best = ranking.passages[: min(n, MAX_RERANKED)]

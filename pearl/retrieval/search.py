@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from pearl.documents.passages import Stem
 from pearl.errors import ModelError, UsageError
 from pearl.retrieval import Embedder, Hit, Reranker, SearchSettings
-from pearl.retrieval.analysis import Stem, analyzer
+from pearl.retrieval.analysis import analyzer
 from pearl.retrieval.embedding import EmbeddingProgress, embed_index
 from pearl.retrieval.expansion import Expansion, QueryThesaurus
 from pearl.retrieval.filters import Filter, parse_filter, select
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SearchResult", "Searcher"]
-
 Done = TypeVar("Done")
 
 MANY_PASSAGES = 20_000
@@ -46,12 +45,7 @@ SUB_QUERIES = "sub-queries"
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found.
-
-    Attributes:
-        hits: The best first.
-        notes: What was not done as asked, a sentence each: a leg that was left out.
-    """
+    """What a search found."""
 
     hits: tuple[Hit, ...]
     notes: tuple[str, ...] = ()
@@ -59,16 +53,6 @@ class SearchResult:
 
 class Searcher:
     r"""Searches indexes.
-
-    Args:
-        settings: How passages are ranked.
-        embedder: Makes vectors, for the methods that need them.
-        reranker: Reorders the best; None for none.
-        expansion: Adds terms to those of a query; None for those of the settings' thesaurus.
-        progress: Is told how many passages have their vectors, and of how many, while these are made.
-
-    Raises:
-        UsageError: There is no such method, or it needs an embedder and there is none.
 
     Example:
         >>> import asyncio
@@ -115,21 +99,7 @@ class Searcher:
         history: Sequence[str] = (),
         mask: NDArray[np.bool_] | None = None,
     ) -> SearchResult:
-        """The `k` best passages, or fewer if fewer match.
-
-        Args:
-            index: What is searched.
-            query: In words; several are searched one by one and merged by rank.
-            k: From 0.
-            filters: Conditions that all hits meet, as `year>=2005` (`filters`).
-            history: Earlier questions of the conversation, the first one first.
-            mask: Which passages may be found, shape (passages,); None for all.
-
-        Raises:
-            DataError: The thesaurus cannot be read.
-            ModelError: There is no vector of the query, and the method has no other leg.
-            UsageError: A filter is none, or names a field that no passage has.
-        """
+        """The `k` best passages, or fewer if fewer match."""
         queries = _queries(query, history)
         parsed = [parse_filter(each) if isinstance(each, str) else each for each in filters]
         notes: list[str] = []
@@ -188,11 +158,7 @@ class Searcher:
     async def _with_vectors(
         self, index: Index, queries: Sequence[WeightedQuery]
     ) -> tuple[Index, Sequence[NDArray[np.float32]]]:
-        """The index with the embedder's vectors, made where they are missing, and the queries'.
-
-        Raises:
-            ModelError: There are no vectors, or those of passages were made by another model.
-        """
+        """The index with the embedder's vectors, made where they are missing, and the queries'."""
         assert self.embedder is not None
         vectors = await self.embedder.embed([query.text for query in queries], "query")
         searched = await embed_index(index, self.embedder, self._progress)
@@ -218,17 +184,7 @@ class Searcher:
     def explain(
         self, index: Index, query: str | Sequence[str], passage: int, history: Sequence[str] = ()
     ) -> dict[str, tuple[TermScore, ...]]:
-        """What each term of each query adds to the lexical score of a passage.
-
-        Args:
-            index: What was searched.
-            query: As in `search`.
-            passage: Its number.
-            history: As in `search`.
-
-        Returns:
-            Nothing for a method that has no score by terms.
-        """
+        """What each term of each query adds to the lexical score of a passage."""
         method, settings = self.method, self.settings
         lexical = _without_vectors(method, settings)
         if lexical:

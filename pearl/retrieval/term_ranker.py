@@ -10,18 +10,12 @@ from pearl.retrieval.methods import Query
 from pearl.retrieval.postings import Postings
 from pearl.retrieval.weighting import Bm25, rank
 
-__all__ = ["TermRanker"]
-
 _SETTINGS = SearchSettings(method="bm25", k1=1.2, b=0.75)
 """Those of Lucene."""
 
 
 class TermRanker:
     """Ranks texts that are given by their terms.
-
-    Args:
-        texts: The terms of each.
-        b: Normalisation by length, 0 (none) to 1.
 
     Example:
         >>> ranker = TermRanker([["key", "lamp"], ["oar"], ["key"]])

@@ -14,19 +14,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Tokens", "number_terms", "number_tokens"]
-
 _MAX_BYTES = 16
 
 
 class Tokens(NamedTuple):
-    """The tokens of some passages.
-
-    Attributes:
-        names: The different tokens; one may be there twice.
-        codes: The place of each token in `names`, passage after passage.
-        sizes: How many tokens each passage has.
-    """
+    """The tokens of some passages."""
 
     names: list[str]
     codes: NDArray[np.int64]

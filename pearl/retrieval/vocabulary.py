@@ -13,18 +13,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Vocabulary"]
-
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Different terms in the order of their UTF-8 bytes, each known by its place.
-
-    Attributes:
-        letters: The terms one after another, in UTF-8, shape (bytes,).
-        edges: Where each begins and the last one ends in `letters`, shape (terms + 1,).
-        heads: The first 8 bytes of each as a number: most searches end here, shape (terms,).
-    """
+    """Different terms in the order of their UTF-8 bytes, each known by its place."""
 
     letters: NDArray[np.uint8]
     edges: NDArray[np.int64]
@@ -67,11 +59,7 @@ class Vocabulary:
         return None
 
     def check(self) -> None:
-        """Make sure that the arrays fit each other; those of a file may be anything.
-
-        Raises:
-            DataError: They do not.
-        """
+        """Make sure that the arrays fit each other; those of a file may be anything."""
         import numpy as np
 
         edges = self.edges

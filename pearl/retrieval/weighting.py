@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     _Column = tuple[NDArray[np.int32], NDArray[Any]]
     Rarity = float | NDArray[np.float64]
 
-__all__ = ["Bm25", "Formula", "explain", "idf", "rank", "remembered", "scores"]
-
 T = TypeVar("T")
 
 
@@ -49,13 +47,7 @@ class Formula(Protocol):
 
 
 def idf(kind: str, n_passages: int, n_with: int) -> float:
-    """Inverse document frequency of a term; never below 0.
-
-    Args:
-        kind: As `SearchSettings.idf`.
-        n_passages: Passages in all.
-        n_with: Those that have the term, from 1.
-    """
+    """Inverse document frequency of a term; never below 0."""
     match kind:
         case "plus":
             return math.log((n_passages + 1) / n_with)
@@ -67,14 +59,7 @@ def idf(kind: str, n_passages: int, n_with: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Bm25:
-    """The formula of BM25, and with `delta` above 0 that of BM25+.
-
-    Attributes:
-        settings: `k1`, `b` and `idf` are read.
-        delta: Added for each term that a passage has.
-        n_passages: Live passages.
-        mean_length: Of these.
-    """
+    """The formula of BM25, and with `delta` above 0 that of BM25+."""
 
     settings: SearchSettings
     delta: float
@@ -152,12 +137,6 @@ def scores(
     """For each segment, the passages that have a term of the query, with their scores.
 
     Memory is bounded by the size of a segment, and time by the postings of the terms.
-
-    Args:
-        query: The query.
-        terms: The index.
-        formula: That of the method.
-        n_best: Passages that are surely not among so many best may be left out; None for none.
     """
     import numpy as np
 
@@ -186,14 +165,7 @@ def _matched(
     mask: NDArray[np.bool_] | None,
     most: int | None,
 ) -> NDArray[np.intp]:
-    """The different passages of a segment that may be found, ascending.
-
-    Args:
-        passages: Those of all postings: with repeats, one for each term.
-        scores: Of all passages.
-        mask: Which may be found, of all passages of the segment; None for all.
-        most: So many of the best postings are enough; None for all.
-    """
+    """The different passages of a segment that may be found, ascending."""
     import numpy as np
 
     if len(passages) > len(scores) // 8:  # so many are found faster by a mark each
@@ -214,14 +186,7 @@ def _matched(
 def explain(
     query: Query, terms: TermIndex, formula: Formula, passage: int
 ) -> tuple[TermScore, ...]:
-    """What each term of a query adds to the score of a passage; the sum, in order, is the score.
-
-    Args:
-        query: The query.
-        terms: The index.
-        formula: That of the method.
-        passage: Its number in the index.
-    """
+    """What each term of a query adds to the score of a passage; the sum, in order, is the score."""
     import numpy as np
 
     places = ((i, segment.find(passage)) for i, segment in enumerate(terms.segments))

@@ -18,8 +18,6 @@ from pearl.planner.writer import one_line
 from pearl.retrieval.index import IndexedDocument
 from pearl.trace import Trace
 
-__all__ = ["Conversation"]
-
 MAX_QUESTION, MAX_ANSWER = 100_000, 10_000_000
 """Characters of a turn that is read from a file."""
 

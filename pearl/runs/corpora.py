@@ -9,33 +9,15 @@ from pearl.documents.document import file_source
 from pearl.retrieval.corpus.files import find_files
 from pearl.retrieval.corpus.sources import SourceFile
 
-__all__ = ["corpus_files", "corpus_source"]
-
 
 def corpus_files(named: Sequence[str]) -> tuple[SourceFile, ...]:
-    """The files of a corpus, in its order; standard input is none of them.
-
-    Raises:
-        UsageError: An address is named.
-        DataError: There is no such file, or a folder or a pattern has none that is read.
-    """
+    """The files of a corpus, in its order; standard input is none of them."""
     paths = [name for name in named if name != "-"]
     return find_files(paths).files if paths else ()
 
 
 def corpus_source(named: Sequence[str]) -> str:
-    """The identity of a corpus without reading it: the names, sizes and times of its files.
-
-    Args:
-        named: Folders, files and patterns; `-` is standard input.
-
-    Returns:
-        "" where standard input is part of it, which nothing tells from another.
-
-    Raises:
-        UsageError: An address is named.
-        DataError: There is no such file, or a folder or a pattern has none that is read.
-    """
+    """The identity of a corpus without reading it: the names, sizes and times of its files."""
     if "-" in named:
         return ""
     files = corpus_files(named)

@@ -11,8 +11,6 @@ from typing import IO, Any
 from pearl.errors.escaping import inert, to_json
 from pearl.plugins.extras import require_extra
 
-__all__ = ["FORMATS", "write_rows", "write_table"]
-
 FORMATS = ("jsonl", "csv", "parquet")
 
 _TEXTS = (
@@ -32,18 +30,7 @@ def write_table(
     *,
     raw_cells: bool = False,
 ) -> int:
-    """Write rows as JSON lines, CSV or Parquet; returns their number.
-
-    Args:
-        rows: Reads them, each time from the first; a table needs its columns before its rows.
-        file: Opened to be written, as text; Parquet goes to its buffer.
-        form: One of `FORMATS`.
-        raw_cells: Leave texts of CSV as they are that a spreadsheet would compute.
-
-    Raises:
-        UsageError: Parquet is written, and pyarrow is not installed.
-        StoreError: The store cannot be read.
-    """
+    """Write rows as JSON lines, CSV or Parquet; returns their number."""
     if form == "jsonl":
         return write_rows(rows(), file)
     columns = _columns(rows())

@@ -33,8 +33,6 @@ from pearl.planner.routing import is_routable
 from pearl.planner.writer import first_messages, one_line
 from pearl.runs.executors import Task, Unit
 
-__all__ = ["Forecast", "Forecaster", "StepForecast", "forecast"]
-
 BLOCK = 128
 """Block size of servers' prefix caches in tokens."""
 
@@ -52,17 +50,7 @@ OTHERS = "(other steps)"
 
 @dataclass(slots=True)
 class StepForecast:
-    """Estimate of one step over all tasks, or of planning.
-
-    Attributes:
-        name: `output = ACTION`.
-        n: How often it is run.
-        calls: Calls to the model.
-        input_tokens: Of prompts; one figure where every prompt is known to the token.
-        output_tokens: Of replies.
-        cached_tokens: Of `input_tokens`, those in whole blocks that an earlier call over the same
-            document has sent; expected, not promised.
-    """
+    """Estimate of one step over all tasks, or of planning."""
 
     name: str
     n: int = 0
@@ -103,23 +91,7 @@ class StepForecast:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The estimate of a run.
-
-    Attributes:
-        steps: In the order in which they were first met.
-        total: All of them.
-        n_tasks: Pieces of work, those that cannot be done included.
-        n_unplanned: Those among them whose plan is yet to be written: its steps are unknown, so
-            `total` has no upper end.
-        problems: Why pieces of work cannot be done, the first few reasons.
-        n_problems: How many cannot.
-        time_s: Seconds, where the seconds of a call are known.
-        reply_tokens: Tokens of a step's reply at most, which is sent along with each call.
-        counter: How tokens are counted.
-        model: Who would be asked.
-        price: What tokens cost; None where it is not known.
-        n_known: Tasks that are no part of it, for they have a row already.
-    """
+    """The estimate of a run."""
 
     steps: tuple[StepForecast, ...]
     total: StepForecast
@@ -166,14 +138,7 @@ def forecast(
     price: Price | None = None,
     seconds_per_call: float | None = None,
 ) -> Forecast:
-    """Estimate tasks without sending anything.
-
-    Args:
-        pearl: Model, library and limits; the model is not asked.
-        tasks: Read one by one; each document is held for as long as it is looked at.
-        price: What tokens cost.
-        seconds_per_call: How long a call takes.
-    """
+    """Estimate tasks without sending anything."""
     forecaster = Forecaster(pearl, price=price, seconds_per_call=seconds_per_call)
     for task in tasks:
         forecaster.add(task)
@@ -181,13 +146,7 @@ def forecast(
 
 
 class Forecaster:
-    """Accumulates the estimates of tasks; thread-safe.
-
-    Args:
-        pearl: Model, library and limits; the model is not asked.
-        price: What tokens cost.
-        seconds_per_call: How long a call takes.
-    """
+    """Accumulates the estimates of tasks; thread-safe."""
 
     def __init__(
         self, pearl: Pearl, *, price: Price | None = None, seconds_per_call: float | None = None
@@ -205,12 +164,7 @@ class Forecaster:
         self._graph = lru_cache(maxsize=256)(self._read)
 
     def add(self, unit: Unit, document: Document | None = None) -> None:
-        """Add a unit of work.
-
-        Args:
-            unit: What is to be done.
-            document: Its document, where it is loaded already.
-        """
+        """Add a unit of work."""
         if isinstance(unit, Task):
             self._add(unit, document)
             return

@@ -46,8 +46,6 @@ from pearl.replies.items import ItemKind
 from pearl.retrieval import DEFAULT_METHOD
 from pearl.tables.lookup import PROMPT_TEXTS
 
-__all__ = ["RunConfig", "fingerprint", "prompts_sha256", "run_config", "version"]
-
 KEYS = 3
 """Version of the keys under which rows are recorded; a run with others is not gone on with."""
 

@@ -21,8 +21,6 @@ from pearl.runs.identity import fingerprint
 from pearl.runs.scheduling import each_kept
 from pearl.runs.store import Run
 
-__all__ = ["keyed", "run_recorded", "unrecorded"]
-
 U = TypeVar("U", bound=Unit)
 
 
@@ -37,22 +35,7 @@ async def run_recorded(
     on_known: Callable[[bytes], None] = lambda key: None,
     has: Callable[[bytes], bool] | None = None,
 ) -> AsyncGenerator[Outcome[U], None]:
-    """Run the units without a row; each row is on disk when its outcome is yielded.
-
-    Args:
-        pearl: Model and library.
-        units: With their places in the work, read one by one.
-        run: Where rows are kept.
-        execute: Which executor carries them out.
-        listener: Callback for every event of every unit.
-        is_stopping: Whether no more units are to be begun.
-        on_known: Callback with the key of every unit that is done already.
-        has: Whether a unit is done, by its key; None for `run.has`.
-
-    Raises:
-        StoreError: A row cannot be kept.
-        Exception: What stopped a unit, where that is no row of its kind.
-    """
+    """Run the units without a row; each row is on disk when its outcome is yielded."""
     # By what they are, for an executor that stops gives some units back without an outcome.
     taken: dict[Hashable, deque[tuple[int, bytes]]] = {}
 
@@ -86,17 +69,7 @@ def unrecorded(
     has: Callable[[bytes], bool],
     on_known: Callable[[bytes], None] = lambda key: None,
 ) -> Iterator[tuple[int, U, bytes]]:
-    """The units without a row.
-
-    Args:
-        pearl: What the units are run with.
-        units: With their places in the work, read one by one.
-        has: Whether a row is recorded under a key; as `Run.has`.
-        on_known: Callback with the key of every unit whose row is.
-
-    Yields:
-        The place, the unit, and the key to record its row under.
-    """
+    """The units without a row."""
     for place, unit, key in keyed(pearl, units):
         if unit.source and has(key):
             on_known(key)
@@ -105,12 +78,7 @@ def unrecorded(
 
 
 def keyed(pearl: Pearl, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U, bytes]]:
-    """Units of work with the keys of their rows.
-
-    Args:
-        pearl: What the units are run with.
-        units: With their places in the work, read one by one.
-    """
+    """Units of work with the keys of their rows."""
     settings = digest(map(repr, sorted(fingerprint(pearl).items()))).hex()
     n_alike: Counter[int] = Counter()  # by 8 bytes of their keys: millions of units may come
     for place, unit in units:

@@ -35,8 +35,6 @@ from pearl.plugins.files import why_unsafe
 from pearl.runs.corpora import corpus_source
 from pearl.runs.store import FILE, RunInfo, RunSpec
 
-__all__ = ["REQUESTS", "ExecuteRequest", "RunRequest", "refuse_others", "request_of"]
-
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or "\0" in value:
@@ -104,11 +102,7 @@ class RunRequest(Frozen):
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Self:
-        """The work of a command line.
-
-        Raises:
-            UsageError: A value makes no sense, as a limit that is no number.
-        """
+        """The work of a command line."""
         known = {name: params[name] for name in cls.model_fields if name in params}
         settings = ModelSettings(known["base_url"])
         try:
@@ -120,13 +114,7 @@ class RunRequest(Frozen):
     def spec(
         self, command: Iterable[str], settings: Mapping[str, Any], inputs: Mapping[str, str]
     ) -> RunSpec:
-        """What the run is, but for what of its `Pearl` decides the results: `Session` adds that.
-
-        Args:
-            command: The arguments of `pearl`, to be shown.
-            settings: What decides the rows besides.
-            inputs: Name and digest, or path, of what is worked on.
-        """
+        """What the run is, but for what of its `Pearl` decides the results: `Session` adds that."""
         shown = tuple(redacted(word, LEFT_OUT) for word in command)
         named = {"command": self.COMMAND, **settings}
         return RunSpec(shown, named, inputs, work=self.model_dump())
@@ -281,11 +269,7 @@ REQUESTS: Mapping[str, type[RunRequest]] = {
 
 
 def request_of(info: RunInfo) -> RunRequest:
-    """What a run of a store was asked for, every field checked.
-
-    Raises:
-        StoreError: It is not there, or makes no sense.
-    """
+    """What a run of a store was asked for, every field checked."""
     again = f"give its command itself, as pearl runs show {info.id} has it"
     if info.settings.get("command") == "session":
         raise StoreError(
@@ -309,11 +293,7 @@ def request_of(info: RunInfo) -> RunRequest:
 
 
 def refuse_others(folder: Path) -> None:
-    """Check that only the user can write to a store.
-
-    Raises:
-        StoreError: Other users may have written to it.
-    """
+    """Check that only the user can write to a store."""
     for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
         why = why_unsafe(path) if path.exists() else ""
         if why:

@@ -19,8 +19,6 @@ from pearl.interpreter.offloading import off_loop
 from pearl.llm.single_flight import SingleFlight
 from pearl.pipeline import Pearl
 
-__all__ = ["OnBegun", "Resources", "loader_key"]
-
 Made = TypeVar("Made")
 
 OnBegun = Callable[[Any, Document | None], None]
@@ -34,12 +32,7 @@ KEPT = 2
 
 
 class Resources:
-    """Resources of units, shared between them.
-
-    Args:
-        pearl: Model and library.
-        on_begun: Callback, maybe in a thread, for every unit that is started, with its document, to forecast it.
-    """
+    """Resources of units, shared between them."""
 
     def __init__(self, pearl: Pearl, on_begun: OnBegun | None = None) -> None:
         self.pearl = pearl
@@ -49,11 +42,7 @@ class Resources:
         self._made: dict[Hashable, Any] = {}
 
     async def document(self, load: Callable[[], Document]) -> Document:
-        """The document that `load` gives, loaded once for the units that follow one another.
-
-        Raises:
-            DataError: What `load` raises; the next to ask loads it again.
-        """
+        """The document that `load` gives, loaded once for the units that follow one another."""
         return await self._documents.get(load)
 
     async def begin(self, unit: Any, document: Document | None = None) -> None:
@@ -63,11 +52,7 @@ class Resources:
             await off_loop(n, partial(self._on_begun, unit, document))
 
     def plan(self, text: str, question: str | None) -> CheckedPlan:
-        """Parse a plan, cached by its text.
-
-        Raises:
-            PlanError: It is none.
-        """
+        """Parse a plan, cached by its text."""
         return self._read(text, question)[0]
 
     def n_chained(self, text: str, question: str | None) -> int:
@@ -101,9 +86,6 @@ class _Documents:
 
     A document in use is never loaded again; of the others the last few are kept, so that memory
     stays flat. Its tokens are counted with it, where that keeps nobody from other work.
-
-    Args:
-        count: Counts tokens, and remembers how many a text has.
     """
 
     def __init__(self, count: Callable[[str], int]) -> None:
@@ -113,11 +95,7 @@ class _Documents:
         self._loading: SingleFlight[Document] = SingleFlight()
 
     async def get(self, load: Callable[[], Document]) -> Document:
-        """The document that `load` gives.
-
-        Raises:
-            DataError: What `load` raises; the next to ask loads it again.
-        """
+        """The document that `load` gives."""
         key = loader_key(load)
         document = None if key is None else self._known.get(key)
         if document is not None:

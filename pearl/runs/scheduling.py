@@ -20,8 +20,6 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import TypeVar
 
-__all__ = ["each_kept", "in_order"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -41,21 +39,6 @@ async def in_order(
     Items of one group are begun one after the other, as far as they are within `ahead` of the
     results. A group that never ends does not keep the others waiting for ever: sooner or later
     the next result to come is of another one, and there are no more items to take before it.
-
-    Args:
-        items: What to work on.
-        work: Makes the result of one item.
-        n: At least 1.
-        ahead: Items taken whose results have not been given yet, at most; `n` where it is less,
-            or None. More of them keep `n` items under way while an early one takes its time.
-        group: What an item belongs to; None to begin the items in their order, each taken when it
-            is begun.
-        rank: Of the items of a group, those of a higher rank are begun first: what takes longest,
-            lest it be all that is left in the end.
-        is_stopping: Whether no more items are to be begun, those taken ahead included.
-
-    Raises:
-        Exception: The first, in the order of the items, that `work` raises; the rest is cancelled.
     """
     ahead = max(n, ahead or n)
     source = enumerate(items)
@@ -114,11 +97,7 @@ MOST_BEING_KEPT = 256
 async def each_kept(
     results: AsyncGenerator[Result, None], keep: Callable[[Result], Awaitable[None]]
 ) -> AsyncGenerator[Result, None]:
-    """Give every result, in order, when it is kept; many are being kept meanwhile.
-
-    Raises:
-        Exception: The first that `keep` or `results` raises.
-    """
+    """Give every result, in order, when it is kept; many are being kept meanwhile."""
     keeping: deque[tuple[Result, asyncio.Future[None]]] = deque()
     has_news = asyncio.Event()
     has_room = asyncio.Event()

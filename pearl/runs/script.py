@@ -11,8 +11,6 @@ from typing import TypeVar
 
 from pearl.errors import UsageError
 
-__all__ = ["run"]
-
 Result = TypeVar("Result")
 
 _threads = threading.local()

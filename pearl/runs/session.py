@@ -41,8 +41,6 @@ from pearl.runs.summary import SessionRun, Summary, Watcher
 from pearl.runs.tasks import read_tasks, tasks_to_json
 from pearl.telemetry.tracing import RunSpans, Telemetry
 
-__all__ = ["Session", "opened_store"]
-
 U = TypeVar("U", bound=Unit)
 
 
@@ -360,11 +358,7 @@ class Session:
     def _equipped(
         self, store: Store | None, watcher: Watcher, *, is_fresh: bool
     ) -> tuple[Pearl, Execute]:
-        """What the tasks are run with and by: with the store's replies, within the budget.
-
-        Raises:
-            UsageError: The executor cannot keep the limits.
-        """
+        """What the tasks are run with and by: with the store's replies, within the budget."""
         client = self._pearl.client
         has_limits = any(limit is not None for limit in self._limits.values())
         keeps_limits = self._plugin.KEEPS_LIMITS
@@ -413,11 +407,7 @@ class Session:
 
     @contextmanager
     def _opened(self, watcher: Watcher) -> Iterator[Store | None]:
-        """The store to write, where there is one.
-
-        Raises:
-            StoreError: It cannot be used.
-        """
+        """The store to write, where there is one."""
         if self._store is None or isinstance(self._store, Store):
             yield self._store
         else:
@@ -426,12 +416,7 @@ class Session:
 
     @contextmanager
     def _readable(self) -> Iterator[Store]:
-        """The store to read.
-
-        Raises:
-            UsageError: The session has none.
-            StoreError: It cannot be read.
-        """
+        """The store to read."""
         if self._store is None:
             raise UsageError("the session has no store", help="Session(pearl, store=FOLDER)")
         if isinstance(self._store, Store):
@@ -443,15 +428,7 @@ class Session:
 
 @contextmanager
 def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Store]:
-    """A store to write.
-
-    Args:
-        folder: Where it is.
-        on_notice: Told what people should know of it: of its disk, of damaged replies.
-
-    Raises:
-        StoreError: It cannot be used.
-    """
+    """A store to write."""
     with Store.open(folder) as store:
         if store.warning:
             on_notice(store.warning)

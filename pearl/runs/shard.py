@@ -15,17 +15,12 @@ from pearl.documents.digest import text_sha256
 from pearl.errors import UsageError
 from pearl.runs.executors import Unit
 
-__all__ = ["Shard", "parse_shard"]
-
 U = TypeVar("U", bound=Unit)
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
     """Part `index` of `n`, counted from 1.
-
-    Raises:
-        UsageError: There is no such part.
 
     Example:
         >>> [Shard(i, 3).takes("q17") for i in (1, 2, 3)]
@@ -60,9 +55,6 @@ class Shard:
 
 def parse_shard(text: str) -> Shard:
     """The shard that `i/n` names.
-
-    Raises:
-        UsageError: The text names none.
 
     Example:
         >>> parse_shard("2/7")

@@ -12,19 +12,10 @@ from pearl.llm.middleware.limiter import LimiterStatus
 from pearl.runs.executors import Listener, Outcome
 from pearl.runs.store import Run, Status
 
-__all__ = ["SessionRun", "Summary", "Watcher"]
-
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """Callbacks of a run.
-
-    Attributes:
-        is_stopping: Whether no more tasks are to be begun; those under way are finished.
-        on_begun: Given the run once it is this process that writes it, before any call.
-        on_known: Callback with the key of every unit that has a row from before, for `Run.outcome`.
-        on_notice: Told, in a line, what people should know: of batches, of a damaged store.
-    """
+    """Callbacks of a run."""
 
     listener: Listener | None = None
     is_stopping: Callable[[], bool] = lambda: False
@@ -35,19 +26,7 @@ class Watcher:
 
 @dataclass(slots=True)
 class Summary:
-    """Summary of a run so far.
-
-    Attributes:
-        id: Of the run in the store; "" where no rows are kept.
-        status: How the run ended; `running` until then.
-        n_done: Tasks with an outcome, failures included.
-        n_known: Tasks whose rows are from before.
-        n_unfinished: Tasks that the end of the run has cut off; they are done when it goes on.
-        n_unsure: Outcomes that are undecided, or may lack something.
-        statuses: How many rows of the run have which status, those from before included.
-        error: What ended the run for all tasks: a limit that is reached, no credit, ...
-        limits: What the server bore of the calls.
-    """
+    """Summary of a run so far."""
 
     id: str = ""
     status: Status = "running"
@@ -102,11 +81,7 @@ class SessionRun:
         return self._finished().__await__()
 
     async def _finished(self) -> Summary:
-        """Run all tasks.
-
-        Raises:
-            PearlError: What no task could get past but a limit that was set: no credit, a wrong key, ...
-        """
+        """Run all tasks."""
         async with aclosing(self._work) as outcomes:
             async for _ in outcomes:
                 pass

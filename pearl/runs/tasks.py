@@ -29,19 +29,11 @@ from pearl.errors import DataError, StoreError, UsageError
 from pearl.runs.executors import Task, Unit
 from pearl.runs.store import RunInfo
 
-__all__ = ["DocumentTasks", "PlannedFor", "TaskFile", "over_files", "read_tasks", "tasks_to_json"]
-
 _PASSED_ON = ("options", "gold", "reference", "subsets")
 
 
 class PlannedFor(BaseModel):
-    """What a plan was written for.
-
-    Attributes:
-        domain: Name of the domain.
-        library: Name of the library, or its file, relative to that of the row.
-        library_sha256: Its `library_digest`.
-    """
+    """What a plan was written for."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -66,18 +58,7 @@ class _TaskRow(BaseModel):
 
 
 class TaskFile:
-    """The tasks of a file, read anew each time they are gone through; a pipe is read once.
-
-    Args:
-        path: JSON Lines, or any other file of rows.
-        documents: Documents for those rows that name none: each row runs over each of them.
-        allow_outside: Whether rows may name files outside the folder of the file.
-        library_sha256: `library_digest` of the library that the tasks are run with. A plan that was
-            written for another one is a task that fails. "" runs all.
-
-    Raises:
-        DataError: While the tasks are gone through, the file cannot be read.
-    """
+    """The tasks of a file, read anew each time they are gone through; a pipe is read once."""
 
     def __init__(
         self,
@@ -97,9 +78,6 @@ class TaskFile:
         """Of the first plan what it was written for, and the file of that library if it has one.
 
         None where the first task has no plan.
-
-        Raises:
-            DataError: The file cannot be read, or the row may not name the file of the library.
         """
         for source in self._rows():
             row = None if isinstance(source, DataError) else _read(source)
@@ -116,11 +94,7 @@ class TaskFile:
 
     @property
     def names_documents(self) -> bool:
-        """Whether there are tasks and each of them names its document.
-
-        Raises:
-            DataError: The file cannot be read.
-        """
+        """Whether there are tasks and each of them names its document."""
         n_named = 0
         for source in self._rows():
             row = _read(source) if isinstance(source, Row) else None
@@ -232,12 +206,7 @@ def tasks_to_json(tasks: Iterable[Unit]) -> list[dict[str, Any]] | None:
 
 
 def read_tasks(info: RunInfo) -> list[Task]:
-    """The tasks of a run that was begun with tasks over files; their paths begin in its folder.
-
-    Raises:
-        UsageError: The store does not have them.
-        StoreError: They make no sense.
-    """
+    """The tasks of a run that was begun with tasks over files; their paths begin in its folder."""
     kept = info.work.get("tasks") if info.settings.get("command") == "session" else None
     if not isinstance(kept, list):
         raise UsageError(
@@ -263,19 +232,6 @@ class DocumentTasks:
 
     What is right of a sample is passed on where it is the only one of its document. The samples are
     read twice, so that their documents are in memory one at a time.
-
-    Args:
-        read: Reads the samples from the first; an error, and a sample that has no document, becomes
-            a task that fails.
-        plan: Text of the plan.
-        n_longest: Only so many documents, the longest by characters, the longest first. What cannot
-            be read has no length, and is left out.
-
-    Attributes:
-        left_out: Why rows and documents are left out, where the longest are wanted.
-
-    Raises:
-        PearlError: What `read` raises.
     """
 
     def __init__(
@@ -410,12 +366,7 @@ def _tasks(
 
 
 def _plan(source: Row, row: _TaskRow, library_sha256: str) -> str | None:
-    """The plan of a row; None where it has a question only.
-
-    Raises:
-        DataError: It has neither, its plan failed or cannot be read, or it was written for another
-            library.
-    """
+    """The plan of a row; None where it has a question only."""
     if row.status == "failed":
         raise source.error(f"the plan of this row failed: {_message(row.error)}")
     planned = row.planned_for

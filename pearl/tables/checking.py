@@ -17,8 +17,6 @@ from pearl.tables.opening import read_moment
 from pearl.tables.query_table import QueryTable
 from pearl.tables.specification import AllOf, AnyOf, Condition, Not, Query, Where
 
-__all__ = ["Flaw", "QueryError", "check", "nearest_values"]
-
 _SHOWN = 12
 """Names of columns in a message at most."""
 _VALUES_SHOWN = 6
@@ -27,23 +25,14 @@ _VALUES_SHOWN = 6
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Something wrong with a query.
-
-    Attributes:
-        message: What, where, and what there is instead.
-        column: The column it is about, "" if it is about none.
-    """
+    """Something wrong with a query."""
 
     message: str
     column: str = ""
 
 
 class QueryError(ValueError):
-    """A query does not fit its table.
-
-    Attributes:
-        flaws: Everything that is wrong, in order.
-    """
+    """A query does not fit its table."""
 
     def __init__(self, flaws: list[Flaw]) -> None:
         super().__init__("\n".join(flaw.message for flaw in flaws))
@@ -52,9 +41,6 @@ class QueryError(ValueError):
 
 def check(query: Query, table: QueryTable) -> Query:
     """The query with every column named as the table has it.
-
-    Raises:
-        QueryError: A column is not there, or a value is not of its column's kind.
 
     Example:
         >>> from pearl.documents.rows import Row, Rows

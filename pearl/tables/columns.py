@@ -11,14 +11,13 @@ from typing import Literal
 from pearl.documents.comparisons import are_mostly
 from pearl.documents.dates import Dates, date_part, read_dates
 from pearl.documents.measures import unit_of
+from pearl.documents.numbers import CURRENCIES, Quantity
 from pearl.documents.rows import Rows
 from pearl.documents.table.columns import read_quantities
-from pearl.documents.table.quantities import CURRENCIES, Quantity, is_blank, read_quantity
+from pearl.documents.table.quantities import is_blank, read_quantity
 from pearl.errors.wording import counted
 from pearl.tables.folding import fold
 from pearl.tables.opening import read_hours
-
-__all__ = ["DATE_PART", "Kind", "TypedColumn", "date_parts", "folded", "number_in", "typed_columns"]
 
 Kind = Literal["text", "number", "date", "hours"]
 
@@ -42,20 +41,7 @@ _MAX_SAMPLED = 200
 
 @dataclass(frozen=True, slots=True)
 class TypedColumn:
-    """A column of a table.
-
-    Attributes:
-        name: As in the rows.
-        kind: What most of its cells are.
-        cells: What each row has, "" if nothing, None if that is undecided.
-        values: Its different cells that are not empty, in order.
-        numbers: Cell → number, for `number`; without cells that cannot be read, or have another unit.
-        unit: Of its numbers, "" if they have none.
-        dates: Cell → first and last day, ISO 8601, for `date`.
-        reading: How the dates were read.
-        hours: Cell → intervals in minutes of the week, for `hours`.
-        notes: What was decided to read it.
-    """
+    """A column of a table."""
 
     name: str
     kind: Kind

@@ -16,8 +16,6 @@ from pearl.tables.opening import WEEK, read_moment
 from pearl.tables.query_table import QueryTable
 from pearl.tables.specification import Aggregate, AllOf, AnyOf, Condition, Not, Query, Where
 
-__all__ = ["Statement", "compile_groups", "compile_rows", "compile_undecided"]
-
 _MARKS = re.compile(r"[^\w\s'.,;:/&-]")
 """What does not merely join words."""
 

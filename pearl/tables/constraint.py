@@ -19,8 +19,6 @@ from pearl.dsl.decoding.json_rules import (
 from pearl.dsl.decoding.schema import closed_object, require
 from pearl.tables.specification import OPERATORS, Function
 
-__all__ = ["FIELDS", "query_constraint"]
-
 FIELDS = ("select", "where", "group", "aggregate", "sort", "limit")
 """Of a query, in the order in which they are written."""
 

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["answer", "dumped", "folders", "opened"]
-
 Stored = str | int | float | None
 
 FUNCTIONS = frozenset(
@@ -76,12 +74,7 @@ _SETTINGS = (
 
 
 class _RefusedError(Exception):
-    """A statement that is not run.
-
-    Args:
-        kind: Why, as `pearl.tables.sql` words it.
-        what: The name that it is about.
-    """
+    """A statement that is not run."""
 
     def __init__(self, kind: str, what: str = "") -> None:
         super().__init__(kind, what)
@@ -95,12 +88,7 @@ def folders() -> list[str]:
 
 
 def dumped(table: str, columns: Sequence[tuple[str, str, Sequence[Stored]]]) -> bytes:
-    """The table as JSON, a list for each column, which DuckDB reads by itself.
-
-    Args:
-        table: Its name.
-        columns: Of each the name, the kind and the cells.
-    """
+    """The table as JSON, a list for each column, which DuckDB reads by itself."""
     typed = []
     for name, kind, cells in columns:
         is_whole = all(isinstance(cell, int) for cell in cells if cell is not None)
@@ -183,16 +171,7 @@ def _parsed(connection: DuckDBPyConnection, sql: str) -> dict[str, Any]:
 
 
 def _check(node: Any, table: str, own: frozenset[str] = frozenset()) -> None:
-    """Refuse a tree that has anything but a SELECT of the table.
-
-    Args:
-        node: A tree, or a part of one.
-        table: The table that may be read.
-        own: Names that the statement gave to subqueries around this part.
-
-    Raises:
-        _RefusedError: It has.
-    """
+    """Refuse a tree that has anything but a SELECT of the table."""
     if isinstance(node, list):
         for each in node:
             _check(each, table, own)

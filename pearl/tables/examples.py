@@ -16,20 +16,12 @@ from pearl.retrieval.postings import Postings
 from pearl.tables.samples import Texts
 from pearl.tables.specification import read_query
 
-__all__ = ["SHIPPED", "Example", "Examples"]
-
 SHIPPED = Path(__file__).with_name("examples.toml")
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question with its query.
-
-    Attributes:
-        question: As people ask.
-        query: JSON.
-        explanation: What is to be learnt from it.
-    """
+    """A question with its query."""
 
     question: str
     query: str
@@ -38,9 +30,6 @@ class Example:
 
 class Examples:
     """A book of examples.
-
-    Args:
-        examples: In any order.
 
     Example:
         >>> book = Examples.read(SHIPPED)
@@ -53,11 +42,7 @@ class Examples:
 
     @classmethod
     def read(cls, path: Path) -> Examples:
-        """Read a TOML file of `[[example]]` with `question`, `query` and `explanation`.
-
-        Raises:
-            DataError: It cannot be read, or an example is no example, or its query none.
-        """
+        """Read a TOML file of `[[example]]` with `question`, `query` and `explanation`."""
         try:
             said = tomllib.loads(read_bytes(str(path), str(path)).decode("utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

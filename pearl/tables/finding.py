@@ -16,8 +16,6 @@ from pearl.documents.table.quantities import scale_of
 from pearl.tables.lookup import Lookup
 from pearl.tables.query_table import QueryTable
 
-__all__ = ["FoundTable", "SeveralTablesError", "meant", "tables_of_document", "tables_of_rows"]
-
 _MAX_NAMED = 4
 """Columns, or tables, that a message names."""
 _MAX_KEPT = 2
@@ -30,14 +28,7 @@ class SeveralTablesError(ValueError):
 
 @dataclass(frozen=True)
 class FoundTable:
-    """A table of a document, or of several that have the same columns.
-
-    Attributes:
-        rows: With the notes that a reader needs.
-        numbers: Of each row its number in the table of its file, from 1.
-        caption: The line above it, "" if there is none, or several are joined that differ in it.
-        source: The file it is in, "" if it is of several, or of none.
-    """
+    """A table of a document, or of several that have the same columns."""
 
     rows: Rows
     numbers: tuple[int, ...]
@@ -72,9 +63,6 @@ class FoundTable:
 @lru_cache(_MAX_KEPT)
 def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
     r"""The tables of a document, or of each of a corpus; those with the same columns are one.
-
-    Raises:
-        ValueError: There is none.
 
     Example:
         >>> text = "In millions:\n\n| item | 2008 |\n|---|---|\n| sales | $5 |\n"
@@ -112,11 +100,7 @@ def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
 
 
 def tables_of_rows(rows: Rows) -> tuple[FoundTable, ...]:
-    """The tables that selected rows are of: those with the same fields are one.
-
-    Raises:
-        ValueError: No row has a field.
-    """
+    """The tables that selected rows are of: those with the same fields are one."""
     groups: dict[tuple[str, ...], tuple[list[Row], list[Row]]] = {}
     for is_doubtful, those in enumerate((rows.rows, rows.doubtful)):
         for row in those:
@@ -135,9 +119,6 @@ def tables_of_rows(rows: Rows) -> tuple[FoundTable, ...]:
 
 def meant(question: str, tables: Sequence[FoundTable]) -> FoundTable:
     """The table that has most of the words of a question, in its caption, columns or cells.
-
-    Raises:
-        SeveralTablesError: Several have equally many.
 
     Example:
         >>> towns, fees = (Rows((Row("", {name: cell}),)) for name, cell in [("Town", "Lod"), ("Fee", "9")])

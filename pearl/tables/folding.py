@@ -6,8 +6,6 @@ import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["fold", "word_form"]
-
 _DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−־"), "-")
 _QUOTES = dict.fromkeys(map(ord, "‘’ʼ′`´"), "'") | dict.fromkeys(map(ord, "“”„″"), '"')
 

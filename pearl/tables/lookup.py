@@ -30,19 +30,6 @@ from pearl.tables.sql import SqlError, SqlLimits, SqlTable
 from pearl.tables.sql_engines import SqlEngine
 from pearl.tables.terms import Expand, Thesaurus
 
-__all__ = [
-    "PROMPT_TEXTS",
-    "Answer",
-    "Ask",
-    "Lookup",
-    "ReplyError",
-    "Turn",
-    "UnansweredError",
-    "declined",
-    "look_up",
-    "read_reply",
-]
-
 MAX_REPAIRS = 3
 """Replies that are sent back at most."""
 
@@ -66,11 +53,7 @@ Ask = Callable[[Sequence[Turn]], Awaitable[str | None]]
 
 
 class ReplyError(ValueError):
-    """A reply cannot be used.
-
-    Attributes:
-        column: The column that it is about, "" if it is about none.
-    """
+    """A reply cannot be used."""
 
     def __init__(self, message: str, column: str = "") -> None:
         super().__init__(message)
@@ -83,17 +66,7 @@ class UnansweredError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a table answers.
-
-    Attributes:
-        query: What was asked of it: a query, or SQL.
-        columns: Of the answer.
-        lines: With the rows of the table behind each.
-        n_lines: How many there are; more than `lines` where there is a limit.
-        undecided: Rows of which it is undecided whether they belong to it.
-        notes: How columns were read, what was left out, and why there is nothing.
-        n_repairs: Replies that were sent back.
-    """
+    """What a table answers."""
 
     query: Query | str
     columns: tuple[str, ...]
@@ -106,12 +79,6 @@ class Answer:
 
 class Lookup:
     """A table that questions can be asked of; what is needed for that is made once.
-
-    Args:
-        table: The table.
-        examples: Shown with questions that are like them; None for the shipped ones.
-        expand: Synonyms of a question; None for the shipped ones.
-        limits: Of SQL.
 
     Example:
         >>> from pearl.documents.rows import Row, Rows
@@ -148,11 +115,7 @@ class Lookup:
         return Mentions(self.table, self.thesaurus)
 
     def sql(self, engine: SqlEngine = "sqlite") -> SqlTable:
-        """The table for SQL.
-
-        Raises:
-            UsageError: The engine is not installed.
-        """
+        """The table for SQL."""
         if engine not in self._sql:
             most = max(SqlLimits().max_rows, len(self.table))
             limits = self._limits or SqlLimits(max_rows=most)
@@ -200,15 +163,7 @@ class Lookup:
         )
 
     def answer(self, reply: str, engine: SqlEngine = "sqlite") -> Answer:
-        """Run what a reply asks for.
-
-        Args:
-            reply: A model's, with a query or SQL.
-            engine: What runs SQL.
-
-        Raises:
-            ReplyError: It is no query, or does not fit the table.
-        """
+        """Run what a reply asks for."""
         query = read_reply(reply)
         if isinstance(query, str):
             try:
@@ -275,17 +230,6 @@ async def look_up(
 
     So does, once, a query that finds nothing: with the condition that emptied it. If the model
     keeps to it, nothing is the answer, and a note says why.
-
-    Args:
-        question: What is asked.
-        lookup: The table.
-        ask: Calls the model.
-        prompt: What the model is shown first; None for `Lookup.prompt`.
-        max_repairs: Replies that are sent back at most.
-        engine: What runs SQL.
-
-    Raises:
-        UnansweredError: No reply could be used.
     """
     # In a thread: other coroutines go on while rows are indexed, or SQL takes its time.
     if prompt is None:
@@ -342,9 +286,6 @@ def _noted(answer: Answer, n_repairs: int, why: str | None) -> Answer:
 
 def read_reply(reply: str) -> Query | str:
     r"""Read the query of a reply: JSON or SQL.
-
-    Raises:
-        ReplyError: The reply has no query, or different ones.
 
     Example:
         >>> read_reply('Sure:\n```json\n{"limit": 3}\n```').limit

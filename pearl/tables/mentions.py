@@ -15,8 +15,6 @@ from pearl.tables.folding import fold, word_form
 from pearl.tables.query_table import QueryTable
 from pearl.tables.terms import Synonyms, Thesaurus, column_terms
 
-__all__ = ["How", "Mention", "Mentions", "question_words"]
-
 COLUMN_WORDS = Path(__file__).with_name("column_words.txt")
 """Groups of words for what columns hold."""
 
@@ -37,16 +35,7 @@ _NOT = re.compile(r"\b(?:no|not|never|without|nor|neither|except|excepted)\b", r
 
 
 class Mention(NamedTuple):
-    """Words of a question that name something of a table.
-
-    Attributes:
-        start: The first of the words, from 0.
-        end: Behind the last.
-        column: The column.
-        text: The value, as the table has it, or the phrase; "" for the column itself.
-        how: What the words are to it.
-        is_entry: Whether it is an entry of cells that list several.
-    """
+    """Words of a question that name something of a table."""
 
     start: int
     end: int
@@ -72,10 +61,6 @@ def _stems(text: str) -> tuple[str, ...]:
 
 class Mentions:
     """Finds what questions mention of a table.
-
-    Args:
-        table: The table.
-        thesaurus: Its terms.
 
     Example:
         >>> from pearl.documents.rows import Row, Rows

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["WEEK", "Moment", "read_hours", "read_moment"]
-
 DAY = 24 * 60
 WEEK = 7 * DAY
 """Minutes; a week begins on Monday at 00:00."""
@@ -37,13 +35,7 @@ _moment = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time of the week for which something is asked to be open.
-
-    Attributes:
-        start: Minutes of the week.
-        end: The same, at most a day later; equal to `start` for one minute.
-        is_whole: Whether it has to be open all the time; of a day alone, some time is enough.
-    """
+    """A time of the week for which something is asked to be open."""
 
     start: int
     end: int

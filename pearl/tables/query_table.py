@@ -21,8 +21,6 @@ from pearl.documents.rows import Rows
 from pearl.tables.columns import Kind, TypedColumn, date_parts, folded, typed_columns
 from pearl.tables.folding import word_form
 
-__all__ = ["QueryTable"]
-
 _FORMS: Mapping[Kind, str] = {"text": "fw", "number": "fn", "date": "faz", "hours": "fwr"}
 """The columns of the database for a column of each kind."""
 _MAX_FORMS = 2_000
@@ -30,19 +28,7 @@ _MAX_FORMS = 2_000
 
 
 class QueryTable:
-    """Rows that can be queried.
-
-    Args:
-        rows: Any rows with fields, as `SPLIT(CTX, "record")` makes them.
-        name: What it is called in SQL: a word.
-
-    Raises:
-        ValueError: The rows have no fields, or the name is none.
-
-    Attributes:
-        rows: As they were given; a result names rows by their place there, from 0.
-        columns: Their fields.
-    """
+    """Rows that can be queried."""
 
     def __init__(self, rows: Rows, name: str = "rows") -> None:
         if not re.fullmatch(r"(?!sqlite_)[^\W\d]\w*", name, re.I):

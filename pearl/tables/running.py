@@ -23,19 +23,12 @@ from pearl.tables.specification import (
     conditions,
 )
 
-__all__ = ["Line", "Result", "describe", "run", "why_empty"]
-
 _SHOWN_IN_WHY = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a result.
-
-    Attributes:
-        cells: One for each column of the result; None is undecided.
-        rows: The rows of the table behind it, by their place from 0, ascending.
-    """
+    """A line of a result."""
 
     cells: tuple[str | None, ...]
     rows: tuple[int, ...]
@@ -43,17 +36,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a query found.
-
-    Attributes:
-        query: The query in the table's own names.
-        columns: What the lines have.
-        lines: In the order of the query, as many as its limit allows.
-        n_lines: How many there are without the limit.
-        undecided: Rows that no line is surely right about: it is undecided whether they meet the conditions,
-            what they add to a figure, or where they stand in the order before a limit.
-        notes: How columns were read, and what is left out, a sentence each.
-    """
+    """What a query found."""
 
     query: Query
     columns: tuple[str, ...]
@@ -70,9 +53,6 @@ class Result:
 
 def run(query: Query, table: QueryTable) -> Result:
     """Answer a query.
-
-    Raises:
-        QueryError: It does not fit the table.
 
     Example:
         >>> from pearl.documents.rows import Row, Rows
@@ -214,10 +194,6 @@ def describe(where: Where | None) -> str:
 
 def why_empty(query: Query, table: QueryTable) -> str:
     """Which condition leaves a query without rows, and what the column has instead.
-
-    Args:
-        query: One whose result has no rows, in the table's own names.
-        table: Its table.
 
     Example:
         >>> from pearl.documents.rows import Row, Rows

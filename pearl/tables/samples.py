@@ -16,17 +16,10 @@ from pearl.retrieval.methods import Query, find_method
 from pearl.retrieval.postings import Postings, TermIndex
 from pearl.tables.query_table import QueryTable
 
-__all__ = ["RowSearch", "Texts"]
-
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts that are ranked by their terms.
-
-    Attributes:
-        terms: Their inverted index.
-        vectors: There are none.
-    """
+    """Texts that are ranked by their terms."""
 
     terms: TermIndex
     vectors: None = None
@@ -41,9 +34,6 @@ class Texts:
 
 class RowSearch:
     """Finds rows by what their cells read.
-
-    Args:
-        table: The table.
 
     Example:
         >>> from pearl.documents.rows import Row, Rows

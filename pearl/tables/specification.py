@@ -11,25 +11,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-__all__ = [
-    "MAX_CONDITIONS",
-    "MAX_DEPTH",
-    "MAX_LIMIT",
-    "OPERATORS",
-    "Aggregate",
-    "AllOf",
-    "AnyOf",
-    "Condition",
-    "Function",
-    "Not",
-    "Operator",
-    "Query",
-    "Sort",
-    "Where",
-    "conditions",
-    "read_query",
-]
-
 Operator = Literal[
     "is", "is not", "in", "not in", "contains", "does not contain", "before", "after", "at least",
     "at most", "is empty", "is not empty", "open",
@@ -81,13 +62,6 @@ class _Model(BaseModel):
 class Condition(_Model):
     """What a cell has to be.
 
-    Attributes:
-        column: Its name, as people write it.
-        op: How it is compared: texts without case, accents and repeated blanks; numbers and dates
-            as such where the column has them. `contains` finds a text in Latin letters where a word
-            begins: `urology` is not in `Neurology`, `cardio` is in `Cardiology`.
-        value: What with: several for `in` and `not in`, none for empty cells, else one.
-
     Example:
         >>> Condition(column="City", op="==", value="Haifa").value
         ('Haifa',)
@@ -134,13 +108,7 @@ Where = Condition | AllOf | AnyOf | Not
 
 
 class Aggregate(_Model):
-    """A figure over the rows, or over those of each group.
-
-    Attributes:
-        function: `sum` and `mean` are of numbers, `min` and `max` of numbers and dates.
-        column: Of which; None for `count` of rows. With a column, `count` is of cells that are not
-            empty.
-    """
+    """A figure over the rows, or over those of each group."""
 
     function: Function
     column: Text | None = None
@@ -158,12 +126,7 @@ class Aggregate(_Model):
 
 
 class Sort(_Model):
-    """An order of the result.
-
-    Attributes:
-        by: A column, or an aggregate such as `count` or `mean of Fee`.
-        descending: Whether the largest comes first.
-    """
+    """An order of the result."""
 
     by: Text
     descending: bool = False
@@ -171,15 +134,6 @@ class Sort(_Model):
 
 class Query(_Model):
     """A query of one table.
-
-    Attributes:
-        select: Columns that are shown beside those that are filtered on; all if it is empty and
-            nothing is filtered. Without effect where there are groups or aggregates.
-        where: Which rows; None for all.
-        group: One row of the result for each different value of these columns.
-        aggregate: Figures over each group, or over all rows.
-        sort: The order; rows else stand as in the table.
-        limit: Rows of the result at most; None for all.
 
     Example:
         >>> query = Query.model_validate({"where": {"column": "City", "op": "is", "value": "Haifa"}})
@@ -241,12 +195,6 @@ def conditions(where: Where | None) -> Iterator[Condition]:
 
 def read_query(said: Any) -> Query:
     """What a model or a person wrote → a query.
-
-    Args:
-        said: Parsed JSON.
-
-    Raises:
-        ValueError: It is no query; the message says where and why, and what is expected there.
 
     Example:
         >>> read_query({"where": {"column": "City", "op": "near", "value": "x"}})

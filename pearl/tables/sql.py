@@ -26,15 +26,6 @@ from pearl.tables.sql_child import GRACE_SECONDS, MAX_CELL, READY
 from pearl.tables.sql_engines import SqlEngine, check_engine
 from pearl.tables.statement import dependence, in_sql, sqlite_dialect, with_typed_values
 
-__all__ = [
-    "ROW",
-    "SqlError",
-    "SqlLimits",
-    "SqlResult",
-    "SqlTable",
-]
-
-
 ROW = "row_id"
 """The column of the rows' places, from 0: SQL that selects it has its lines cited."""
 
@@ -56,14 +47,7 @@ class SqlError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SqlLimits:
-    """What one statement may take.
-
-    Attributes:
-        seconds: Processor time, from when its process has the table, so that what a statement may do does not
-            depend on what else a machine does; it is killed at ten times as many seconds in any case.
-        memory_bytes: Address space of its process, beside the engine and the table.
-        max_rows: Lines of the result; more are left out.
-    """
+    """What one statement may take."""
 
     seconds: float = 2.0
     memory_bytes: int = 512_000_000
@@ -72,16 +56,7 @@ class SqlLimits:
 
 @dataclass(frozen=True, slots=True)
 class SqlResult:
-    """What a statement found.
-
-    Attributes:
-        columns: Of the result, without `row_id`.
-        lines: With the row behind each, where the statement selected `row_id` and the line has what
-            that row has: then the line shows its cells as the table has them.
-        is_cut: Whether there were more lines.
-        undecided: Rows with a cell that SQL does not see, and that may matter to the result.
-        notes: What SQL does not see.
-    """
+    """What a statement found."""
 
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
@@ -92,18 +67,6 @@ class SqlResult:
 
 class SqlTable:
     """A table as SQL sees it.
-
-    Args:
-        table: The table. Numbers and days are typed, other cells are texts compared without case. NULL are
-            empty cells, and those that SQL does not see: what is no number in a column of numbers, no
-            day in one of dates, or too long.
-        limits: What one statement may take.
-        engine: `sqlite`; or `duckdb` (extra `duckdb`), which has medians, quantiles, regular
-            expressions and dates.
-
-    Raises:
-        UsageError: There is no such engine, or its extra is not installed.
-        SqlError: SQL cannot tell the columns apart.
 
     Example:
         >>> from pearl.documents.rows import Row, Rows
@@ -151,11 +114,7 @@ class SqlTable:
         return columns
 
     def run(self, sql: str) -> SqlResult:
-        """Run one statement.
-
-        Raises:
-            SqlError: It is no single SELECT of this table, it is wrong, or it takes too much.
-        """
+        """Run one statement."""
         if "\0" in sql or not sql.strip():
             raise SqlError("there is no SQL statement")
         if len(sql) > _MAX_STATEMENT:

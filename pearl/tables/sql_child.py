@@ -29,8 +29,6 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-__all__ = ["GRACE_SECONDS", "MAX_CELL", "READY", "main"]
-
 MAX_CELL = 4_000
 """Characters of a cell of the result; one more is written of a longer one."""
 

@@ -8,18 +8,12 @@ from typing import Literal, get_args
 from pearl.errors import UsageError, suggest
 from pearl.plugins.extras import install_hint
 
-__all__ = ["ENGINES", "SqlEngine", "check_engine"]
-
 SqlEngine = Literal["sqlite", "duckdb"]
 ENGINES: tuple[SqlEngine, ...] = get_args(SqlEngine)
 
 
 def check_engine(engine: str) -> None:
-    """Refuse an engine that there is not.
-
-    Raises:
-        UsageError: There is none of that name, or its extra is not installed.
-    """
+    """Refuse an engine that there is not."""
     if engine not in ENGINES:
         raise UsageError(f"unknown SQL engine '{engine}'", help=suggest(engine, ENGINES, "engines"))
     if engine == "duckdb" and find_spec("duckdb") is None:

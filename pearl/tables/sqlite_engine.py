@@ -14,8 +14,6 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
 
-__all__ = ["answer", "dumped", "folders", "opened"]
-
 Stored = str | int | float | None
 
 FUNCTIONS = frozenset(
@@ -120,12 +118,7 @@ def folders() -> list[str]:
 
 
 def dumped(table: str, columns: Sequence[tuple[str, str, Sequence[Stored]]]) -> bytes:
-    """The table as a database.
-
-    Args:
-        table: Its name.
-        columns: Of each the name, the kind and the cells; the first one has the numbers of the rows.
-    """
+    """The table as a database."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         (row, _, _), *others = columns
         defined = ", ".join(

@@ -15,16 +15,6 @@ from typing import NamedTuple
 
 from pearl.tables.columns import TypedColumn
 
-__all__ = [
-    "Dependence",
-    "Token",
-    "dependence",
-    "in_sql",
-    "sqlite_dialect",
-    "tokens",
-    "with_typed_values",
-]
-
 _TOKEN = re.compile(
     r"""(?P<comment>--[^\n]*+|/\*.*?(?:\*/|\Z)) | (?P<string>'(?:[^']|'')*+')
     | (?P<quoted>"(?:[^"]|"")*+"|`[^`]*+`|\[[^\[\]]*+\]) | (?P<number>\d[\w.]*+|\.\d\w*+) | (?P<word>[^\W\d]\w*+)
@@ -55,15 +45,7 @@ _NO_CALLS = frozenset(
 
 
 class Token(NamedTuple):
-    """A token of a statement.
-
-    Attributes:
-        text: As it is written.
-        start: Its place in the statement.
-        depth: Of the parentheses around it.
-        kind: `string`, `quoted`, `number`, `word`, or "" for symbols.
-        name: A quoted or plain name in lower case; else "".
-    """
+    """A token of a statement."""
 
     text: str
     start: int
@@ -110,11 +92,7 @@ Columns = Mapping[str, TypedColumn]
 
 
 def with_typed_values(sql: str, columns: Columns) -> str:
-    """The statement with numbers where it compares quoted numbers with columns of numbers.
-
-    Raises:
-        ValueError: It compares, adds or converts what is of another type, or quotes a column as a text.
-    """
+    """The statement with numbers where it compares quoted numbers with columns of numbers."""
     statement = tokens(sql)
     numbers: dict[int, str] = {}
     for i, token in enumerate(statement):
@@ -383,15 +361,7 @@ def _ends_of_terms(statement: Sequence[Token]) -> Iterator[Token]:
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """The cells on which the result of a statement may depend.
-
-    Attributes:
-        compared: Columns of the condition.
-        used: Columns that lines are computed from, chosen or ordered by, in rows that meet the condition.
-        condition: What tells of each row whether it meets the condition: a statement for `row_id` and whether that is
-            undecided, of rows that may meet it; "" if all rows may.
-        is_of_all: Whether cells that say that there is no value may matter, too: they are counted or compared.
-    """
+    """The cells on which the result of a statement may depend."""
 
     compared: frozenset[str]
     used: frozenset[str]
@@ -402,15 +372,7 @@ class Dependence:
 def dependence(
     sql: str, columns: Columns, table: str, row: str, unread: Collection[str]
 ) -> Dependence:
-    """Find the cells on which the result of a statement may depend.
-
-    Args:
-        sql: The statement.
-        columns: Of the table.
-        table: Its name.
-        row: The name of the column with the numbers of rows.
-        unread: Columns that have cells that are not read, in lower case.
-    """
+    """Find the cells on which the result of a statement may depend."""
     statement = tokens(sql)
     while statement and statement[-1].text == ";":
         statement.pop()

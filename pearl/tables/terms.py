@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Synonyms", "Term", "Thesaurus", "column_terms", "listed"]
-
 SYNONYMS = Path(__file__).with_name("synonyms.txt")
 """Groups of words for professions and services."""
 
@@ -44,13 +42,7 @@ Expand = Callable[[str], Iterable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A value of a column that a question may mean.
-
-    Attributes:
-        column: The column.
-        text: The value; of a cell that lists several, one.
-        share: How much of it the question has, 0 to 1, by the weight of rare words and letters.
-    """
+    """A value of a column that a question may mean."""
 
     column: str
     text: str
@@ -99,10 +91,6 @@ class Synonyms:
 class Thesaurus:
     """The terms of a table.
 
-    Args:
-        table: The table.
-        expand: Adds phrases to a question; None for the shipped synonyms.
-
     Example:
         >>> from pearl.documents.rows import Row, Rows
         >>> cells = [("Tel Aviv-Yafo", "Ophthalmology"), ("Haifa", "Cardiology")]
@@ -124,12 +112,7 @@ class Thesaurus:
         return len(self._terms)
 
     def nearest(self, question: str, n: int = 3) -> dict[str, list[Term]]:
-        """For each column that has some, its `n` nearest terms, best first.
-
-        Args:
-            question: In words.
-            n: Terms of a column at most.
-        """
+        """For each column that has some, its `n` nearest terms, best first."""
         import numpy as np
 
         if not self._terms:

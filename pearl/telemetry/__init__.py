@@ -24,14 +24,7 @@ _PACKAGES = (
 
 
 def to_collector(on_trouble: Callable[[str], object]) -> Collector:
-    """What sends spans to a collector; close it at the end.
-
-    Args:
-        on_trouble: Told in a line what goes wrong, once.
-
-    Raises:
-        UsageError: The extra is not installed, or the variables ask for another exporter or protocol.
-    """
+    """What sends spans to a collector; close it at the end."""
     require_extra("telemetry", "telemetry", *_PACKAGES)
     from pearl.telemetry.collector import Collector
 

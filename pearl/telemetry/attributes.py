@@ -14,17 +14,6 @@ from pearl.telemetry.content import prompt_json, reply_json, system_json
 from pearl.telemetry.conventions import AttributeValue, Conventions, provider_of
 from pearl.trace import ModelAttempted, Retrieved, StepFinished
 
-__all__ = [
-    "argument_data",
-    "attempt_attributes",
-    "call_attributes",
-    "error_type",
-    "is_computed",
-    "openinference",
-    "result_attributes",
-    "search_attributes",
-]
-
 _COMPUTES = "extractive"
 """The backend that computes replies: it is sent nothing."""
 
@@ -45,14 +34,7 @@ def is_computed(model: str) -> bool:
 def call_attributes(
     names: Conventions, model: str, replied_by: str, usage: Usage
 ) -> tuple[str, dict[str, Any]]:
-    """The name of a model, and the attributes of a call of it.
-
-    Args:
-        names: The names of attributes.
-        model: `backend:name`; "" where it is not known.
-        replied_by: What the server calls it; "" where it does not say.
-        usage: None of the tokens are told where there are none.
-    """
+    """The name of a model, and the attributes of a call of it."""
     backend, _, name = model.partition(":")
     name = (PurePath(name).name if backend in _ON_DISK else name) or backend
     reported = _without_folder(replied_by.removeprefix(f"{backend}:"))
@@ -104,13 +86,7 @@ def search_attributes(names: Conventions, event: Retrieved) -> dict[str, Any]:
 
 
 def result_attributes(event: StepFinished, n_sent: int, n_kept: int) -> dict[str, Any]:
-    """How a step ended.
-
-    Args:
-        event: Its end.
-        n_sent: Replies that its model gave.
-        n_kept: Replies that were kept from before, or shared.
-    """
+    """How a step ended."""
     told: dict[str, Any] = {
         "pearl.step.state": event.state,
         "pearl.step.context": event.context,

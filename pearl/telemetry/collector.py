@@ -20,8 +20,6 @@ from pearl.errors.addresses import redacted
 from pearl.plugins.version import __version__
 from pearl.telemetry.tracing import Telemetry
 
-__all__ = ["CLOSE_S", "Collector"]
-
 CLOSE_S = 2.0
 """Seconds that the last spans are waited for at the end."""
 
@@ -33,18 +31,7 @@ ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_
 
 
 class Collector:
-    """Sends spans to a collector.
-
-    Args:
-        on_trouble: Told in a line what goes wrong, once.
-        exporter: Where spans go; None for OTLP over HTTP.
-
-    Attributes:
-        telemetry: What makes the spans.
-
-    Raises:
-        UsageError: The variables ask for another exporter or protocol.
-    """
+    """Sends spans to a collector."""
 
     def __init__(
         self, on_trouble: Callable[[str], object], exporter: SpanExporter | None = None

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from pearl.errors.escaping import to_json
 from pearl.llm import Message
 
-__all__ = ["MAX_CHARACTERS", "prompt_json", "reply_json", "system_json", "text_of"]
-
 MAX_CHARACTERS = 32_768
 """Of one text in a span: a batch of spans with whole documents would be refused by collectors."""
 

@@ -13,17 +13,6 @@ from dataclasses import dataclass
 
 from pearl.errors import UsageError, suggest
 
-__all__ = [
-    "CONTENT_VARIABLE",
-    "DEFAULT",
-    "OPT_IN_VARIABLE",
-    "VERSIONS",
-    "AttributeValue",
-    "Conventions",
-    "captures_content",
-    "conventions_of",
-]
-
 AttributeValue = str | bool | int | float | Sequence[str]
 
 OPT_IN_VARIABLE = "OTEL_SEMCONV_STABILITY_OPT_IN"
@@ -77,12 +66,7 @@ _PROVIDERS = {"gemini": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai"}
 
 @dataclass(frozen=True, slots=True)
 class Conventions:
-    """The names of one version.
-
-    Attributes:
-        schema_url: Where the version is described; None for one that is not published yet.
-        names: What is told → its attribute.
-    """
+    """The names of one version."""
 
     version: str
     schema_url: str | None
@@ -103,15 +87,7 @@ class Conventions:
 
 
 def conventions_of(version: str | None = None) -> Conventions:
-    """The conventions of a version.
-
-    Args:
-        version: One of `VERSIONS`; None for the latest where `OTEL_SEMCONV_STABILITY_OPT_IN` has
-            `gen_ai_latest_experimental`, else for `DEFAULT`.
-
-    Raises:
-        UsageError: There is no such version.
-    """
+    """The conventions of a version."""
     if version is None:
         opted_in = os.environ.get(OPT_IN_VARIABLE, "").replace(" ", "").split(",")
         version = VERSIONS[-1] if "gen_ai_latest_experimental" in opted_in else DEFAULT

@@ -9,18 +9,10 @@ from functools import lru_cache
 from pearl.dsl.nodes import Step
 from pearl.dsl.parser import read
 
-__all__ = ["PlanNodes", "plan_nodes"]
-
 
 @dataclass(frozen=True, slots=True)
 class PlanNodes:
-    """The nodes of a plan.
-
-    Attributes:
-        steps: Output → its step.
-        numbers: Output → number of its step, from 1.
-        new_actions: Actions that the plan itself defines: their names are of whoever wrote the plan.
-    """
+    """The nodes of a plan."""
 
     steps: Mapping[str, Step]
     numbers: Mapping[str, int]

@@ -62,8 +62,6 @@ from pearl.trace import (
     StepStarted,
 )
 
-__all__ = ["TaskSpans"]
-
 NEW_ACTION = "NEW_ACTION"
 """Stands for the name of an action that a plan defines: a model made it of a question."""
 
@@ -91,18 +89,7 @@ class _Step:
 
 
 class TaskSpans:
-    """The spans of one task, made of its events as they come.
-
-    Args:
-        tracer: Makes the spans.
-        names: Their attributes.
-        has_content: Whether spans have content.
-        id: Of the task; content, for it may name a file.
-        run_id: Of the run in the store; "" for none.
-        began_ns: When the task began, in nanoseconds since 1970.
-        replayed_with: The model of a trace whose events are replayed, "" if that is not known: calls
-            are told by their replies then, for a trace has no attempts. None for events as they come.
-    """
+    """The spans of one task, made of its events as they come."""
 
     def __init__(
         self,
@@ -175,13 +162,7 @@ class TaskSpans:
     def end(
         self, error: BaseException | None = None, *, status: str = "", answer: str = ""
     ) -> None:
-        """End every span that is open.
-
-        Args:
-            error: What stopped the task, if anything.
-            status: Of its answer, where there is one.
-            answer: Its text.
-        """
+        """End every span that is open."""
         kind = error_type(error)
         stopped_by = "cancelled" if status == "interrupted" else kind
         for planning in self._plannings.values():

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from pearl.telemetry.spans import TaskSpans
 
-__all__ = ["RunSpans", "Telemetry"]
-
 EventListener = Callable[[str, Event], None]
 """Callback for the events of a task, with its id."""
 
@@ -28,18 +26,6 @@ class Telemetry:
     """Makes spans of what happens.
 
     What goes wrong with it ends the telemetry, with a notice, and never the work.
-
-    Args:
-        provider: Where spans go; None for the global provider of the program, which drops them where
-            none was set.
-        conventions: Version of the names of attributes, of `pearl.telemetry.conventions.VERSIONS`; None
-            for what `OTEL_SEMCONV_STABILITY_OPT_IN` says.
-        content: Whether spans have questions, plans, prompts, replies, answers and names of
-            documents; None for what `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says, else not.
-        on_trouble: Told in a line why telemetry has ended; None for a warning.
-
-    Raises:
-        UsageError: OpenTelemetry is not installed, or there are no such conventions.
 
     Example:
         >>> import pearl
@@ -78,12 +64,7 @@ class Telemetry:
     def tracing(
         self, id: str = "", listener: Callable[[Event], None] | None = None
     ) -> Iterator[Trace]:
-        """The trace of one question, for `Pearl.ask` and its like; its spans end with the block.
-
-        Args:
-            id: Of the trace.
-            listener: Told every event, too.
-        """
+        """The trace of one question, for `Pearl.ask` and its like; its spans end with the block."""
         run = self.run()
         told = run.listening(None if listener is None else lambda id, event: listener(event))
         try:
@@ -94,11 +75,7 @@ class Telemetry:
         run.finished(id)
 
     def run(self, run_id: str = "") -> RunSpans:
-        """The spans of the tasks of one run.
-
-        Args:
-            run_id: In the store; "" for none.
-        """
+        """The spans of the tasks of one run."""
         return RunSpans(self, run_id)
 
     def spans(self, id: str, run_id: str, **options: Any) -> TaskSpans:
@@ -120,12 +97,7 @@ class Telemetry:
 
 
 class RunSpans:
-    """The spans of the tasks of one run, by their ids.
-
-    Args:
-        telemetry: Makes them.
-        run_id: Of the run in the store; "" for none.
-    """
+    """The spans of the tasks of one run, by their ids."""
 
     def __init__(self, telemetry: Telemetry, run_id: str) -> None:
         self._telemetry = telemetry
@@ -162,15 +134,7 @@ class RunSpans:
         status: str = "",
         answer: str = "",
     ) -> None:
-        """A task has ended.
-
-        Args:
-            id: Of the task.
-            trace: What happened, where its events were not heard.
-            error: What stopped it.
-            status: Of its answer.
-            answer: Its text.
-        """
+        """A task has ended."""
         with self._telemetry.guarded() as is_on:
             spans = self._running.pop(id, None)
             if not is_on:

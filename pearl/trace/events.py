@@ -13,37 +13,6 @@ from pearl.llm.fallback import ConstraintLevelName
 from pearl.llm.progress import AttemptError, Phase
 from pearl.replies.typed import State
 
-__all__ = [
-    "AnswerStatus",
-    "CallFailed",
-    "ConstraintRefused",
-    "Event",
-    "FoundPassage",
-    "LookedUp",
-    "ModelAttempted",
-    "ModelCalled",
-    "ModelProgressed",
-    "ModelWaited",
-    "OptionChosen",
-    "PlanAttempted",
-    "PlanCandidate",
-    "PlanChosen",
-    "PlanFailed",
-    "PlanRewritten",
-    "PlanWriter",
-    "PlansCompared",
-    "Purpose",
-    "QuestionRouted",
-    "QuestionUnderstood",
-    "Retrieved",
-    "RunFinished",
-    "RunStarted",
-    "StepFailed",
-    "StepFinished",
-    "StepStarted",
-    "retrieved",
-]
-
 AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided", "refused"]
 """Whether there is an answer, the document has none, it is uncertain, or the model refused a step."""
 
@@ -334,12 +303,7 @@ class CallFailed(EventBase):
 
 
 class FoundPassage(BaseModel):
-    """A passage that a search found.
-
-    Attributes:
-        start: Where it begins, in characters of the text that `CTX` stands for.
-        end: Where it ends.
-    """
+    """A passage that a search found."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -21,8 +21,6 @@ from pearl.view.record import ResultRecord, record_of_answer
 from pearl.view.result import Place, Result, ShownStep, read_result
 from pearl.view.timeline import bars, n_at_once
 
-__all__ = ["answer_page", "result_page"]
-
 MAX_ROWS = 1_000
 """Rows behind an answer that the page lists; `--rows FILE` has all."""
 
@@ -67,10 +65,6 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
 
     Everything on it comes from the row, its trace and the document, checked and escaped. It has no
     scripts, and its policy allows its own style alone, by its hash. What is missing is said.
-
-    Args:
-        record: The result, with its document where that is at hand.
-        prices: Of tokens; None for the shipped table.
     """
     result = read_result(record, max_rows=MAX_ROWS)
     problems = list(result.problems)

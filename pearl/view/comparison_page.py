@@ -15,8 +15,6 @@ from pearl.view.page import render_page
 from pearl.view.record import id_of
 from pearl.view.sources import ResultSource
 
-__all__ = ["Change", "Pair", "aligned", "comparison_page", "differences"]
-
 MAX_PAIRS = 500
 """Rows that changed, and are shown with what changed in them."""
 MAX_TEXT = 10_000
@@ -101,11 +99,6 @@ def comparison_page(first: ResultSource, second: ResultSource, prices: Prices | 
     """What changed between two sources of results.
 
     Both are read whole. The counts are of all rows; of those that changed the first `MAX_PAIRS` are shown.
-
-    Args:
-        first: What was before.
-        second: What is now.
-        prices: Of models; the shipped ones by default.
     """
     prices = prices or read_prices()
     totals = Totals(), Totals()

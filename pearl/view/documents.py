@@ -11,19 +11,12 @@ from pearl.errors import PearlError
 from pearl.trace import RunStarted
 from pearl.view.record import ResultRecord
 
-__all__ = ["with_document"]
-
 
 def with_document(record: ResultRecord, folders: Sequence[Path]) -> ResultRecord:
     """Load the document of a record; what it cannot have, a page says.
 
     Rows come from anyone, and so do the names in them: a file is read only if it lies in one of the
     folders or below, however it is named.
-
-    Args:
-        record: Its row names the document.
-        folders: Tried in turn. Where one has no file of that name as it is given, one of the last
-            part of the name is taken if it is the text that was read, by its digest.
     """
     name = record.row.get("document")
     if record.document is not None or not isinstance(name, str) or not name.strip():

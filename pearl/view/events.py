@@ -11,8 +11,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from pearl.trace import SCHEMA_VERSION, Event
 
-__all__ = ["read_events"]
-
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
 
 MAX_NAME = 60
@@ -24,12 +22,6 @@ def read_events(lines: Iterable[bytes]) -> tuple[dict[str, tuple[Event, ...]], l
 
     Unlike `pearl.trace.read_trace`, which a run goes on from, nothing here refuses a file: fields
     that are not known are dropped, and so are events that are not.
-
-    Args:
-        lines: JSON objects; a last one without its end was cut off.
-
-    Returns:
-        The events of each id, in order of first appearance, and the problems, a sentence each.
 
     Example:
         >>> read_events([b'{"v":1,"id":"a","event":"went_home"}\n', b'{"v":1,"id":"a","ev'])[1]

@@ -8,8 +8,6 @@ from itertools import pairwise
 
 from pearl.errors import Span
 
-__all__ = ["Gap", "Piece", "blocks", "highlighted"]
-
 MAX_WHOLE = 5_500_000
 """Characters up to which the whole text is shown; of a longer one what is around the marks."""
 
@@ -23,13 +21,7 @@ BLOCK = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of the text.
-
-    Attributes:
-        text: As it stands there.
-        marks: Numbers of the marks that cover it, the smallest first.
-        begins: Those of them that begin here.
-    """
+    """A piece of the text."""
 
     text: str
     marks: tuple[int, ...] = ()
@@ -47,11 +39,6 @@ def highlighted(
     text: str, marks: Sequence[tuple[int, Span]], *, most: int = MAX_WHOLE
 ) -> list[Piece | Gap]:
     """Cut a text where marks begin and end, which may lie within one another.
-
-    Args:
-        text: Of the document.
-        marks: Number and place of each.
-        most: Characters up to which all of the text is in the pieces.
 
     Example:
         >>> for piece in highlighted("Nils sold the boat.", [(1, Span(0, 9)), (2, Span(5, 18))]):
@@ -87,10 +74,6 @@ def blocks(pieces: Iterable[Piece | Gap], *, size: int = BLOCK) -> list[list[Pie
 
     A browser lays out those blocks only that are near what is seen: a text of a million characters is
     there three times as soon.
-
-    Args:
-        pieces: Of a text.
-        size: Characters from which a block ends with the next line; a text without lines is one block.
 
     Example:
         >>> pieces = highlighted("one\ntwo\nthree", [(1, Span(4, 7))])

@@ -10,8 +10,6 @@ from pearl.view.listing import COLUMNS, Totals, cells_of, details_of
 from pearl.view.page import render_page
 from pearl.view.sources import ResultSource
 
-__all__ = ["index_page", "served_index"]
-
 MAX_STATIC = 100
 """Rows that stand in the page itself, for readers without scripts."""
 
@@ -27,10 +25,6 @@ def index_page(source: ResultSource, prices: Prices | None = None) -> str:
 
     The table holds at most `MAX_LINES` rows, and details up to `MAX_DETAILS` bytes; the page says where
     it leaves out any. The totals are of all rows.
-
-    Args:
-        source: Of which every row is read.
-        prices: Of models; the shipped ones by default.
     """
     prices = prices or read_prices()
     totals = Totals()

@@ -12,8 +12,6 @@ from pearl.llm import Usage
 from pearl.llm.prices import Prices
 from pearl.view.record import id_of
 
-__all__ = ["COLUMNS", "Totals", "cells_of", "details_of", "number_of", "text_of"]
-
 COLUMNS = (
     "id",
     "status",
@@ -47,14 +45,7 @@ MOST = 1e15
 
 @dataclass
 class Totals:
-    """Sums over lines.
-
-    Attributes:
-        by_status: Lines with each status.
-        by_error: Lines with each kind of error.
-        n_unknown_cost: Lines whose model has no known price; they are not in `cost_usd`.
-        seconds: Of all tasks, as if one had been done after the other.
-    """
+    """Sums over lines."""
 
     n: int = 0
     by_status: Counter[str] = field(default_factory=Counter)

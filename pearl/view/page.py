@@ -13,8 +13,6 @@ from typing import Any
 from pearl.documents.digest import text_sha256
 from pearl.errors.escaping import escaped, json_bytes
 
-__all__ = ["TEMPLATES", "render_page"]
-
 TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -28,17 +26,7 @@ def render_page(
     records: Any = None,
     **data: Any,
 ) -> str:
-    """The page of a template that extends `page.html`.
-
-    Args:
-        name: Of the template, without `.html`.
-        title: Of the page, and its heading.
-        folder: Where the template is; it may use those of this package, too.
-        style: Of the file in `folder`, without `.css`, that follows the style of all pages; None for `name`.
-        script: A file of `templates/`, without `.js`, that the page runs.
-        records: JSON data for the script, which finds it as the text of `#records`.
-        data: What the template takes; a text that it lacks is a bug, and raises.
-    """
+    """The page of a template that extends `page.html`."""
     css = _text(TEMPLATES / "page.css") + _text(folder / f"{style or name}.css")
     code = "" if script is None else _text(TEMPLATES / f"{script}.js")
     page = _environment(folder).get_template(f"{name}.html").render(

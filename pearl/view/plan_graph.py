@@ -8,8 +8,6 @@ from itertools import pairwise
 
 from pearl.dsl.nodes import Plan
 
-__all__ = ["Box", "Drawing", "Line", "draw_plan"]
-
 WIDTH, HEIGHT = 190, 46
 """Of a box, in units of the drawing."""
 ACROSS, DOWN = 24, 40
@@ -40,15 +38,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Boxes and lines.
-
-    Attributes:
-        width: Units across.
-        height: Units down.
-        text: The same in words.
-        critical: Outputs of the chain that took longest, in order.
-        critical_s: Seconds that it took.
-    """
+    """Boxes and lines."""
 
     boxes: tuple[Box, ...]
     lines: tuple[Line, ...]
@@ -60,12 +50,7 @@ class Drawing:
 
 
 def draw_plan(plan: Plan, seconds: Mapping[str, float]) -> Drawing:
-    """Draw a plan with a row for each level of steps that can run at once.
-
-    Args:
-        plan: Its references point backwards, as in every plan that was checked.
-        seconds: That each step took, by its output.
-    """
+    """Draw a plan with a row for each level of steps that can run at once."""
     index = {step.output: i for i, step in enumerate(plan.steps)}
     needs = [
         sorted({index[r.name] for r in step.references() if r.name in index}) for step in plan.steps

@@ -10,21 +10,10 @@ from pearl.documents.document import Document
 from pearl.interpreter.answer import Answer
 from pearl.trace import Event, RunFinished, RunStarted, StepFailed, StepFinished
 
-__all__ = ["ResultRecord", "id_of", "record_of_answer", "row_of_trace"]
-
 
 @dataclass(frozen=True, slots=True)
 class ResultRecord:
-    """The result of one task.
-
-    Attributes:
-        id: Of the task; "" if it has none.
-        row: As `docs/results.schema.json` has it. Rows come from files that anyone may have written:
-            what a page takes from one is checked first.
-        events: What happened, in order; empty where no trace was kept.
-        document: What was read; None if it is not at hand.
-        problems: What is missing or does not fit together, a sentence each, for people.
-    """
+    """The result of one task."""
 
     id: str
     row: Mapping[str, Any]

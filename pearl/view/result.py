@@ -29,8 +29,6 @@ from pearl.trace import (
 )
 from pearl.view.record import ResultRecord
 
-__all__ = ["Place", "Result", "ShownStep", "read_result"]
-
 STATUSES = (
     "answered", "degraded", "nothing_found", "undecided", "refused", "failed", "unfinished", "planned",
 )  # fmt: skip
@@ -46,17 +44,7 @@ _DOUBTS = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What an answer rests on: a passage that is quoted, or a row or a cell that it is computed from.
-
-    Attributes:
-        text: As it stands in the document.
-        shown: The same for people, with what a quote leaves out marked.
-        source: The file that it is in; "" if it is from an earlier output.
-        span: Where, in characters of that file's text; None if that is not known.
-        steps: Outputs of the steps that rest on it.
-        note: `elided`, `undecided`, or "".
-        where: Its place in words.
-    """
+    """What an answer rests on: a passage that is quoted, or a row or a cell that it is computed from."""
 
     text: str
     shown: str
@@ -69,15 +57,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """A step with its calls.
-
-    Attributes:
-        value: The value as text.
-        finished: What the trace says of its end; None where there is none.
-        error: Why it failed; "" if it did not.
-        calls: Replies and failed attempts, in order.
-        searches: What was searched for it, and the queries of tables.
-    """
+    """A step with its calls."""
 
     output: str
     action: str
@@ -97,16 +77,7 @@ class ShownStep:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What is known of a result, as the fields of a row with the events of its trace.
-
-    Attributes:
-        why: Why it is undecided, degraded or refused; else "".
-        problems: What is missing or cannot be read, a sentence each.
-        has_evidence: Whether it says what the answer rests on; older traces do not.
-        rows_left: Rows behind the answer that are not among `places`.
-        started: How its run began; None where no trace says it.
-        seconds: That it took; None if that is not known.
-    """
+    """What is known of a result, as the fields of a row with the events of its trace."""
 
     id: str
     status: str
@@ -242,12 +213,7 @@ class _Fields:
 
 
 def read_result(record: ResultRecord, *, max_rows: int) -> Result:
-    """Read what a record says.
-
-    Args:
-        record: Its row may hold anything.
-        max_rows: Rows behind the answer that are read.
-    """
+    """Read what a record says."""
     problems = list(record.problems)
     row = _Fields(record.row, problems)
     status = row.text("status")

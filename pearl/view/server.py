@@ -26,8 +26,6 @@ from pearl.view.sources import ResultSource
 if TYPE_CHECKING:
     from aiohttp import web
 
-__all__ = ["ResultServer", "serve"]
-
 _LOG = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
@@ -49,17 +47,7 @@ _HEADERS = {
 
 
 class ResultServer:
-    """The pages of a source.
-
-    Args:
-        opened: Makes the source, anew for every look at the list: of a run that is going on it shows
-            more rows each time.
-        result_page: Makes the page of one result.
-        prices: Of models; the shipped ones by default.
-
-    Attributes:
-        address: Where the list is, with the secret; "" before `start`.
-    """
+    """The pages of a source."""
 
     def __init__(
         self,
@@ -77,14 +65,7 @@ class ResultServer:
         self._runner: web.AppRunner | None = None
 
     async def start(self, port: int = 0) -> None:
-        """Begin to answer.
-
-        Args:
-            port: 0: one that is free.
-
-        Raises:
-            UsageError: The port cannot be had.
-        """
+        """Begin to answer."""
         from aiohttp import web
 
         @web.middleware
@@ -213,17 +194,7 @@ async def serve(
     port: int = 0,
     told: Callable[[str], None],
 ) -> None:
-    """Serve until it is cancelled.
-
-    Args:
-        opened: As `ResultServer` takes it.
-        result_page: Likewise.
-        port: 0: one that is free.
-        told: Is given the address.
-
-    Raises:
-        UsageError: The port cannot be had.
-    """
+    """Serve until it is cancelled."""
     server = ResultServer(opened, result_page)
     await server.start(port)
     try:

@@ -14,20 +14,12 @@ from pearl.trace import Event
 from pearl.view.events import read_events
 from pearl.view.record import ResultRecord, id_of, row_of_trace
 
-__all__ = ["ResultSource", "ResultsFile", "RunResults", "TraceFile", "open_results"]
-
 MAX_LINE_BYTES = 64_000_000
 """Of a line of a file."""
 
 
 class ResultSource(Protocol):
-    """Results to look at.
-
-    Attributes:
-        title: What they are, for people.
-        folder: Where names of documents start from.
-        problems: What was left out so far, a sentence each, for people.
-    """
+    """Results to look at."""
 
     title: str
     folder: Path
@@ -37,23 +29,11 @@ class ResultSource(Protocol):
         """Every row in order, read as they are taken, with what `record` finds it by."""
 
     def record(self, key: int) -> ResultRecord:
-        """One result, with its trace; its document is not loaded.
-
-        Raises:
-            DataError: It is no longer there.
-        """
+        """One result, with its trace; its document is not loaded."""
 
 
 class RunResults:
-    """The results of a run of the store.
-
-    Args:
-        reader: Of the store, open.
-        name: The id of the run, or how it begins.
-
-    Raises:
-        StoreError: There is no such run.
-    """
+    """The results of a run of the store."""
 
     def __init__(self, reader: Reader, name: str) -> None:
         self.info = reader.run(name)
@@ -75,11 +55,7 @@ class RunResults:
             self.problems.append(f"Rows that are damaged in the store and left out: {n_damaged:,}.")
 
     def record(self, key: int) -> ResultRecord:
-        """One result, with its trace.
-
-        Raises:
-            DataError: It is no longer there.
-        """
+        """One result, with its trace."""
         row, lines = self._reader.with_trace(key)
         if row is None:
             raise DataError(f"the store of {self.title} has no such row")
@@ -87,15 +63,7 @@ class RunResults:
 
 
 class ResultsFile:
-    """A file of results, as `--out` and `pearl runs export` write it.
-
-    Args:
-        path: The file.
-        traces: A file of traces of the same tasks, by whose ids it is joined.
-
-    Raises:
-        DataError: A file cannot be read.
-    """
+    """A file of results, as `--out` and `pearl runs export` write it."""
 
     def __init__(self, path: Path, traces: Path | None = None) -> None:
         self.title = path.name
@@ -128,11 +96,7 @@ class ResultsFile:
                 at = file.tell()
 
     def record(self, key: int) -> ResultRecord:
-        """One result, with its trace if there is one of its id.
-
-        Raises:
-            DataError: It is no longer there.
-        """
+        """One result, with its trace if there is one of its id."""
         row = self._row(key)
         id = id_of(row)
         trace = self._traces.get(id)
@@ -153,14 +117,7 @@ class ResultsFile:
 
 
 class TraceFile:
-    """A file of traces, as `--trace` writes it, that of a run that is going on or was killed included.
-
-    Args:
-        path: The file.
-
-    Raises:
-        DataError: It cannot be read.
-    """
+    """A file of traces, as `--trace` writes it, that of a run that is going on or was killed included."""
 
     def __init__(self, path: Path) -> None:
         self.title = path.name
@@ -183,11 +140,7 @@ class TraceFile:
 
 
 def open_results(path: Path, traces: Path | None = None) -> ResultsFile | TraceFile | None:
-    """What a file holds, by its first line; None if it is neither results nor traces.
-
-    Raises:
-        DataError: It cannot be read.
-    """
+    """What a file holds, by its first line; None if it is neither results nor traces."""
     try:
         with path.open("rb") as file:
             line = file.readline(MAX_LINE_BYTES)

@@ -8,19 +8,10 @@ from typing import Literal
 
 from pearl.trace import CallFailed, Event, ModelCalled, ModelWaited, PlanAttempted
 
-__all__ = ["Bar", "bars", "n_at_once"]
-
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Something that took time.
-
-    Attributes:
-        what: For people.
-        kind: `kept`: a reply that was known already, which takes none.
-        start_s: Seconds since the start of the trace.
-        end_s: Likewise.
-    """
+    """Something that took time."""
 
     what: str
     kind: Literal["plan", "call", "kept", "failed", "wait"]

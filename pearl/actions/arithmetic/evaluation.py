@@ -18,9 +18,7 @@ from pearl.actions.arithmetic.faults import (
     UnknownRowError,
 )
 from pearl.actions.arithmetic.program import TABLE_OPERATIONS, Operand, Program, Step
-from pearl.documents.table.quantities import CURRENCIES, SCALES, Quantity
-
-__all__ = ["PERCENT", "PLACES", "POINTS", "RATIO", "Amount", "Result", "evaluate", "round_to"]
+from pearl.documents.numbers import CURRENCIES, SCALES, Quantity
 
 PERCENT = "%"
 """The unit of a share that is written as a percentage: 0.05 is 5%."""
@@ -48,15 +46,7 @@ _PURE = frozenset({"", PERCENT, POINTS, RATIO})
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number in a computation.
-
-    Attributes:
-        value: The number; 0.05 for 5%.
-        unit: `PERCENT`, `POINTS`, `RATIO`, a currency, another unit, or "" if it has none that is known.
-        scale: The power of ten that it is written in, 6 for millions; None if that is not known.
-        is_constant: Whether it is a constant of the language: 100 is what something began with, or
-            turns a share into a percentage; others count or convert.
-    """
+    """A number in a computation."""
 
     value: Decimal
     unit: str = ""
@@ -73,14 +63,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a program comes to.
-
-    Attributes:
-        value: The number, or the truth value of `greater`.
-        unit: As of an `Amount`.
-        scale: As of an `Amount`.
-        formula: How it came about, with the numbers put in.
-    """
+    """What a program comes to."""
 
     value: Decimal | bool
     unit: str
@@ -147,18 +130,6 @@ def evaluate(
     program: Program, rows: Rows | None = None, names: Mapping[str, Amount] | None = None
 ) -> Result:
     """Compute a program.
-
-    Args:
-        program: From `parse`.
-        rows: For table operations; without it there is no table.
-        names: Operands that the program calls by name.
-
-    Raises:
-        DivisionByZeroError: A divisor is 0.
-        MissingOperandError: A name is not among the names, or an operand is yes or no.
-        MagnitudeError: A result is too large, too close to 0, or no real number.
-        UnknownRowError: The table has no such row, or there is no table.
-        UnfitUnitsError: Units or scales do not fit each other.
 
     Example:
         >>> from pearl.actions.arithmetic.program import parse
@@ -302,11 +273,7 @@ def _checked(value: Decimal, operation: str) -> Decimal:
 
 
 def _same_unit(operation: str, a: Amount, b: Amount) -> tuple[str, int | None]:
-    """The unit of what is added or compared.
-
-    Raises:
-        UnfitUnitsError: There is none.
-    """
+    """The unit of what is added or compared."""
     if a.unit and b.unit and a.unit != b.unit and not {a.unit, b.unit} <= {PERCENT, RATIO}:
         raise UnfitUnitsError(f"{operation}: one is in {a.unit}, the other in {b.unit}")
     if None not in (a.scale, b.scale) and a.scale != b.scale:

@@ -4,19 +4,6 @@ from __future__ import annotations
 
 from pearl.documents.numbers import UnclearNumberError
 
-__all__ = [
-    "AmbiguousRowError",
-    "BadTokenError",
-    "DivisionByZeroError",
-    "MagnitudeError",
-    "MissingOperandError",
-    "NotGivenError",
-    "ProgramError",
-    "UnclearOperandError",
-    "UnfitUnitsError",
-    "UnknownRowError",
-]
-
 
 class ProgramError(ValueError):
     """A program has no result."""

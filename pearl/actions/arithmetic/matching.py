@@ -11,8 +11,6 @@ from pearl.documents.numbers import Quantity, find_quantity
 from pearl.documents.table.quantities import read_quantity
 from pearl.documents.words import words
 
-__all__ = ["Form", "Rule", "are_same_number", "match"]
-
 _ANY = Decimal("0.01")
 """Difference that `Rule.ONE_PERCENT` allows, relative to the reference."""
 
@@ -25,14 +23,7 @@ MAX_POWER = 100
 
 
 class Rule(StrEnum):
-    """Why an answer was taken for the reference; the strictest that holds.
-
-    Attributes:
-        EXACT: The same number, whatever its commas, zeros, currency sign and scale word; `5%` is 0.05.
-        ROUNDED: The same to the digits that the reference shows, rounded, or cut off after two or more.
-        PERCENT: One is written as a percentage, the other as a share or without the sign.
-        ONE_PERCENT: At most 1% off. It does not score.
-    """
+    """Why an answer was taken for the reference; the strictest that holds."""
 
     EXACT = "exact"
     ROUNDED = "rounded"
@@ -49,11 +40,6 @@ def match(answer: str, reference: str, *, form: Form | None = None) -> Rule | No
 
     Texts without a number match if they are the same words. Signs, currencies and scales have to be the
     same: -5 is not 5, 3.2 million not 3.2.
-
-    Args:
-        answer: A text with one number.
-        reference: Likewise.
-        form: Of an answer without a unit, what it is; None if that is not known.
 
     Example:
         >>> match("0.09474", "9.5%"), match("80", "80%"), match("80", "80%", form="number")
@@ -83,9 +69,6 @@ def are_same_number(one: str, other: str) -> bool | None:
     """Whether two answers are the same number, as far as the one with fewer digits shows it.
 
     A share is the percentage that it makes: 0.095 is 9.5%; 9.5 is not.
-
-    Returns:
-        None where either has no number or several, or neither is a number and nothing else.
 
     Example:
         >>> are_same_number("9.5%", "9.47368%"), are_same_number("0.0947", "It grew by 9.5%.")

@@ -9,12 +9,11 @@ from decimal import Decimal
 from pearl.actions.arithmetic.evaluation import PERCENT, POINTS, Amount, plain
 from pearl.actions.arithmetic.faults import AmbiguousRowError, UnknownRowError
 from pearl.actions.arithmetic.program import Operand
+from pearl.documents.numbers import Quantity
 from pearl.documents.rows import Row, Rows
 from pearl.documents.table import Cell, Table
-from pearl.documents.table.quantities import Quantity, is_blank
+from pearl.documents.table.quantities import is_blank
 from pearl.errors import Span, did_you_mean
-
-__all__ = ["Figures", "places", "with_unit"]
 
 MIN_DIGITS = 3
 
@@ -25,12 +24,7 @@ _WORDS = re.compile(r"\w+")
 
 
 class Figures:
-    """The numbers of tables.
-
-    Attributes:
-        used: Rows that were looked up, in order.
-        notes: What was left out.
-    """
+    """The numbers of tables."""
 
     def __init__(self, tables: Sequence[Table]) -> None:
         self.used: list[Row] = []
@@ -49,12 +43,7 @@ class Figures:
                         found.append((row, cell))
 
     def amounts(self, name: str) -> Sequence[Amount]:
-        """The numbers of the row of that name; blank cells are left out, and said so.
-
-        Raises:
-            UnknownRowError: There is none, or another cell of it is no number.
-            AmbiguousRowError: There are several.
-        """
+        """The numbers of the row of that name; blank cells are left out, and said so."""
         found = self._rows.get(_key(name), [])
         if not found or not _key(name):
             close = did_you_mean(name, self._names.values())
@@ -82,11 +71,7 @@ class Figures:
 
 
 def with_unit(operand: Operand, cells: Sequence[Cell]) -> Amount | None:
-    """A number of a program with the unit and scale that all cells with it have.
-
-    Returns:
-        None without one, and for a number of one or two digits: it may be in the table by chance.
-    """
+    """A number of a program with the unit and scale that all cells with it have."""
     if operand.value is None or operand.unit or len(operand.value.as_tuple().digits) < MIN_DIGITS:
         return None
     units = {(cell.quantity.unit, cell.quantity.scale) for cell in cells if cell.quantity}

@@ -18,8 +18,6 @@ from pearl.plugins.files import read_data
 if TYPE_CHECKING:
     from lark import Lark, Token
 
-__all__ = ["OPERATIONS", "TABLE_OPERATIONS", "Operand", "Program", "Step", "parse"]
-
 OPERATIONS = ("add", "subtract", "multiply", "divide", "exp", "greater")
 TABLE_OPERATIONS = ("table_max", "table_min", "table_sum", "table_average")
 
@@ -37,16 +35,7 @@ _ARITY = 2
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What an operation is applied to.
-
-    Attributes:
-        kind: `number`, a literal; `constant`, one of the language (`const_100`); `step`, the result of
-            an earlier step; `name`, what the caller gives; `row`, a row of the table.
-        text: As it is written.
-        value: Of a number or a constant (0.05 for `5%`), else None.
-        unit: Of a number: "%", a currency, or "".
-        index: Of a step, from 0.
-    """
+    """What an operation is applied to."""
 
     kind: Literal["number", "constant", "step", "name", "row"]
     text: str
@@ -65,12 +54,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A parsed program.
-
-    Attributes:
-        steps: In order; none if the program is an operand alone.
-        value: That operand.
-    """
+    """A parsed program."""
 
     steps: tuple[Step, ...]
     value: Operand | None = None
@@ -84,11 +68,6 @@ class Program:
 
 def parse(text: str) -> Program:
     """The steps of a program.
-
-    Raises:
-        BadTokenError: The text does not follow the grammar, is too long or has too many steps.
-        MissingOperandError: An operation lacks an operand, or refers to a step that is not before it.
-        MagnitudeError: A number has too many digits.
 
     Source:
         Chen et al., FinQA (2021), and ConvFinQA (2022); `exp` is the power.

@@ -1,9 +1,7 @@
 """CLASSIFY(ROWS, LABELS, X): rows with the one of several labels that fits them."""
 
-from pearl.actions.by_row import with_column as collect
+from pearl.actions.by_row import with_column
 from pearl.dsl.signatures import Action, Parameter, ValueType
-
-__all__ = ["ACTION", "KIND", "READING", "collect"]
 
 ACTION = Action(
     "CLASSIFY",
@@ -17,3 +15,4 @@ READING = Action(
     (Parameter.named("CTX"), Parameter("LABELS"), Parameter("X")),
     "Say which one of LABELS is X in CTX, and nothing but that label",
 )
+collect = with_column

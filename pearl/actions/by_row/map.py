@@ -1,9 +1,7 @@
 """MAP(ROWS, X): rows with one line about each."""
 
-from pearl.actions.by_row import with_column as collect
+from pearl.actions.by_row import with_column
 from pearl.dsl.signatures import Action, Parameter, ValueType
-
-__all__ = ["ACTION", "KIND", "READING", "collect"]
 
 ACTION = Action(
     "MAP",
@@ -15,3 +13,4 @@ KIND = "line"
 READING = Action(
     "READ", (Parameter.named("CTX"), Parameter("X")), "Return X of CTX as one short line"
 )
+collect = with_column

@@ -1,9 +1,7 @@
 """RATE(ROWS, X): rows with a number from 0 to 10 for how much something is true of each."""
 
-from pearl.actions.by_row import with_column as collect
+from pearl.actions.by_row import with_column
 from pearl.dsl.signatures import Action, Parameter, ValueType
-
-__all__ = ["ACTION", "KIND", "READING", "collect"]
 
 ACTION = Action(
     "RATE",
@@ -18,3 +16,4 @@ READING = Action(
     "Rate CTX from 0 to 10 by X and return the number",
     returns=ValueType.NUMBER,
 )
+collect = with_column

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pearl.actions.by_row.rate import READING
+from pearl.actions.by_row import rate
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
-
-__all__ = ["ACTION", "KIND", "READING", "collect"]
 
 ACTION = Action(
     "TOP",
@@ -16,6 +14,7 @@ ACTION = Action(
     returns=ValueType.LIST,
 )
 KIND = "pick"
+READING = rate.READING
 
 
 def collect(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:

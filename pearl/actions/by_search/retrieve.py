@@ -30,12 +30,7 @@ ACTION = Action(
 async def run(
     searcher: Searcher, given: SearchedDocument | Rows, query: Value, k: int | float
 ) -> FoundRows:
-    """Rank the passages of a document, or rows; the best come first, what does not match is left out.
-
-    Raises:
-        ValueError: K is not a whole number from 1, or there is no query.
-        ModelError: An endpoint that the ranking needs is down.
-    """
+    """Rank the passages of a document, or rows; the best come first, what does not match is left out."""
     from pearl.actions.ranked_passages import best_passages, best_rows  # late: they search
 
     n_best = whole_number(k, "K", least=1)

@@ -13,9 +13,9 @@ from pearl.actions.arithmetic.faults import (
 )
 from pearl.actions.calculators import CALCULATORS, Operand, load_calculator, program_of
 from pearl.actions.values import Scalar, Value, as_text, behind
-from pearl.documents.numbers import UnclearNumberError, quantity
+from pearl.documents.numbers import CURRENCIES, Quantity, UnclearNumberError, quantity
 from pearl.documents.rows import Rows, shortened
-from pearl.documents.table.quantities import CURRENCIES, Quantity, read_quantity, scale_of
+from pearl.documents.table.quantities import read_quantity, scale_of
 from pearl.dsl.signatures import Action, Parameter
 
 ACTION = Action(
@@ -48,11 +48,6 @@ def run(name: str, *values: Value) -> Value:
     """Compute by name; units are kept, and numbers in millions and thousands brought together.
 
     `greater` with the names of both numbers behind them gives the name of the greater one.
-
-    Raises:
-        NotGivenError: A text says that there is no number for an operand.
-        ValueError: There is no such calculator, an operand is missing or no number, units do not fit, or
-            a divisor is 0.
 
     Example:
         >>> run("percentage change", "$1,250", "$1,000").value
@@ -146,12 +141,7 @@ def _factors(name: str, operands: Sequence[Operand], values: Sequence[Value]) ->
 def _alike(
     name: str, operands: Sequence[Operand], read: Sequence[Quantity], factors: Collection[str]
 ) -> dict[str, Amount]:
-    """The numbers themselves, without their scales.
-
-    Raises:
-        UnfitUnitsError: One says what it is written in, millions, and another one says nothing; or a
-            percentage is added to, or subtracted from, what is none.
-    """
+    """The numbers themselves, without their scales."""
     is_additive = not _ADDITIVE.isdisjoint(step.operation for step in program_of(name).steps)
     if is_additive and any(each.unit == PERCENT for each in read):
         bare = next(

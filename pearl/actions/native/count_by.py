@@ -19,9 +19,6 @@ ACTION = Action(
 def run(rows: Rows, name: str) -> Value:
     """Count by a field, or by parts of dates; of groups by this field, give their sizes.
 
-    Raises:
-        ValueError: There is no such field.
-
     Example:
         >>> from pearl.documents.rows import Row
         >>> run(Rows(tuple(Row(user, {"User": user}) for user in "aba")), "User").lines()

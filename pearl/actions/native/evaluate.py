@@ -28,9 +28,6 @@ _OF_DOCUMENTS = {"Document"}
 def run(rows: Rows, program: Value) -> Value:
     """Evaluate a program; the rows behind it are those its numbers come from.
 
-    Raises:
-        ValueError: As `parse` and `evaluate` do.
-
     Example:
         >>> table = Rows((Row("| revenue | 110 | 100 |", {"": "revenue", "2008": "110", "2007": "100"}),))
         >>> run(table, "subtract(110, 100), divide(#0, 100)").value

@@ -19,9 +19,6 @@ ACTION = Action(
 def run(rows: Rows, name: str) -> Value:
     """Take a field of every row; it may be a part of a date (`Date by month`).
 
-    Raises:
-        ValueError: No row has such a field.
-
     Example:
         >>> from pearl.documents.rows import Row
         >>> run(Rows((Row("A: 1", {"A": "1"}),)), "a").values

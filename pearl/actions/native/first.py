@@ -15,9 +15,6 @@ ACTION = Action(
 def run(items: list[str]) -> Value:
     """Take the first entry.
 
-    Raises:
-        EmptyListError: There is none.
-
     Example:
         >>> run(["a", "b"])
         'a'

@@ -18,9 +18,6 @@ ACTION = Action(
 def run(rows: Rows, name: str) -> Value:
     """Group by a field, or by parts of dates (`Date by month`); in order of first occurrence.
 
-    Raises:
-        ValueError: There is no such field.
-
     Example:
         >>> from pearl.documents.rows import Row
         >>> rows = Rows(tuple(Row(user, {"User": user}) for user in "abca"))

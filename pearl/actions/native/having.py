@@ -27,9 +27,6 @@ ACTION = Action(
 def run(rows: Rows, operator: str, n: int | float) -> Value:
     """Select groups; those whose undecided rows might change it are doubtful.
 
-    Raises:
-        ValueError: The rows are no groups, there is no such operator, or N is no whole number.
-
     Example:
         >>> from pearl.documents.rows import Row
         >>> groups = Rows((Row("a", members=(Row("x"), Row("y"))), Row("b", members=(Row("z"),))))

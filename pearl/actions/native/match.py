@@ -22,9 +22,6 @@ ACTION = Action(
 def run(a: Rows, b: Rows, name: str) -> Value:
     r"""Join on a field; empty values match nothing. Rows of one collection are not their own match.
 
-    Raises:
-        ValueError: There is no such field, or there are too many pairs.
-
     Example:
         >>> left = Rows((Row("x", {"User": "1"}), Row("y", {"User": "2"})))
         >>> [row.value for row in run(left, Rows((Row("z", {"User": "2"}),)), "User")]

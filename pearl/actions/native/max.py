@@ -17,10 +17,6 @@ ACTION = Action(
 def run(items: list[str]) -> Value:
     """Take the largest.
 
-    Raises:
-        EmptyListError: There is no entry.
-        ValueError: An entry holds no number, or more than one.
-
     Example:
         >>> run(["12 mg", "1,000 mg", "-5"])
         1000

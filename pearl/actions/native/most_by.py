@@ -24,9 +24,6 @@ def run(rows: Rows, name: str) -> Value:
 
     A value that undecided rows may change is undecided.
 
-    Raises:
-        ValueError: There is no such field.
-
     Example:
         >>> days = [("a", "1"), ("b", "1"), ("a", "1"), ("a", "2"), ("b", "2")]
         >>> rows = Rows(tuple(Row(label, {"Day": day}) for label, day in days), "label")

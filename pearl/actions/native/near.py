@@ -24,9 +24,6 @@ ACTION = Action(
 def run(a: Rows, b: Rows, k: int | float) -> Value:
     r"""Pair rows with the K best by BM25 that share a word; no row with itself, no pair twice.
 
-    Raises:
-        ValueError: K is not a whole number from 1, or there are too many pairs.
-
     Example:
         >>> left, right = Rows((Row("iron tablets"),)), Rows((Row("salt"), Row("iron pills")))
         >>> run(left, right, 1).values

@@ -18,9 +18,6 @@ ACTION = Action(
 def run(rows: Rows, k: int | float) -> Value:
     """Name what has a place, and all that share it: of 5, 3, 3 and 1, two share the places 2 and 3.
 
-    Raises:
-        ValueError: K is not a whole number from 1.
-
     Example:
         >>> from pearl.documents.rows import Row
         >>> run(Rows(tuple(map(Row, "aaabbcc"))), 2).value

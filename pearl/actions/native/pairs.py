@@ -21,9 +21,6 @@ ACTION = Action(
 def run(a: Rows, b: Rows) -> Value:
     """Pair the values of two collections, in ascending order; numbers by size.
 
-    Raises:
-        ValueError: There are too many.
-
     Example:
         >>> rows = Rows(tuple(map(Row, ("10", "9", "11"))))
         >>> run(rows, rows).values

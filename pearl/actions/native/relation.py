@@ -18,9 +18,6 @@ ACTION = Action(
 def run(a: Value, b: Value) -> Value:
     """Compare two numbers; decided where no undecided row can change it.
 
-    Raises:
-        ValueError: One is no number, or they are in different units.
-
     Example:
         >>> run(3, "2"), run(2, 2.0)
         ('more', 'same')

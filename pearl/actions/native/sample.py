@@ -22,9 +22,6 @@ ACTION = Action(
 def run(rows: Rows, n: int | float) -> Value:
     """Draw without replacement, in the rows' order; the same rows always give the same sample.
 
-    Raises:
-        ValueError: N is not a whole number from 1.
-
     Example:
         >>> from pearl.documents.rows import Row
         >>> drawn = run(Rows(tuple(map(Row, "abcdef"))), 2)

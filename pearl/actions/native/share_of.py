@@ -21,10 +21,6 @@ ACTION = Action(
 def run(rows: Rows, name: str, x: Value) -> Value:
     """The share of those rows that are decided; of several values, the share that has one of them.
 
-    Raises:
-        EmptyListError: There are no rows.
-        ValueError: There is no such field, or all rows are undecided.
-
     Example:
         >>> from pearl.documents.rows import Row
         >>> rows = Rows(tuple(Row(each, {"label": each}) for each in ("a", "b", "a", "c")))

@@ -21,9 +21,6 @@ _LEADING = re.compile(r"\s*+([-+]?(?:\d{1,3}(?:,\d{3})++|\d++)(?:\.\d++)?)")
 def run(items: list[str]) -> Value:
     """Sort by number if every entry begins with one, else by letter, case aside.
 
-    Raises:
-        ValueError: The numbers are not written out, or in different units.
-
     Example:
         >>> run(["10 mg", "9 mg", "1,000 mg"])
         ['9 mg', '10 mg', '1,000 mg']

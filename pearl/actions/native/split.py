@@ -25,9 +25,6 @@ def run(rows: Rows, unit: str) -> Value:
 
     Rows that a model has answered about are split by what they read, others by their value.
 
-    Raises:
-        ValueError: There is no such unit, or none of it in any of them.
-
     Example:
         >>> rows = run(Rows((Row("a b\nc", {}, (Span(0, 5),), "a b\nc"),)), "line")
         >>> [(row.value, row.spans) for row in rows]

@@ -19,9 +19,6 @@ ACTION = Action(
 def run(items: list[str]) -> Value:
     """Add up, exactly; nothing adds up to 0.
 
-    Raises:
-        ValueError: An entry holds no number, or more than one.
-
     Example:
         >>> run(["0.1", "0.2 kg", "1,000"])
         1000.3

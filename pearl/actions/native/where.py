@@ -28,9 +28,6 @@ ACTION = Action(
 def run(rows: Rows, name: str, operator: str, x: Value) -> Value:
     """Select rows; those of which it is undecided are doubtful.
 
-    Raises:
-        ValueError: There is no such field or operator, or X is not what it compares with.
-
     Example:
         >>> from pearl.documents.rows import Row
         >>> rows = Rows(tuple(Row(d, {"Date": d}) for d in ("2023-05-31", "2023-06-01", "")))

@@ -143,10 +143,6 @@ def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> Ta
     """The tasks of a file, and in the options the domain and library that its plans were written for.
 
     What `pearl plan` wrote here may name what its data named; other files are from elsewhere.
-
-    Raises:
-        UsageError: The options say others, or name documents that no task needs.
-        DataError: The file cannot be read, or the library is not as it was.
     """
     from pearl.actions.library import library_digest, load_library
     from pearl.data.domains import load_domain

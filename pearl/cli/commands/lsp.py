@@ -61,17 +61,7 @@ def command(ctx: click.Context, library: str | None, domain: str) -> int:
 def _actions_for(
     folder: Path, said: Mapping[str, str], config: str | None, here: set[str]
 ) -> KnownActions:
-    """The actions of a project, as `pearl check` in its folder finds them.
-
-    Args:
-        folder: Of the project.
-        said: Settings of the command line and of the editor, which come before those of files.
-        config: The one file of settings that the user names.
-        here: Those of the settings that are of the command line: files in them are of its folder.
-
-    Raises:
-        PearlError: A file of settings cannot be used or is not trusted, or names what is not there.
-    """
+    """The actions of a project, as `pearl check` in its folder finds them."""
     from pearl.actions.library import library_names
     from pearl.data.domains import load_domain
     from pearl.editor.known_actions import known_actions

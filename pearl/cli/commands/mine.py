@@ -93,11 +93,7 @@ def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
 
 
 def _code(rows: Sequence[MinedRow], *, n_bad: int, is_over: bool) -> int:
-    """The exit code of what came to its end.
-
-    Raises:
-        ModelError: Not one question got a reply.
-    """
+    """The exit code of what came to its end."""
     failures = [row.error for row in rows if row.status == "failed"]
     if failures and len(failures) == len(rows) and is_over:
         raise no_reply(len(failures), "questions", failures[0])

@@ -132,11 +132,7 @@ def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:
 
 
 def _check(corpus: Sequence[str], query: str) -> None:
-    """Refuse a query that asks nothing, and arguments that are missing or in the wrong order.
-
-    Raises:
-        UsageError: They are.
-    """
+    """Refuse a query that asks nothing, and arguments that are missing or in the wrong order."""
     if not corpus:
         of = query if _is_there(query) else "CORPUS"
         raise UsageError("a corpus and a query", help=f'pearl search {of} "what to look for"')
@@ -155,11 +151,7 @@ def _is_there(name: str) -> bool:
 
 
 def _settings(base: SearchSettings, options: dict[str, Any]) -> SearchSettings:
-    """The settings of a preset, or the usual ones, with what the options say.
-
-    Raises:
-        UsageError: An option is out of its range.
-    """
+    """The settings of a preset, or the usual ones, with what the options say."""
     names = (
         "method", "k1", "b", "delta", "idf", "stem", "lexical", "fusion", "dense_weight",
         "thesaurus", "synonym_weight", "year_boost",

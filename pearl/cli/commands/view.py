@@ -108,11 +108,7 @@ def _opened(
 
 
 def _shown(source: ResultSource, row: str | None, documents: tuple[str, ...]) -> str:
-    """The page of one result, or the list of several where none is named.
-
-    Raises:
-        DataError: There is none.
-    """
+    """The page of one result, or the list of several where none is named."""
     from pearl.view.index_page import index_page
     from pearl.view.record import id_of
 

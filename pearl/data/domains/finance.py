@@ -33,8 +33,6 @@ if TYPE_CHECKING:  # what reads data is imported when data is read
     from pearl.data.samples import Sample
     from pearl.documents.document import Document
 
-__all__ = ["DOMAIN", "gold_passages", "operands", "page_text", "read"]
-
 DOMAIN = Domain(
     "Financial reports, as in ConvFinQA and FinQA",
     library="finance",
@@ -65,12 +63,7 @@ _FEATURES = {
 
 
 def read(source: Source) -> Iterator[Sample | DataError]:
-    """The samples of a file or a dataset.
-
-    Raises:
-        DataError: The data cannot be read at all.
-        UsageError: There is no such column, field or split.
-    """
+    """The samples of a file or a dataset."""
     from pearl.data.columns import rename
     from pearl.data.domains.generic import FIELDS
     from pearl.data.naming import Names
@@ -84,11 +77,6 @@ def read(source: Source) -> Iterator[Sample | DataError]:
 
 def page_text(before: str, rows: Sequence[Sequence[str]], after: str) -> str:
     """A page: the text before the table, the table in Markdown, and the text after it.
-
-    Args:
-        before: May be blank.
-        rows: Those of the table; the first one has the names of the columns. Short ones are filled up.
-        after: May be blank.
 
     Example:
         >>> print(page_text("In millions.", [["", "2008"], ["sales", "$5"]], ""))
@@ -128,9 +116,6 @@ def gold_passages(page: str, program: str) -> tuple[str, ...]:
 
     A number that several rows have is taken from all of them, whatever its sign, so that this is
     slightly generous.
-
-    Returns:
-        The passages in the order of the page; none if it has none of the numbers.
 
     Example:
         >>> page = "Rent was $ 7 . Sales rose .\n\n| item | 2008 |\n| --- | --- |\n| sales | $5 |"

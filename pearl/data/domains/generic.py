@@ -42,12 +42,7 @@ FIELDS = (
 
 
 def read(source: Source) -> Iterator[Sample | DataError]:
-    """The samples of a file or a dataset.
-
-    Raises:
-        DataError: The data cannot be read at all.
-        UsageError: There is no such column, field or split.
-    """
+    """The samples of a file or a dataset."""
     return read_as(source, make_sample)
 
 
@@ -63,12 +58,7 @@ def read_as(source: Source, make: Callable[[Row, Names], Sample]) -> Iterator[Sa
 
 
 def make_sample(row: Row, names: Names) -> Sample:
-    """Create the sample of a row.
-
-    Raises:
-        DataError: The row is not a valid sample.
-        UsageError: The data is in the format of another domain.
-    """
+    """Create the sample of a row."""
     from pearl.data.samples import Sample
 
     _refuse_other_formats(row)
@@ -120,11 +110,7 @@ def _document(row: Row, id: str, names: Names) -> Document | Path | None:
 
 
 def inline(row: Row, field: str, name: str, names: Names) -> Document:
-    """The document in a field, with a unique name.
-
-    Raises:
-        DataError: The field has no text.
-    """
+    """The document in a field, with a unique name."""
     document = row.document(field, name)
     claimed = names.claim(document.digest, name, row.line)
     return document if claimed == name else replace(document, name=claimed)
@@ -172,11 +158,7 @@ def _options(row: Row) -> tuple[str, ...]:
 
 
 def read_subsets(row: Row) -> frozenset[str]:
-    """The names in `subsets`, an array or one name.
-
-    Raises:
-        DataError: It is neither.
-    """
+    """The names in `subsets`, an array or one name."""
     value = row.fields.get("subsets")
     if isinstance(value, str) and value.strip() and not value.lstrip().startswith("["):
         return frozenset({value.strip()})
@@ -184,11 +166,7 @@ def read_subsets(row: Row) -> frozenset[str]:
 
 
 def read_array(row: Row, field: str) -> tuple[str, ...]:
-    """The texts of an array; a table cell holds it as JSON.
-
-    Raises:
-        DataError: It is not an array of texts.
-    """
+    """The texts of an array; a table cell holds it as JSON."""
     value: Any = row.fields.get(field)
     if isinstance(value, str):
         try:
@@ -208,11 +186,7 @@ def read_array(row: Row, field: str) -> tuple[str, ...]:
 
 
 def read_gold(row: Row, options: tuple[str, ...]) -> int | None:
-    """The index of the option that `gold` names by letter, by text or by number from 1.
-
-    Raises:
-        DataError: It is none of them.
-    """
+    """The index of the option that `gold` names by letter, by text or by number from 1."""
     value = row.fields.get("gold")
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # integers of a table with missing values

@@ -29,12 +29,7 @@ NOTE_TASK = "Write the clinical note of this consultation."
 
 
 def read(source: Source) -> Iterator[Sample | DataError]:
-    """The samples of a file or a dataset.
-
-    Raises:
-        DataError: The data cannot be read at all.
-        UsageError: There is no such column, field or split.
-    """
+    """The samples of a file or a dataset."""
     return read_as(source, _sample)
 
 

@@ -49,12 +49,7 @@ _NO = ("false", "no", "0", "0.0")
 
 
 def read(source: Source) -> Iterator[Sample | DataError]:
-    """The samples of a file or a dataset.
-
-    Raises:
-        DataError: The data cannot be read at all.
-        UsageError: There is no such column, field or split.
-    """
+    """The samples of a file or a dataset."""
     reader = _ArticleReader()
     rows = rename(source.rows(), source.columns, FIELDS)
     return from_rows(rows, reader.samples)

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_inside_token", "with_units"]
-
 _REACH = 24
 """Characters inspected on either side of a boundary; no rule needs more."""
 _AT = "\0"

@@ -14,18 +14,10 @@ from pearl.documents.evidence.table_rows import TableRowFinder
 from pearl.documents.evidence.verifying import Doubt, Match, Quote, Verifier
 from pearl.errors import Span
 
-__all__ = ["Evidence", "StepReply", "Unverified", "collect", "placed", "shown_ranks"]
-
 
 @dataclass(frozen=True, slots=True)
 class StepReply:
-    """The reply of a step.
-
-    Attributes:
-        step: Its output.
-        text: The reply.
-        given: Inputs of the step other than the document: arguments and earlier outputs.
-    """
+    """The reply of a step."""
 
     step: str
     text: str
@@ -34,20 +26,7 @@ class StepReply:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A passage of the document that steps quote.
-
-    Attributes:
-        text: The passage as it stands in the document, including what the quote omits.
-        span: Where, in characters of the document's text.
-        source: The file it is in: the document, or one of several joined files.
-        source_span: Its position in that file's text; equal to `span` for a single document.
-        steps: Outputs of the steps that quote it.
-        match: `exact`; `normalised` where the quote differs in blanks, quote marks, hyphens of line ends
-            or punctuation at its ends, or omits a unit or an attribution; `elided` where it omits
-            something else.
-        omitted: The omitted ranges, in characters of `text`; empty unless elided.
-        ranks: Where it was searched for: the output of each step that found it, and its rank there.
-    """
+    """A passage of the document that steps quote."""
 
     text: str
     span: Span
@@ -108,17 +87,7 @@ def shown_ranks(ranks: Iterable[tuple[str, int]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Unverified:
-    """A quote that could not be verified.
-
-    Attributes:
-        step: Output of the step that quotes it.
-        text: The quote.
-        reason: `missing`: not in the document; `given`: not in the document, but in the step's
-            inputs (an earlier output, a text of the plan); `short`: under four words and in several
-            places, or its pieces are too short; `apart`: its pieces are in the document, but do not
-            form a passage; `negation`: it omits a negation from a passage, which is among the
-            evidence.
-    """
+    """A quote that could not be verified."""
 
     step: str
     text: str
@@ -146,12 +115,7 @@ _WHY = {
 def collect(
     replies: Iterable[StepReply], document: Document
 ) -> tuple[tuple[Evidence, ...], tuple[Unverified, ...]]:
-    """Look up every quote of every reply in the document.
-
-    Returns:
-        The quoted passages without duplicates, in order of the quotes; the unverified quotes with
-        their reasons.
-    """
+    """Look up every quote of every reply in the document."""
     verifier = Verifier(document.text, TableRowFinder(document))
     found: dict[tuple[Span, tuple[Span, ...]], Evidence] = {}
     unverified: dict[Unverified, None] = {}
@@ -175,12 +139,7 @@ def collect(
 def placed(
     text: str, evidence: Sequence[Evidence]
 ) -> tuple[list[tuple[str, Evidence | None]], list[Evidence]]:
-    """Match the evidence of an answer to the places that quote it.
-
-    Returns:
-        The text in pieces, in order: a line, an entry or a block quote with the evidence equal to
-        it, or any other text; and the evidence that no piece shows.
-    """
+    """Match the evidence of an answer to the places that quote it."""
     by_form = {_form(each.text): each for each in evidence if not each.omitted}
     pieces: list[tuple[str, Evidence | None]] = []
     is_placed: set[int] = set()

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from pearl.documents.evidence.normal import UNSPACED
 
-__all__ = ["find_quotes", "is_passage", "n_words", "quoted_line"]
-
 MIN_PASSAGE_WORDS = 4
 """Minimum words of a passage; a shorter quote is a term or a title, which may occur in many
 places."""
@@ -54,12 +52,6 @@ def quoted_line(line: str) -> str | None:
     """The content of a block-quote line, or None for any other line.
 
     The rule is Markdown's, except that a `>` right before a number is read as "more than".
-
-    Args:
-        line: One line of a reply, without its line break.
-
-    Returns:
-        The line without its markers; empty for the blank line between two quoted paragraphs.
 
     Example:
         >>> quoted_line(">The wind blew."), quoted_line("- > It rained."), quoted_line("> ")

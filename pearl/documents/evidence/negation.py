@@ -11,8 +11,6 @@ import re
 
 from pearl.documents.evidence.normal import normalise
 
-__all__ = ["negations", "with_negation"]
-
 _WORDS = (
     # English
     "not|no|never|nor|neither|none|nobody|nothing|nowhere|cannot|without|except|excepting|unless|hardly"

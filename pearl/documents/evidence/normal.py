@@ -19,8 +19,6 @@ from functools import cached_property
 from pearl.documents.evidence.borders import is_inside_token
 from pearl.errors import Span
 
-__all__ = ["MAX_PLACES", "UNSPACED", "NormalText", "normalise"]
-
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai and Lao, Burmese, Khmer
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
@@ -129,12 +127,7 @@ _EDITS_OR_CLUSTERS = re.compile(rf"[^ zmn-][mn]+|{_EDITS.pattern}", re.VERBOSE)
 
 
 class NormalText:
-    """A text in normal form, and the way back.
-
-    Attributes:
-        kinds: The kind of each character of the original.
-        text: The normal form.
-    """
+    """A text in normal form, and the way back."""
 
     def __init__(self, original: str) -> None:
         self._source = original

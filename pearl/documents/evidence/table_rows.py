@@ -14,17 +14,12 @@ from pearl.documents.evidence.normal import normalise
 from pearl.documents.table.apart import TablesApart
 from pearl.errors import Span
 
-__all__ = ["TableRowFinder"]
-
 _BAR = re.compile(r"(?<!\\)\|")
 _NO_LETTERS = re.compile(r"[\W_]+")
 
 
 class TableRowFinder:
     r"""Finds rows of the tables of one document.
-
-    Args:
-        document: The document; its tables are read when the first row is looked for.
 
     Example:
         >>> finder = TableRowFinder(Document("item,2008\nsales,$5\ncosts,$4\n"))
@@ -36,11 +31,7 @@ class TableRowFinder:
         self._document = document
 
     def find(self, quote: str) -> Iterator[Span]:
-        """The rows that have the cells of a quote beside each other, in its order.
-
-        Args:
-            quote: One line; cells have `|` between them.
-        """
+        """The rows that have the cells of a quote beside each other, in its order."""
         bars = quote.strip().removeprefix("|").removesuffix("|")
         quoted = [cell.strip().replace(r"\|", "|") for cell in _BAR.split(bars)]
         bare = [_bare(cell) for cell in quoted]

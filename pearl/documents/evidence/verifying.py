@@ -22,8 +22,6 @@ from pearl.documents.evidence.table_rows import TableRowFinder
 from pearl.documents.passages import sentences
 from pearl.errors import Span
 
-__all__ = ["Doubt", "Match", "Quote", "Verifier"]
-
 Match = Literal["exact", "normalised", "elided"]
 """How a passage is quoted: literally, with typographic differences, or with omissions."""
 
@@ -48,15 +46,7 @@ _MAX_TRIED = 200
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A quote of a reply, and its place in the document.
-
-    Attributes:
-        text: The quote as the reply gives it, without an attribution that had to be removed to
-            verify it.
-        spans: One span, or one per piece of a quote with omissions, in order. Empty if not found;
-            set for a quote that omits a negation.
-        result: How it matched, or why it is not verified.
-    """
+    """A quote of a reply, and its place in the document."""
 
     text: str
     spans: tuple[Span, ...]
@@ -90,10 +80,6 @@ _NOTHING = re.compile(r"""[\s.…,;:'"“”„‘’«»()\[\]*_–—-]*""")
 class Verifier:
     r"""Verifies quotes against one document.
 
-    Args:
-        text: The document's text, to which spans refer.
-        rows: Finds quoted rows of tables in the same text; None to look for quotes as texts alone.
-
     Example:
         >>> verifier = Verifier("He called it\na “well-known” fact. Nobody spoke.")
         >>> verifier.verify("He called it a 'well-known' fact").spans
@@ -116,12 +102,6 @@ class Verifier:
         Author`, is ignored if it is not in the document. Omissions (`...`, `…`, `[…]`) divide a
         quote into pieces. A row in Markdown is found by its cells, however the document separates
         them; its span is the whole row.
-
-        Args:
-            quote: As returned by `find_quotes`, without its marks.
-
-        Returns:
-            The quote with its first match, or with the reason why it is not verified.
         """
         doubts: list[Quote] = []
         for wording in self._wordings(quote):

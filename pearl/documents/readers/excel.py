@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from openpyxl.workbook import Workbook
     from openpyxl.worksheet.worksheet import Worksheet
 
-__all__ = ["IS_TABLE", "SUFFIXES", "read", "recognises"]
-
 SUFFIXES = (".xlsx", ".xlsm")
 
 IS_TABLE = True
@@ -56,12 +54,7 @@ def recognises(data: bytes) -> bool:
 
 
 def read(data: bytes, path: str) -> str:
-    """The text of a workbook.
-
-    Raises:
-        DataError: The file is damaged, not a workbook, or too large when unpacked; or openpyxl, which reads
-            it, is not installed.
-    """
+    """The text of a workbook."""
     try:
         import openpyxl
     except ModuleNotFoundError:
@@ -108,11 +101,7 @@ def _sheets(values: Workbook, formulas: Workbook | None) -> Iterator[str]:
 
 
 def _grid(sheet: Worksheet, formulas: Worksheet | None) -> Grid:
-    """The cells of a sheet as texts, with those of merged ones filled in.
-
-    Raises:
-        ValueError: They are so far apart that they are no table.
-    """
+    """The cells of a sheet as texts, with those of merged ones filled in."""
     filled = {place: _shown(cell) for place, cell in sheet._cells.items()}
     for place, cell in formulas._cells.items() if formulas else ():
         if cell.data_type == "f" and not filled.get(place):

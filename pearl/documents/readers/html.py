@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from inscriptis.model.html_element import HtmlElement as InscriptisElement
     from lxml.html import HtmlElement
 
-__all__ = ["SUFFIXES", "read", "recognises"]
-
 SUFFIXES = (".html", ".htm", ".xhtml")
 
 _BEGINNING = re.compile(
@@ -55,10 +53,6 @@ def recognises(data: bytes) -> bool:
 
 def read(data: bytes, path: str) -> str:
     r"""The text of a page.
-
-    Raises:
-        DataError: The page is not text, or nested too deeply.
-        MemoryError: It takes more memory than this process may have.
 
     Example:
         >>> read(b"<h1>One</h1><p>two <b>three</b>", "page.html")

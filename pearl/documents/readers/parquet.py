@@ -12,8 +12,6 @@ from pearl.documents.table.rendering import markdown
 from pearl.errors import DataError
 from pearl.plugins.extras import install_hint
 
-__all__ = ["IS_TABLE", "SUFFIXES", "read", "recognises"]
-
 SUFFIXES = (".parquet",)
 
 IS_TABLE = True
@@ -27,11 +25,7 @@ def recognises(data: bytes) -> bool:
 
 
 def read(data: bytes, path: str) -> str:
-    """The rows of a file.
-
-    Raises:
-        DataError: The file is damaged, too long as text; or pyarrow, which reads it, is not installed.
-    """
+    """The rows of a file."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile

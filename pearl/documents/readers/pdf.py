@@ -12,8 +12,6 @@ from pearl.errors import DataError
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage
 
-__all__ = ["SUFFIXES", "read", "recognises"]
-
 SUFFIXES = (".pdf",)
 
 _HYPHEN = "\x02"
@@ -31,11 +29,7 @@ def recognises(data: bytes) -> bool:
 
 
 def read(data: bytes, path: str) -> str:
-    """The text layer of a PDF.
-
-    Raises:
-        DataError: The file is damaged, encrypted, without a text layer, or too long.
-    """
+    """The text layer of a PDF."""
     from pypdfium2 import PdfDocument, PdfiumError, raw
 
     try:

@@ -11,8 +11,6 @@ import codecs
 
 from pearl.errors import DataError
 
-__all__ = ["IS_BOUNDED", "SUFFIXES", "decode", "read"]
-
 IS_BOUNDED = True
 
 SUFFIXES = (".txt", ".text", ".md", ".markdown")
@@ -41,9 +39,6 @@ _MAX_CONTROL_SHARE = 1 / 3
 def read(data: bytes, path: str) -> str:
     """The text of the bytes.
 
-    Raises:
-        DataError: The bytes are not text, or their encoding is unknown.
-
     Example:
         >>> read("# Café".encode("utf-16"), "a.md")
         '# Café'
@@ -53,14 +48,6 @@ def read(data: bytes, path: str) -> str:
 
 def decode(data: bytes, path: str, *, declared: str | None = None) -> str:
     """Decode bytes: by byte order mark, as UTF-8, as declared, or by their statistics.
-
-    Args:
-        data: The bytes of the document.
-        path: What messages call it.
-        declared: The encoding that the document declares; tried if the bytes do not determine one.
-
-    Raises:
-        DataError: The bytes are binary or damaged, or their encoding is unknown.
 
     Example:
         >>> decode("Die Straße".encode("latin-1"), "a.txt")

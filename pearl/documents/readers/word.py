@@ -18,8 +18,6 @@ from pearl.errors import DataError
 if TYPE_CHECKING:
     from docx.oxml.xmlchemy import BaseOxmlElement
 
-__all__ = ["SUFFIXES", "read", "recognises"]
-
 SUFFIXES = (".docx",)
 
 _CHARACTERS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": "\xad"}
@@ -46,12 +44,7 @@ def recognises(data: bytes) -> bool:
 
 
 def read(data: bytes, path: str) -> str:
-    """The text of a Word file.
-
-    Raises:
-        DataError: The file is damaged, not a .docx, or too large when unpacked.
-        MemoryError: It takes more memory than this process may have.
-    """
+    """The text of a Word file."""
     import docx
 
     limit = limit_bytes()

@@ -12,15 +12,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pearl.documents.numbers import SCALES, Quantity
 from pearl.documents.rows import Row
 from pearl.documents.table.columns import Column, is_year, read_column
-from pearl.documents.table.quantities import (
-    SCALES,
-    Quantity,
-    is_blank,
-    read_quantity,
-    scale_of,
-)
+from pearl.documents.table.quantities import is_blank, read_quantity, scale_of
 from pearl.documents.units.record.names import columns as unique_names
 from pearl.errors import Span, did_you_mean
 
@@ -29,17 +24,7 @@ __all__ = ["Cell", "Table", "cell_span", "make_table", "mended", "scale_word"]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell.
-
-    Attributes:
-        source: The file it is in.
-        row: The number of its row, from 1.
-        label: The name of its row, "" if it has none.
-        column: The name of its column.
-        text: What it reads, as it is written.
-        quantity: Its number; None if it is none, or not surely one.
-        span: Its place in the document's text; that of its row if the cell is written otherwise there.
-    """
+    """One cell."""
 
     source: str
     row: int
@@ -56,16 +41,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a document.
-
-    Attributes:
-        source: The file it is in.
-        caption: The line above it, "" if there is none.
-        columns: At least one.
-        rows: With a field for each column.
-        scale: The power of ten that caption or header give for its numbers: 6 for "in millions".
-        notes: What is not as a table should be.
-    """
+    """A table of a document."""
 
     source: str
     caption: str
@@ -75,11 +51,7 @@ class Table:
     notes: tuple[str, ...] = ()
 
     def column(self, name: str) -> Column:
-        """The column of that name.
-
-        Raises:
-            ValueError: There is none; with what was probably meant.
-        """
+        """The column of that name."""
         found = next((column for column in self.columns if column.name == name), None)
         if found is None:
             names = [column.name for column in self.columns]
@@ -95,15 +67,7 @@ class Table:
         return "" if first.quantities[row - 1] or is_blank(text) else " ".join(text.split())
 
     def cell(self, row: int, column: str) -> Cell:
-        """A cell.
-
-        Args:
-            row: From 1.
-            column: The name of its column.
-
-        Raises:
-            ValueError: There is no such row or column.
-        """
+        """A cell."""
         if not 1 <= row <= len(self.rows):
             raise ValueError(f"there is no row {row}; the table has {len(self.rows):,}")
         read, found = self.rows[row - 1], self.column(column)
@@ -137,12 +101,6 @@ def make_table(
     rows: Sequence[Row], source: str = "", caption: str = "", notes: Sequence[str] = ()
 ) -> Table:
     """The table of rows that have the same fields.
-
-    Args:
-        rows: At least one.
-        source: The file they are in.
-        caption: The line above them.
-        notes: What is known to be wrong with them.
 
     Example:
         >>> table = make_table([Row("", {"in millions": "revenue", "2008": "$5"})])

@@ -18,8 +18,6 @@ from pearl.documents.passages import chunks
 from pearl.documents.table.shown import ShownTable, escaped, shown_tables
 from pearl.errors import Span
 
-__all__ = ["LABELS", "Atom", "TablesApart"]
-
 TABLES, TEXT, GAP = "[tables]", "[text]", "[...]"
 
 LABELS = f"{TABLES}\n\n\n\n{TEXT}\n\n"
@@ -30,13 +28,7 @@ ATOMS = 8
 
 
 class Atom(NamedTuple):
-    """What is shown as a whole or not at all: a row of a table, or a passage of the text.
-
-    Attributes:
-        span: Where it is in the document; atoms follow each other and cover all of it.
-        text: What it says by itself: of a row, with caption and header.
-        n_tokens: Of what is shown of it, but for the head of its table.
-    """
+    """What is shown as a whole or not at all: a row of a table, or a passage of the text."""
 
     span: Span
     text: str
@@ -45,9 +37,6 @@ class Atom(NamedTuple):
 
 class TablesApart:
     r"""The tables and the text of a document. Tables are looked for in the parts that are shown.
-
-    Args:
-        document: One document, or several that are joined: their tables are told with their file.
 
     Example:
         >>> text = "Sales rose.\n\nIn millions:\n\nitem,2008\nsales,$5\ncosts,$4\n\nCosts did, too.\n"
@@ -99,12 +88,7 @@ class TablesApart:
                 yield table
 
     def show(self, spans: Sequence[Span], *, is_named: bool = False) -> str:
-        """Passages of the document, with `[...]` where something is left out between them.
-
-        Args:
-            spans: In order. Of a table whole rows are shown.
-            is_named: Whether the text of a joined document is told with its name.
-        """
+        """Passages of the document, with `[...]` where something is left out between them."""
         rows: dict[str, tuple[ShownTable, set[int]]] = {}
         said: list[str] = []
         is_said = False
@@ -146,12 +130,7 @@ class TablesApart:
         )
 
     def atoms(self, max_tokens: int, count: Callable[[str], int]) -> list[Atom]:
-        """All that the document consists of.
-
-        Args:
-            max_tokens: Of a passage of its text, at least 1.
-            count: Counts the tokens of a text.
-        """
+        """All that the document consists of."""
         atoms: list[Atom] = []
         for piece, table in self._pieces(self._all):
             if table is not None:

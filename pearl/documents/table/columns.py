@@ -14,16 +14,8 @@ from decimal import Decimal
 from typing import Literal
 
 from pearl.documents.dates import read_dates
-from pearl.documents.numbers import UnclearNumberError, quantity
-from pearl.documents.table.quantities import (
-    CURRENCIES,
-    Quantity,
-    is_blank,
-    read_quantity,
-    scale_of,
-)
-
-__all__ = ["Column", "Kind", "is_year", "numbers_of", "read_column", "read_quantities"]
+from pearl.documents.numbers import CURRENCIES, Quantity, UnclearNumberError, quantity
+from pearl.documents.table.quantities import is_blank, read_quantity, scale_of
 
 Kind = Literal["text", "number", "percent", "money", "date"]
 
@@ -36,16 +28,7 @@ _BRACKETS = re.compile(r"\s*[$€£¥]?\s*\(.*\)\s*%?\s*", re.S)
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table.
-
-    Attributes:
-        name: Different from that of every other column.
-        kind: What most of its cells are.
-        unit: Of those of its numbers that have one, or what its name says; "" if there is none, or several.
-        scale: The power of ten that its name or the caption gives; 0 for none.
-        quantities: The number of each cell; None where it has none that can surely be read.
-        notes: What in it is not as most of it.
-    """
+    """A column of a table."""
 
     name: str
     kind: Kind
@@ -57,11 +40,6 @@ class Column:
 
 def read_column(name: str, cells: Sequence[str], scale: int = 0) -> Column:
     """Read a column.
-
-    Args:
-        name: Of the column; `2008 ($ in millions)` gives unit and scale.
-        cells: The text of each.
-        scale: What the caption gives.
 
     Example:
         >>> column = read_column("2008", ["$9,000", "(1,315)", "—"])
@@ -120,9 +98,6 @@ def read_quantities(cells: Sequence[str]) -> list[Quantity | None]:
 
 def numbers_of(items: Sequence[str]) -> list[Decimal]:
     """The number of each entry, read together where one alone cannot surely be read.
-
-    Raises:
-        UnclearNumberError: An entry has no number or several, or the units differ.
 
     Example:
         >>> [int(number) for number in numbers_of(["$9,000", "(1,315)", "3.2 million"])]

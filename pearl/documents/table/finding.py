@@ -16,15 +16,6 @@ from pearl.documents.units.record import markdown_tables, split
 from pearl.documents.units.record.json_objects import lists
 from pearl.errors import Span
 
-__all__ = [
-    "TableRows",
-    "find_tables",
-    "scale_notes",
-    "table_rows",
-    "tables_in",
-    "tables_of_rows",
-]
-
 MAX_NAMES = 4
 """Names of columns in a note."""
 
@@ -50,13 +41,7 @@ def find_tables(document: Document) -> tuple[Table, ...]:
 
 
 class TableRows(NamedTuple):
-    """The rows of one table, as they are written.
-
-    Attributes:
-        source: The file it is in.
-        caption: The line above it, "" if there is none.
-        rows: At least one, with the same fields.
-    """
+    """The rows of one table, as they are written."""
 
     source: str
     caption: str
@@ -73,13 +58,7 @@ def table_rows(document: Document) -> Iterator[TableRows]:
 
 
 def tables_in(text: str, offset: int | None = 0, source: str = "") -> Iterator[Table]:
-    """The tables of a text.
-
-    Args:
-        text: Any text.
-        offset: Where it begins in the document; None if it is not from one.
-        source: The file it is from.
-    """
+    """The tables of a text."""
     for caption, rows in _rows_in(text, offset):
         yield make_table(rows, source, caption)
 

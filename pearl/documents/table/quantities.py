@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from pearl.documents.numbers import CURRENCIES, MAX_DIGITS, SCALES, Quantity, find_quantity
-
-__all__ = ["CURRENCIES", "SCALES", "Quantity", "is_blank", "read_quantity", "scale_of"]
+from pearl.documents.numbers import MAX_DIGITS, SCALES, Quantity, find_quantity
 
 MAX_LENGTH = 60
 """Characters of a cell that may be a number."""
@@ -45,10 +43,6 @@ def is_blank(text: str) -> bool:
 
 def read_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | None:
     """The number in a cell; None if there is none, or not surely one.
-
-    Args:
-        text: The cell.
-        is_point_decimal: Whether it is known that points begin decimals, as in `1.250`.
 
     Example:
         >>> read_quantity("$ (1,315)")

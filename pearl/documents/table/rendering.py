@@ -7,15 +7,9 @@ from itertools import chain
 
 from pearl.documents.table import Table, scale_word
 
-__all__ = ["as_markdown", "chunks", "markdown"]
-
 
 def as_markdown(table: Table, max_rows: int | None = None) -> str:
     r"""A table in Markdown, with its caption, and the cells as they are written.
-
-    Args:
-        table: Any table.
-        max_rows: Rows shown at most; a line says how many are left out.
 
     Example:
         >>> from pearl.documents.rows import Row

@@ -17,8 +17,6 @@ from pearl.documents.units import Piece
 from pearl.documents.units.record import below_headers
 from pearl.errors import Span
 
-__all__ = ["ShownTable", "escaped", "shown_tables"]
-
 MAX_ROW = 2_000
 """Characters of a row, or of a header: what is longer is prose in cells, and stays in the text."""
 
@@ -34,17 +32,7 @@ _LIKE_LABEL = re.compile(r"tables|text|table\d+.*")
 
 @dataclass(frozen=True)
 class ShownTable:
-    """A table as it is shown.
-
-    Attributes:
-        label: What stands above it, `[table 1: in millions]`.
-        mark: What stands in its place in the text, `[table 1]`.
-        span: What is taken out of the text: caption, header and rows.
-        caption: The line above it, "" if there is none.
-        header: The names of its columns.
-        header_span: Where they are in the document; None if no line there has them.
-        rows: Of each row its place and its cells.
-    """
+    """A table as it is shown."""
 
     label: str
     mark: str
@@ -78,13 +66,7 @@ class ShownTable:
 
 
 def shown_tables(text: str, part: Span, name: str) -> Iterator[ShownTable]:
-    """The tables of a document, in order.
-
-    Args:
-        text: What spans refer to: the document, or several that are joined.
-        part: Where the document is in it.
-        name: What labels call it; "" for nothing.
-    """
+    """The tables of a document, in order."""
     source = text[part.start : part.end]
     name = " ".join(name.split()).translate({ord("["): "(", ord("]"): ")"})
     of = f" of {name}" if name else ""

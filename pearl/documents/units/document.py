@@ -7,14 +7,9 @@ from collections.abc import Sequence
 from pearl.documents.document import part_spans
 from pearl.documents.units import Piece, trimmed
 
-__all__ = ["split"]
-
 
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     r"""Every file, with its name in the field `Document`; without `parts`, the whole text is one.
-
-    Raises:
-        ValueError: The text is blank.
 
     Example:
         >>> split("# a\n\none\n\n# b\n\ntwo", [("a", 5), ("b", 15)])

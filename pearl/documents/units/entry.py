@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pearl.documents.passages import is_wrapped, paragraphs
 from pearl.documents.units import Piece, left_out, line, paragraph, record, trimmed, turn
 
-__all__ = ["split"]
-
 _LEAST_BY_FORM = 0.5
 """Share of the text that records and turns cover at least: their form says what they are."""
 
@@ -37,9 +35,6 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     5. paragraphs.
 
     A line that is a row below a header has its cells as fields.
-
-    Raises:
-        ValueError: The text is blank.
 
     Example:
         >>> [text[a:b] for text in ["- one,\n  two\n- three"] for a, b, _ in split(text)]

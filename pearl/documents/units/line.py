@@ -6,14 +6,9 @@ from collections.abc import Sequence
 
 from pearl.documents.units import Piece
 
-__all__ = ["split"]
-
 
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     r"""Every line.
-
-    Raises:
-        ValueError: The text is blank.
 
     Example:
         >>> [text[a:b] for text in [" one\n\n two\u2028three"] for a, b, _ in split(text)]

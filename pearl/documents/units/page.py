@@ -7,18 +7,9 @@ from itertools import pairwise
 
 from pearl.documents.units import Piece, trimmed
 
-__all__ = ["split"]
-
 
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     """Every page that has text, with its number in the field `Page`.
-
-    Args:
-        text: The text.
-        parts: The pages, as in `Document.pages`.
-
-    Raises:
-        ValueError: The text has no pages.
 
     Example:
         >>> split("one two", [("1", 0), ("2", 4)])

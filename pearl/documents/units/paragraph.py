@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pearl.documents.passages import paragraphs
 from pearl.documents.units import Piece, line
 
-__all__ = ["split"]
-
 _WRAPPED = 120
 """Lines are wrapped at so many characters at most: a longer one is a paragraph."""
 
@@ -17,9 +15,6 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     r"""Every paragraph.
 
     In a text without blank lines that has lines of more than 120 characters, each line is one.
-
-    Raises:
-        ValueError: The text is blank.
 
     Example:
         >>> [text[a:b] for text in ["One,\ntwo.\n\nThree."] for a, b, _ in split(text)]

@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from pearl.documents.units import Piece, trimmed
 
-__all__ = ["split"]
-
 _MAX_HEADING = 100
 """Characters of a heading at most."""
 
@@ -55,9 +53,6 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     and in capitals.
     What stands before the first is a section without a heading. A heading with nothing below it
     but a deeper heading belongs to the section of that one.
-
-    Raises:
-        ValueError: The text has no headings.
 
     Example:
         >>> text = "# Offer\n## Price\n10 euros.\n## Term\nOne year."

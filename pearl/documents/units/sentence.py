@@ -7,14 +7,9 @@ from collections.abc import Sequence
 from pearl.documents.passages import sentences
 from pearl.documents.units import Piece
 
-__all__ = ["split"]
-
 
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     """Every sentence.
-
-    Raises:
-        ValueError: The text is blank.
 
     Example:
         >>> split("It rained. She left.")

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pearl.documents.passages import paragraphs
 from pearl.documents.units import Piece, trimmed
 
-__all__ = ["split"]
-
 _TIME = r"[\[(]?\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?(?:[ ]?[AaPp]\.?[Mm]\.?)?[\])]?"
 _WORD = r"[^\W_a-z][\w.'’&-]{0,24}"
 _NAME = (
@@ -40,9 +38,6 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     A time beside the speaker is the field `Time`. There are at least two speakers, who take two
     turns each on average; in a shorter conversation, every line or paragraph begins a turn. Else the
     colons are those of headings or prose.
-
-    Raises:
-        ValueError: It is no conversation.
 
     Example:
         >>> text = "Dr. Ray: Any pain?\nMr. Lee: No.\nNot now.\nDr. Ray: Good.\nMr. Lee: Yes."

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from pearl.documents.units import Piece
 
-__all__ = ["OVERLAP", "OVERLAPS", "SIZE", "split"]
-
 SIZE = 1_100
 """Characters of a window, at most."""
 
@@ -24,15 +22,6 @@ def split(
     overlap: int = OVERLAP,
 ) -> list[Piece]:
     """Every window; a word that is longer than a window is cut.
-
-    Args:
-        text: The text.
-        parts: Nothing that windows pay attention to.
-        size: Characters of a window at most, from 1.
-        overlap: Characters that a window has in common with the one before at most, below `size`.
-
-    Raises:
-        ValueError: The text is blank, or the sizes are not as said.
 
     Example:
         >>> [text[a:b] for text in ["one two three four"] for a, b, _ in split(text, (), 13, 5)]

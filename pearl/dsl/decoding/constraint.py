@@ -16,8 +16,6 @@ from typing import Any, Literal, get_args
 
 from pearl.errors import UsageError
 
-__all__ = ["FORMS", "Constraint", "Form", "JsonForm", "to_gbnf", "validate"]
-
 Form = Literal["lark", "llguidance", "gbnf", "json-schema"]
 """Notations of a constraint."""
 
@@ -26,14 +24,7 @@ FORMS: tuple[Form, ...] = get_args(Form)
 
 @dataclass(frozen=True)
 class JsonForm:
-    """The same language as JSON.
-
-    Attributes:
-        schema: The JSON Schema.
-        text_of: Converts a JSON value to a sentence of the language. Raises `ValueError`, and
-            nothing else, for a value that does not conform.
-        hint: A description of the JSON for a prompt, in one or two sentences.
-    """
+    """The same language as JSON."""
 
     schema: Mapping[str, Any]
     text_of: Callable[[Any], str]
@@ -43,14 +34,6 @@ class JsonForm:
 @dataclass(frozen=True)
 class Constraint:
     r"""A formal language that a reply must belong to.
-
-    Attributes:
-        name: Name of the language, for traces.
-        lark: Its grammar; the start rule is `start`.
-        json_form: The same as JSON, where there is such a form.
-        next_line: For a decoder that accepts a new grammar after every line: the lines so far → the
-            grammar of the next line with its line break. It may be stricter than any single grammar
-            for the whole text.
 
     Example:
         >>> Constraint("yes", 'start: "yes" | "no"').gbnf
@@ -73,11 +56,7 @@ class Constraint:
         return to_gbnf(self.lark)
 
     def rendered(self, form: Form) -> str:
-        """The text of a form; JSON Schema as JSON.
-
-        Raises:
-            UsageError: The constraint has no JSON form.
-        """
+        """The text of a form; JSON Schema as JSON."""
         match form:
             case "lark":
                 return self.lark
@@ -124,9 +103,6 @@ def validate(grammar: str) -> None:
 
     If llguidance is installed, it validates the grammar, too.
 
-    Raises:
-        UsageError: A decoder might reject or ignore the grammar.
-
     Example:
         >>> validate('start: "a" b')
         Traceback (most recent call last):
@@ -158,9 +134,6 @@ def validate(grammar: str) -> None:
 
 def to_gbnf(grammar: str) -> str:
     r"""The grammar in the notation of llama.cpp, whose rules are read character by character.
-
-    Raises:
-        UsageError: It is not in the dialect, or two of its names are the same in GBNF.
 
     Example:
         >>> print(to_gbnf('start: [b] "\\n"\nb: /[a-c]{1,2}\\./'), end="")

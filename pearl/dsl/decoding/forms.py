@@ -18,16 +18,6 @@ from pearl.dsl.decoding.grammar import (
 from pearl.dsl.decoding.json_form import header_form, plan_form, steps_form
 from pearl.dsl.signatures import ActionLibrary
 
-__all__ = [
-    "MAX_JSON_STEPS",
-    "header_constraint",
-    "line_constraint",
-    "plan_constraint",
-    "sketch_constraint",
-    "steps_constraint",
-]
-
-
 MAX_JSON_STEPS = 8
 """Steps of a valid plan as JSON: the schema says every argument of every state in full, and servers
 that make a grammar of it take as long as it is."""
@@ -45,11 +35,7 @@ def steps_constraint(
     max_steps: int = MAX_WRITTEN_STEPS,
     max_text: int | None = None,
 ) -> Constraint:
-    """The steps of a valid plan, which calls actions of the library only.
-
-    Raises:
-        LibraryError: The library has no callable action.
-    """
+    """The steps of a valid plan, which calls actions of the library only."""
     grammar = indexed_grammar(library, max_steps=max_steps, max_text=max_text)
     form = steps_form(library, max_steps=min(max_steps, MAX_JSON_STEPS), max_text=max_text)
     return Constraint("steps", grammar, form)

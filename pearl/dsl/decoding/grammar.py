@@ -23,21 +23,10 @@ from functools import cache
 from typing import Literal
 
 from pearl.dsl.names import names_except
-from pearl.dsl.nodes import CTX
 from pearl.dsl.output_states import Counts, NextStep, Shape, Slot, States, by_shape, nothing_to_call
 from pearl.dsl.parser import read
-from pearl.dsl.signatures import Action, ActionLibrary, ValueType, outputs_for
+from pearl.dsl.signatures import CTX, Action, ActionLibrary, ValueType, outputs_for
 from pearl.plugins.files import read_data
-
-__all__ = [
-    "MAX_NEW_ACTIONS",
-    "MAX_WRITTEN_STEPS",
-    "NEW_PARAMETERS",
-    "header_grammar",
-    "indexed_grammar",
-    "line_grammar",
-    "static_grammar",
-]
 
 MAX_WRITTEN_STEPS = 12
 """Steps of a plan that is written under a grammar: of the published plans, one in 500 has more than
@@ -81,14 +70,7 @@ def _defined(names: Iterable[str], max_text: int | None) -> Iterator[str]:
 
 
 class _CallRules:
-    """Actions grouped by signature, one terminal per group.
-
-    Args:
-        groups: Those that may be called.
-
-    Attributes:
-        lines: The terminals, `A0: "FIND(" | "EXTRACT("`.
-    """
+    """Actions grouped by signature, one terminal per group."""
 
     def __init__(self, groups: Mapping[Shape, Sequence[Action]]) -> None:
         self._shapes = list(groups)
@@ -98,12 +80,7 @@ class _CallRules:
         ]
 
     def rules(self, argument: Callable[[Slot], str | None], kind: str = "") -> list[str]:
-        """The possible calls with one kind of output, each the right side of a rule.
-
-        Args:
-            argument: The rule for an argument; None if nothing can be passed.
-            kind: The kind of their outputs.
-        """
+        """The possible calls with one kind of output, each the right side of a rule."""
         found = []
         for i, shape in enumerate(self._shapes):
             if shape.kind != kind:
@@ -124,15 +101,7 @@ _LIST = '"[" [{item} (", " {item})*] "]"'
 def _ways(
     slot: Slot, outputs: Sequence[str], context: Sequence[str], item: str, items: str
 ) -> list[str]:
-    """The alternatives for an argument.
-
-    Args:
-        slot: What it has to be.
-        outputs: Terminals of the earlier outputs that fit.
-        context: The terminal of the document, unless it is among the outputs.
-        item: The rule of anything but a list.
-        items: The rule of a list.
-    """
+    """The alternatives for an argument."""
     if slot.choices:
         return [rf'"\"{choice}\""' for choice in slot.choices]
     if slot.is_labels:
@@ -172,18 +141,7 @@ def static_grammar(
     max_steps: int = MAX_WRITTEN_STEPS,
     max_text: int | None = None,
 ) -> str:
-    """Plans that call the library's actions as declared, with free names for their outputs.
-
-    Args:
-        library: The known actions.
-        new_actions: Whether a plan may declare actions first or has to write "- None"; the new
-            names are not in the library.
-        max_steps: Maximum number of steps.
-        max_text: Maximum characters of a string or an explanation.
-
-    Raises:
-        LibraryError: The library has no callable action.
-    """
+    """Plans that call the library's actions as declared, with free names for their outputs."""
     calls = _CallRules(by_shape(library.values()))
     rules: dict[str, str] = {}
 
@@ -228,16 +186,7 @@ def indexed_grammar(
     max_steps: int = MAX_WRITTEN_STEPS,
     max_text: int | None = None,
 ) -> str:
-    """Valid plans: every sentence passes the checker with this library.
-
-    Args:
-        library: All actions.
-        max_steps: Maximum number of steps.
-        max_text: Maximum characters of a string or an explanation.
-
-    Raises:
-        LibraryError: The library has no callable action.
-    """
+    """Valid plans: every sentence passes the checker with this library."""
     rules = _Indexed(States(library.values(), max_steps))
     if not rules.lines:
         raise nothing_to_call(library)
@@ -256,11 +205,6 @@ def header_grammar(
     """The block of new actions of a plan up to the blank line before its steps.
 
     The names are not in the library; a name may be declared twice.
-
-    Args:
-        library: The known actions.
-        max_actions: Maximum number of declarations.
-        max_text: Maximum characters of a definition.
     """
     # Without new actions, the library must have something to call.
     none = '"None\\n" | ' if library else ""
@@ -284,18 +228,7 @@ def line_grammar(
     max_steps: int = MAX_WRITTEN_STEPS,
     max_text: int | None = None,
 ) -> str:
-    """The next line of a plan; its line break is optional where the plan may end.
-
-    Args:
-        written: The lines so far, as admitted by these grammars, each with its line break.
-        library: The known actions.
-        new_actions: Whether the plan may declare others first.
-        max_steps: Maximum number of steps.
-        max_text: Maximum characters of a string or an explanation.
-
-    Raises:
-        LibraryError: The library has no callable action.
-    """
+    """The next line of a plan; its line break is optional where the plan may end."""
     in_header = written.startswith("New actions:\n") and "\n\n" not in written
     reading = read(written.rstrip("\n"))
     known = library.extended(reading.actions)
@@ -383,15 +316,7 @@ def _joined(lines: Iterable[str], max_text: int | None = None) -> str:
 
 
 class _Indexed:
-    """The rules of the indexed grammar, each generated once.
-
-    Args:
-        states: The outputs that may exist before each step.
-
-    Attributes:
-        lines: The rules and the terminals of the calls; empty if no first step is possible.
-        first: The rule of a plan.
-    """
+    """The rules of the indexed grammar, each generated once."""
 
     def __init__(self, states: States) -> None:
         self._states = states

@@ -18,12 +18,10 @@ from pearl.dsl.decoding.constraint import JsonForm
 from pearl.dsl.decoding.grammar import MAX_NEW_ACTIONS, MAX_WRITTEN_STEPS, NEW_PARAMETERS
 from pearl.dsl.decoding.schema import closed_object, require
 from pearl.dsl.names import MAX_NEW_NAME, names_except
-from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Plan, Reference, Step, String
+from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String
 from pearl.dsl.output_states import Counts, Shape, Slot, States, by_shape, nothing_to_call
 from pearl.dsl.printer import one_line, print_action, print_plan, print_step
-from pearl.dsl.signatures import ROWS, Action, ActionLibrary, Parameter, ValueType
-
-__all__ = ["header_form", "plan_form", "steps_form"]
+from pearl.dsl.signatures import CTX, ROWS, Action, ActionLibrary, Parameter, ValueType
 
 Schema = dict[str, Any]
 
@@ -65,16 +63,7 @@ _DECLARED_HINT = (
 def steps_form(
     library: ActionLibrary, *, max_steps: int = MAX_WRITTEN_STEPS, max_text: int | None = None
 ) -> JsonForm:
-    """The steps of a valid plan: `{"plan": {"step": ..., "then": null | {...}}}`.
-
-    Args:
-        library: All actions.
-        max_steps: Maximum number of steps.
-        max_text: Maximum characters of a string or an explanation.
-
-    Raises:
-        LibraryError: The library has no callable action.
-    """
+    """The steps of a valid plan: `{"plan": {"step": ..., "then": null | {...}}}`."""
     states = States(library.values(), max_steps)
     defs: dict[str, Schema] = {}
     calls = _CallSchemas(states.groups, defs)
@@ -126,13 +115,7 @@ def steps_form(
 def plan_form(
     library: ActionLibrary, *, max_steps: int = MAX_WRITTEN_STEPS, max_text: int | None = None
 ) -> JsonForm:
-    """A whole plan, `{"new_actions": [...], "steps": [...]}`: it parses, but may be invalid.
-
-    Args:
-        library: The known actions.
-        max_steps: Maximum number of steps.
-        max_text: Characters of a string, a definition or an explanation at most.
-    """
+    """A whole plan, `{"new_actions": [...], "steps": [...]}`: it parses, but may be invalid."""
     name = f"^[A-Za-z_][0-9A-Za-z_]{{0,{MAX_NEW_NAME - 1}}}$"
     defs = {
         "name": {"type": "string", "pattern": name},
@@ -169,13 +152,7 @@ def plan_form(
 def header_form(
     library: ActionLibrary, *, max_actions: int = MAX_NEW_ACTIONS, max_text: int | None = None
 ) -> JsonForm:
-    """The new actions of a plan, `{"new_actions": [...]}`.
-
-    Args:
-        library: The known actions; new ones have other names.
-        max_actions: Maximum number of declarations.
-        max_text: Maximum characters of a definition.
-    """
+    """The new actions of a plan, `{"new_actions": [...]}`."""
     declarations = _declarations(_new_name(library), max_actions, max_text)
     schema = closed_object({"new_actions": declarations})
 
@@ -240,18 +217,7 @@ def _outputs(states: States, counts: Counts) -> Callable[[ValueType | None], Sch
 
 
 class _Scope:
-    """The arguments allowed at one place of a plan, one definition per type.
-
-    Args:
-        defs: Where the definitions go.
-        suffix: Of their names.
-        max_text: Characters of a string at most.
-        reference: References that may stand where a type does, or (None) in a list; None where
-            there are none.
-
-    Attributes:
-        text: A free text.
-    """
+    """The arguments allowed at one place of a plan, one definition per type."""
 
     def __init__(
         self,
@@ -297,12 +263,7 @@ class _Scope:
 
 
 class _CallSchemas:
-    """Actions grouped by signature, one definition per group.
-
-    Args:
-        groups: The actions by shape.
-        defs: Where the definitions go.
-    """
+    """Actions grouped by signature, one definition per group."""
 
     def __init__(self, groups: Mapping[Shape, Sequence[Action]], defs: dict[str, Schema]) -> None:
         self._names: dict[Shape, dict[tuple[str, ...], Schema]] = {}

@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["either_rule", "list_rule", "literal_rule", "object_rule", "ordered_json"]
-
 
 def literal_rule(text: str) -> str:
     """A text as it is."""

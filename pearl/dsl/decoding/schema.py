@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["closed_object", "require"]
-
 Schema = Mapping[str, Any]
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
@@ -46,14 +44,6 @@ def closed_object(properties: Schema) -> dict[str, Any]:
 def require(value: Any, schema: Schema) -> None:
     """Check that a value conforms to a schema.
 
-    Args:
-        value: Parsed JSON.
-        schema: A schema of the keywords above, with its `$defs`.
-
-    Raises:
-        ValueError: It does not conform; the message begins with the path, such as
-            `plan.step.action`.
-
     Example:
         >>> require({"n": 3}, {"type": "object", "properties": {"n": {"enum": [1, 2]}}})
         Traceback (most recent call last):
@@ -65,13 +55,7 @@ def require(value: Any, schema: Schema) -> None:
 
 
 class _Flaw(NamedTuple):
-    """A mismatch and its path.
-
-    Attributes:
-        path: The keys that lead to it.
-        wrong: A description.
-        is_other: Whether another alternative may accept the value.
-    """
+    """A mismatch and its path."""
 
     path: tuple[str, ...]
     wrong: str

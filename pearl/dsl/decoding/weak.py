@@ -22,12 +22,10 @@ from typing import Any, NamedTuple
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from pearl.dsl.decoding.json_rules import literal_rule
 from pearl.dsl.decoding.schema import closed_object, require
-from pearl.dsl.nodes import CTX, String
+from pearl.dsl.nodes import String
 from pearl.dsl.output_states import nothing_to_call
 from pearl.dsl.printer import print_argument
-from pearl.dsl.signatures import Action, ActionLibrary, ValueType
-
-__all__ = ["MAX_SPAN_WORDS", "MAX_TEXTS", "Word", "n_texts", "weak_plan_constraint"]
+from pearl.dsl.signatures import CTX, Action, ActionLibrary, ValueType
 
 MAX_SPAN_WORDS = 12
 """Words of a string that is copied from a question."""
@@ -43,14 +41,7 @@ MAX_WHOLE = 400
 
 
 class Word(NamedTuple):
-    """A word of a question.
-
-    Attributes:
-        text: Without the punctuation around it.
-        is_content: Whether a string may begin and end with it, as with no "the", "of" or "did".
-        is_opening: Whether it may stand before the first one: "the", "not".
-        is_last: Whether punctuation comes after it, which no string crosses.
-    """
+    """A word of a question."""
 
     text: str
     is_content: bool
@@ -81,15 +72,6 @@ def weak_plan_constraint(
     """The steps of a plan that reads the document for words of a question.
 
     The tolerant reader adds the explanations; every plan is then valid.
-
-    Args:
-        words: Of the question, in order.
-        question: The question, which the first string may be as a whole.
-        library: The actions; those that take other arguments are left out.
-        max_steps: Steps at most.
-
-    Raises:
-        LibraryError: The library has no action that can be called so.
     """
     names: dict[int, list[str]] = {}
     for action in library.values():

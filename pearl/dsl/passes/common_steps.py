@@ -14,8 +14,6 @@ from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Argument, ListLiteral, Reference, Step
 from pearl.dsl.passes import Rewrite, Rewritten, rebuilt
 
-__all__ = ["STAGE", "rewrite"]
-
 STAGE = 0
 
 

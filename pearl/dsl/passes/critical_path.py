@@ -11,8 +11,6 @@ from __future__ import annotations
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.passes import Rewrite, Rewritten, rebuilt
 
-__all__ = ["STAGE", "n_following", "rewrite"]
-
 STAGE = 2
 """After passes that remove or add steps, which changes chains."""
 

@@ -20,8 +20,6 @@ from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import ListLiteral, Reference, Step, String
 from pearl.dsl.passes import Rewrite, Rewritten, rebuilt
 
-__all__ = ["STAGE", "rewrite"]
-
 STAGE = 1
 """After equal steps are one, which then may be the only reader."""
 

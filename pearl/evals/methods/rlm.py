@@ -42,24 +42,14 @@ Role = Literal["user", "assistant"]
 
 
 def require() -> None:
-    """Say what is missing before anything is asked.
-
-    Raises:
-        UsageError: The extra is not installed.
-    """
+    """Say what is missing before anything is asked."""
     require_extra("rlm", "method 'rlm'", "dspy")
 
 
 async def predict(
     pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
 ) -> Prediction:
-    """Answer one sample; where no turn is left, by what dspy then has the model say.
-
-    Raises:
-        UsageError: The model cannot write code.
-        ExecutionError: The budget is too small, or the code of the model cannot be run.
-        PearlError: A call of the model's own turns failed, or no call can be made any more.
-    """
+    """Answer one sample; where no turn is left, by what dspy then has the model say."""
     if isinstance(pearl.client.model, ExtractiveModel):
         raise UsageError(
             f"method 'rlm' needs a model that writes code, and '{pearl.client.name}' writes none",
@@ -133,14 +123,7 @@ def _raise_cause(error: BaseException) -> NoReturn:
 
 
 class _Calls:
-    """What dspy asks: an engine of a `dspy.LM` whose calls are made in the evaluation's event loop.
-
-    Attributes:
-        model: Its name, for dspy.
-        n_begun: Calls so far.
-        n_ended: Those of them that have ended.
-        over: Why no call of the run can be made any more.
-    """
+    """What dspy asks: an engine of a `dspy.LM` whose calls are made in the evaluation's event loop."""
 
     def __init__(self, pearl: Pearl, question: str, token_budget: int | None, trace: Trace) -> None:
         self.model = pearl.client.name
@@ -157,11 +140,7 @@ class _Calls:
         self._under_way: set[asyncio.Task[Completion]] = set()
 
     def complete(self, request: dspy.lm15.Request) -> dspy.lm15.Response:
-        """Make one call, from any thread.
-
-        Raises:
-            PearlError: There is no reply; dspy shows it to the model, or gives up.
-        """
+        """Make one call, from any thread."""
         from dspy import lm15
 
         if request.tools:
@@ -242,11 +221,7 @@ def _messages(request: dspy.lm15.Request) -> Iterator[Message]:
 
 
 class _Interpreters:
-    """Makes dspy's interpreters of code, and ends their processes whatever they do.
-
-    Args:
-        make: The class of interpreters.
-    """
+    """Makes dspy's interpreters of code, and ends their processes whatever they do."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self.execution_instructions = getattr(make, "execution_instructions", "")

@@ -17,8 +17,6 @@ from pearl.plugins.extras import require_extra
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["GREY", "colour_of", "figure", "legend", "marker_of", "render", "style"]
-
 WIDTH_IN = 6.0
 LINE_IN = 0.19
 PNG_DPI = 200
@@ -75,9 +73,6 @@ def style(salt: str) -> Iterator[None]:
     """Apply this style regardless of the user's matplotlib settings, and silence its logs.
 
     The ids in the SVG are made with `salt`: figures of one page need different ones.
-
-    Raises:
-        UsageError: matplotlib is not installed.
     """
     require_extra("pictures", "a picture", "matplotlib")
     log = logging.getLogger("matplotlib")
@@ -95,11 +90,7 @@ def style(salt: str) -> Iterator[None]:
 
 
 def figure(title: str, height_in: float, rows: int = 1, columns: int = 1) -> tuple[Figure, Any]:
-    """A figure with a title and a grid of axes.
-
-    Returns:
-        The figure; its axes, one or an array of them as `Figure.subplots` returns them.
-    """
+    """A figure with a title and a grid of axes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -17,8 +17,6 @@ from pearl.evals.view.summary import Series, heading, one_line, subsets_of
 from pearl.llm.prices import Price
 from pearl.view.page import render_page
 
-__all__ = ["MAX_RECORDS", "page"]
-
 MAX_RECORDS = 500
 """Maximum records listed; larger evaluations list only failed and wrong ones."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Picture", "draw"]
-
 ACCURACY = "accuracy (%), 95 % interval"
 
 MAX_BARS = 30
@@ -64,11 +62,7 @@ class _NoDataError(Exception):
 
 
 def draw(rows: Sequence[Series]) -> tuple[list[Picture], dict[str, str]]:
-    """Draw every picture for which the rows have data; of the others, name and reason.
-
-    Raises:
-        UsageError: matplotlib is not installed.
-    """
+    """Draw every picture for which the rows have data; of the others, name and reason."""
     pictures: list[Picture] = []
     skipped: dict[str, str] = {}
     for name, (caption, drawing) in _DRAWINGS.items():

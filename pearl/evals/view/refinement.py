@@ -8,8 +8,6 @@ from pearl.mining.refine.library import lineage
 from pearl.mining.refine.refinement import Refinement
 from pearl.view.page import render_page
 
-__all__ = ["refinement_page"]
-
 TEMPLATES = Path(__file__).with_name("templates")
 
 _STAGES = {

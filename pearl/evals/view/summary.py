@@ -9,8 +9,6 @@ from itertools import chain
 from pearl.evals.log import EvalLog, EvalRecord, Header
 from pearl.evals.report import Score, score_of
 
-__all__ = ["Series", "heading", "one_line", "series_of", "subsets_of", "variants"]
-
 FACTS = {
     "data": "{}",
     "model": "{}",
@@ -31,12 +29,7 @@ MAX_LABEL = 40
 
 @dataclass(frozen=True)
 class Series:
-    """One method of one log.
-
-    Attributes:
-        label: The method and, for several logs, what distinguishes its log.
-        cells: Scores by subset; None for all samples.
-    """
+    """One method of one log."""
 
     label: str
     method: str

@@ -17,8 +17,6 @@ from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint, read_key
 from pearl.llm.backends.openai.servers import load
 
-__all__ = ["ABILITIES", "ADDRESS_VARIABLE", "DESCRIPTION", "OllamaModel", "address", "create"]
-
 DESCRIPTION = "Ollama, here or at $OLLAMA_HOST: ollama:NAME, as `ollama list` has it"
 
 ADDRESS_VARIABLE = "OLLAMA_HOST"
@@ -33,10 +31,6 @@ def create(name: str, settings: ModelSettings) -> OllamaModel:
     """The model `name` of the server in `settings`, in `OLLAMA_HOST`, or else of this machine.
 
     Its window is Ollama's default unless `settings` or `OLLAMA_CONTEXT_LENGTH` set another.
-
-    Raises:
-        UsageError: The name is empty, or the address or window is invalid.
-        ModelError: The variable of the key holds none.
     """
     if not name:
         raise UsageError("ollama: needs the name of a model", help="for example ollama:llama3.2")

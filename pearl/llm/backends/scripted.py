@@ -21,8 +21,6 @@ from pearl.llm import ActionTask, CombineTask, Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.blank import is_blank
 
-__all__ = ["ABILITIES", "DESCRIPTION", "Scripted", "create"]
-
 DESCRIPTION = "replies from a file of rules, for tests: scripted:rules.json"
 
 NOTICE = "scripted: these replies were written beforehand, no model wrote them"
@@ -32,16 +30,6 @@ FORMAT = 'a JSON array of rules: [{"match": "regular expression", "reply": "text
 
 class Scripted:
     """A model whose replies are computed by a function.
-
-    Attributes:
-        requests: Every request so far, in order of arrival, if they are recorded.
-
-    Args:
-        reply: The reply to a request; may raise `ModelError`.
-        name: Name of the model.
-        source: Distinguishes its replies from others under its name.
-        window: Context window in tokens; None for no limit.
-        is_recording: Whether requests are recorded, with their documents in memory.
 
     Example:
         >>> model = Scripted(lambda request: request.prompt.upper())
@@ -122,12 +110,7 @@ class _Rule(Frozen):
 
 
 def create(name: str, settings: ModelSettings) -> Scripted:
-    """Create the model with the rules of the file `name`.
-
-    Raises:
-        UsageError: No file is named.
-        DataError: The file cannot be read, or is no array of rules.
-    """
+    """Create the model with the rules of the file `name`."""
     if not name:
         raise UsageError("scripted: needs a file of rules", help="for example scripted:rules.json")
     rules = _read(Path(name))

@@ -16,18 +16,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["DESCRIPTION", "IS_CACHED", "StaticEmbedder", "create"]
-
 DESCRIPTION = "static embeddings: model2vec:NAME, a folder or a model of the Hub"
 IS_CACHED = False
 
 
 def create(name: str, settings: EmbedderSettings) -> StaticEmbedder:
-    """Create the embedder of a folder or a model of the Hub, which is loaded when it is first used.
-
-    Raises:
-        UsageError: Nothing is named, or the extra is not installed.
-    """
+    """Create the embedder of a folder or a model of the Hub, which is loaded when it is first used."""
     if not name:
         raise UsageError(
             "model2vec: needs a folder or a model of the Hub",
@@ -38,11 +32,7 @@ def create(name: str, settings: EmbedderSettings) -> StaticEmbedder:
 
 
 class StaticEmbedder:
-    """Mean vectors of words.
-
-    Args:
-        model: A folder or a model of the Hub.
-    """
+    """Mean vectors of words."""
 
     notice = ""
 
@@ -53,11 +43,7 @@ class StaticEmbedder:
         self._model: Any = None
 
     async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
-        """Vectors of unit length, shape (len(texts), dimension); 0 for texts without known words.
-
-        Raises:
-            DataError: The model cannot be loaded.
-        """
+        """Vectors of unit length, shape (len(texts), dimension); 0 for texts without known words."""
         return await asyncio.to_thread(self._embed, list(texts))
 
     def _embed(self, texts: list[str]) -> NDArray[np.float32]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["AdaptiveConcurrency"]
-
 SHRINK = 0.8
 GROWTH = 0.05
 """Fraction of the concurrency added per call duration, at least one."""
@@ -17,10 +15,6 @@ class AdaptiveConcurrency:
 
     Before the first rejection the concurrency doubles per call duration (slow start); after it, it
     grows by `GROWTH`.
-
-    Args:
-        most: Maximum concurrency.
-        start: Initial concurrency.
     """
 
     def __init__(self, most: int, start: int) -> None:

@@ -21,8 +21,6 @@ from typing import Literal
 from pearl.llm.middleware.faults import Faults
 from pearl.llm.middleware.token_bucket import TokenBucket
 
-__all__ = ["AdaptiveRate", "AdmittedRate", "Refusal", "Sent"]
-
 Refusal = Literal["limit", "same", "fault", "cleared"]
 """Meaning of a rejection: a limit; the same limit, met by a call in flight; a random fault; a fault
 that shows that those before it were faults, too, and there is no limit."""
@@ -72,14 +70,7 @@ FORGET = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A call that was sent.
-
-    Attributes:
-        number: Counted from 1.
-        at: Seconds of the monotonic clock.
-        rate: Allowed calls per second; None for no limit.
-        is_probe: Whether that was above the rate known to be admitted.
-    """
+    """A call that was sent."""
 
     number: int
     at: float
@@ -119,15 +110,7 @@ class AdmittedRate:
 
 @dataclass(frozen=True, slots=True)
 class _BucketDrained:
-    """State when the server's bucket was empty.
-
-    Attributes:
-        number: Number of the last rejected call; in an outage, of the first.
-        at: Time at which that call was sent.
-        n_admitted: Calls admitted until then.
-        idle_s: Seconds until then in which demand was below the rate.
-        until: Time at which the last rejected call was sent; later than `at` only in an outage.
-    """
+    """State when the server's bucket was empty."""
 
     number: int
     at: float
@@ -137,14 +120,7 @@ class _BucketDrained:
 
 
 class AdaptiveRate:
-    """Estimates the calls per second that a server admits; unknown until the first rejection.
-
-    Attributes:
-        known: Estimated calls per second; None if unknown.
-        faults: The random rejections.
-        n_sent: Calls so far.
-        n_refused: Those of them that were rejected.
-    """
+    """Estimates the calls per second that a server admits; unknown until the first rejection."""
 
     def __init__(self) -> None:
         self.known: float | None = None
@@ -199,13 +175,7 @@ class AdaptiveRate:
         return Sent(self.n_sent, now, rate, is_probe)
 
     def refuse(self, sent: Sent, now: float, pause_s: float) -> Refusal:
-        """Learn from a rejected call.
-
-        Args:
-            sent: The call.
-            now: Seconds of the monotonic clock.
-            pause_s: Seconds during which nothing will be sent if it met a limit.
-        """
+        """Learn from a rejected call."""
         self.n_refused += 1
         self._admitted.add(sent.at, -1)
         is_new = sent.number > self._episode
@@ -244,11 +214,7 @@ class AdaptiveRate:
         return "limit" if is_new else "same"
 
     def admit(self, sent: Sent) -> bool:
-        """Record an answer, which ends an outage during which the call was sent.
-
-        Returns:
-            Whether that leaves no known rate, so that the caller should restart with few calls.
-        """
+        """Record an answer, which ends an outage during which the call was sent."""
         if not self._n_storm or sent.number <= self._episode:
             return False
         self._n_storm = 0

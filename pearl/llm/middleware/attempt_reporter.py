@@ -11,8 +11,6 @@ from pearl.llm import Completion, Request, Usage
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.llm.progress import CallAttempt, is_heard, n_failed_attempts, report
 
-__all__ = ["AttemptReporter"]
-
 
 class AttemptReporter(Wrapper):
     """Reports what was sent over the wire and what came back.
@@ -21,11 +19,7 @@ class AttemptReporter(Wrapper):
     """
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request.
-
-        Raises:
-            ModelError: The model gave no usable reply.
-        """
+        """Send one request."""
         if not is_heard():
             return await self._model.complete(request)
         ended = partial(CallAttempt, self.name, self.identity, request, n_failed_attempts.get())

@@ -18,8 +18,6 @@ from pearl.llm.backends.openai.batches import MAX_BYTES, MAX_REQUESTS, Batch, Ba
 from pearl.llm.middleware.dedup_cache import Replies
 from pearl.llm.middleware.pending_batches import PendingBatch, PendingBatches
 
-__all__ = ["DEFAULT_PACE", "BatchProgress", "Deliver", "OnTrouble", "Pace", "Submitter"]
-
 KEPT_AT_ONCE = 1_000
 """Replies that are stored concurrently; the store groups them."""
 
@@ -30,16 +28,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Timing and size limits.
-
-    Attributes:
-        quiet_s: Seconds without a new request that end the collection of a round.
-        poll_s: Seconds until a batch is polled for the first time; grows by `POLL_GROWTH`.
-        longest_poll_s: Maximum seconds between two polls.
-        patience_s: Maximum seconds of consecutive failures of the server.
-        max_requests: Maximum requests per batch.
-        max_bytes: Maximum bytes of a file of requests.
-    """
+    """Timing and size limits."""
 
     quiet_s: float = 2.0
     poll_s: float = 5.0
@@ -54,16 +43,7 @@ DEFAULT_PACE = Pace()
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress:
-    """Progress of a round.
-
-    Attributes:
-        round: Counted from 1.
-        n_requests: Requests of the round.
-        n_found: Those of them that an earlier process submitted.
-        n_batches: Submitted batches.
-        n_done: Requests with a reply or an error, as the server reports.
-        is_left: Whether waiting was cancelled, while the batches continue at the server.
-    """
+    """Progress of a round."""
 
     round: int
     n_requests: int
@@ -97,17 +77,7 @@ OnTrouble = Callable[[ModelError, float], None]
 
 
 class Submitter:
-    """Carries out rounds of requests by batches.
-
-    Args:
-        batches: The server's Batch API.
-        records: The batches whose results were not read yet.
-        deliver: Callback for the reply or the error of every request, once per round.
-        replies: Cache that stores every reply before it is delivered; None for no cache.
-        pace: Timing and size limits.
-        on_progress: Callback for progress of a round.
-        on_trouble: Callback when the server starts to fail, once until it recovers.
-    """
+    """Carries out rounds of requests by batches."""
 
     def __init__(
         self,
@@ -181,12 +151,7 @@ class Submitter:
             return None
 
     async def _submit(self, keys: Collection[bytes], data: bytes) -> PendingBatch:
-        """Upload a file of requests, record it and create its batch.
-
-        Raises:
-            ModelError: The server rejects it.
-            StoreError: It cannot be recorded, and is not submitted.
-        """
+        """Upload a file of requests, record it and create its batch."""
         file_id = await self._patiently(lambda: self._batches.upload(data))
         record = self._records.add(file_id, keys)
         is_doubtful = False
@@ -242,12 +207,7 @@ class Submitter:
     async def _delivered(
         self, asked: Mapping[bytes, Request], record: PendingBatch, round: _Round, *, is_new: bool
     ) -> tuple[bool, Batch | None]:
-        """Wait for a batch and deliver its results.
-
-        Returns:
-            Whether every request has its result; if not, the batch that was too large, or None if
-            the server lost it.
-        """
+        """Wait for a batch and deliver its results."""
         try:
             batch = await self._ended(record, round, is_new=is_new)
             if batch is not None and not batch.is_too_much:
@@ -287,16 +247,7 @@ class Submitter:
             return
 
     async def _ended(self, record: PendingBatch, round: _Round, *, is_new: bool) -> Batch | None:
-        """The batch of a record when it is over; None if the server has none.
-
-        Args:
-            record: The record of the batch.
-            round: Reports the progress.
-            is_new: Whether it was just created, and cannot be over.
-
-        Raises:
-            ModelError: The server does not tell.
-        """
+        """The batch of a record when it is over; None if the server has none."""
         if record.batch_id is None:
             found = await self._patiently(lambda: self._find(record.file_id))
             if found is None:
@@ -393,11 +344,7 @@ class Submitter:
             self._deliver(key, error)
 
     async def _patiently(self, call: Callable[[], Awaitable[Result]]) -> Result:
-        """Repeat a call while it fails, up to `Pace.patience_s`.
-
-        Raises:
-            ModelError: It fails for good, or for too long.
-        """
+        """Repeat a call while it fails, up to `Pace.patience_s`."""
         give_up, wait_s = monotonic() + self._pace.patience_s, self._pace.poll_s
         while True:
             try:

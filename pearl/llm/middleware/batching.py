@@ -26,8 +26,6 @@ from pearl.llm.middleware.dedup_cache import Replies, request_key
 from pearl.llm.middleware.pending_batches import PendingBatches
 from pearl.llm.middleware.wrapper import Wrapper
 
-__all__ = ["Batched"]
-
 PASSES = 20
 """Iterations of the event loop that have to be quiet, too, because on a busy machine it lags."""
 
@@ -38,20 +36,6 @@ class Batched(Wrapper):
     Identical requests are deduplicated; a request whose batch is in progress, since this process or
     an earlier one, is not submitted again. Constrained requests go to the model directly, because
     probing a server needs single calls, and so do those for likelihoods. Close it in the event loop that uses it.
-
-    Args:
-        model: Receives the requests that go there directly.
-        batches: The server's Batch API.
-        replies: Cache that stores replies as soon as they are read.
-        folder: Folder of the store, for records of batches in progress; None for no records.
-        pace: Timing and size limits.
-        breaker: The circuit breaker of the run, shared with `Retrying`.
-        is_busy: Whether callers are about to send requests.
-        on_progress: Callback for progress of a round.
-        on_trouble: Callback when the server starts to fail, once until it recovers.
-
-    Raises:
-        StoreError: A record in the folder cannot be read.
     """
 
     def __init__(
@@ -93,12 +77,7 @@ class Batched(Wrapper):
         self._stirred_at = monotonic()
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request, with the others of its round.
-
-        Raises:
-            ModelError: The model gave no usable reply.
-            PearlError: The run is over.
-        """
+        """Send one request, with the others of its round."""
         self.breaker.check()
         if request.constraint is not None or request.candidates:
             return await self._complete_directly(request)

@@ -17,8 +17,6 @@ from pearl.llm import Completion, Model, Request, Usage
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.llm.prices import Price
 
-__all__ = ["GO_ON", "Budget", "Budgeted", "Call", "Spent", "Worst", "check_limits", "spending"]
-
 FRAME_TOKENS = 8
 """Tokens that a server may add to each message for its delimiters and role."""
 
@@ -38,17 +36,7 @@ GO_ON = "what is finished is kept; raise the limit and run the same command agai
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What is spent.
-
-    Attributes:
-        usage: Tokens, as the server counts them.
-        n_calls: Calls sent, failed ones included.
-        n_failed_calls: Those of them that gave no usable reply.
-        n_unsure_calls: Those of them that failed or were cancelled after they were sent; no server
-            says what it bills for those.
-        n_unsure_tokens: Tokens of `usage` that they may have cost at worst; 0 where no limit of
-            tokens or money needs to know.
-    """
+    """What is spent."""
 
     usage: Usage = field(default_factory=Usage)
     n_calls: int = 0
@@ -76,9 +64,6 @@ class Worst:
 def check_limits(*limits: object) -> None:
     """Refuse what limits nothing, as NaN, which no number exceeds.
 
-    Raises:
-        UsageError: A limit is neither None nor a finite number from 0.
-
     Example:
         >>> check_limits(None, 0, 2.5)
         >>> check_limits(float("nan"))
@@ -104,20 +89,6 @@ class Budget:
     Spending stays within the limits if no prompt has more tokens than counted and no reply exceeds
     its limit; if a server counts more, later prompts are scaled in proportion from its first reply
     on.
-
-    Args:
-        counter: Counts the tokens of prompts; None for an estimate where a limit needs one, and for
-            the server's word alone where none does.
-        max_cost_usd: US dollars; None for no limit, as below.
-        max_tokens: Input and output tokens together.
-        max_calls: Calls sent, failed ones included.
-        max_time_s: Seconds from now.
-        price: Price of tokens.
-        reply_tokens: Tokens of a reply at most. Requests that set no limit are given this one,
-            where tokens or money are limited.
-
-    Raises:
-        UsageError: The cost is limited, and the price is unknown; or a limit is not a number from 0.
     """
 
     def __init__(
@@ -194,12 +165,7 @@ class Budget:
         return replace(request, max_output_tokens=self.reply_tokens)
 
     def worst(self, request: Request, *, is_exact: bool = False) -> Worst:
-        """The worst case of a request.
-
-        Args:
-            request: What is to be sent.
-            is_exact: Count its prompt to the token, which takes longer.
-        """
+        """The worst case of a request."""
         if not self.counts_tokens:
             return Worst()
         # The document of a prompt is counted once for all prompts, but for what the seams may add.
@@ -222,14 +188,7 @@ class Budget:
         return Worst(n_input, 0, n_own, self._stretch, n_own)
 
     async def reserve(self, worst: Worst) -> int:
-        """Wait until the budget allows a call, and reserve its worst case.
-
-        Returns:
-            A number for `settle`.
-
-        Raises:
-            BudgetError: The budget is exhausted, and calls in flight cannot return enough.
-        """
+        """Wait until the budget allows a call, and reserve its worst case."""
         loop = asyncio.get_running_loop()
         while True:
             if self._loop is not loop:  # events are bound to an event loop
@@ -262,16 +221,7 @@ class Budget:
         is_sent: bool = True,
         is_usable: bool = True,
     ) -> None:
-        """Replace the reservation of a call by its actual usage.
-
-        Args:
-            number: What `reserve` returned.
-            usage: As the server reports it; None for as much as was reserved.
-            reply: The text that came, "" for none.
-            is_sure: Whether the server says so.
-            is_sent: Whether there was a call at all.
-            is_usable: Whether it gave a usable reply.
-        """
+        """Replace the reservation of a call by its actual usage."""
         with self._lock:
             worst = self._held.pop(number)
             took = Usage(worst.n_input, worst.n_output) if usage is None else usage
@@ -339,12 +289,7 @@ class Budget:
 
 @dataclass(slots=True)
 class Call:
-    """What a call took: set by whoever makes it once there is a reply.
-
-    Attributes:
-        usage: As the server reports it, or our own count; None while there is no reply.
-        reply: The text that came.
-    """
+    """What a call took: set by whoever makes it once there is a reply."""
 
     usage: Usage | None = None
     reply: str = ""
@@ -352,11 +297,7 @@ class Call:
 
 @asynccontextmanager
 async def spending(budget: Budget, worst: Worst) -> AsyncIterator[Call]:
-    """Make a call within, if the budget allows it and as long as it lasts.
-
-    Raises:
-        BudgetError: There is none, or the time was over before the reply.
-    """
+    """Make a call within, if the budget allows it and as long as it lasts."""
     number = await budget.reserve(worst)
     call = Call()
     is_sure, is_sent, is_usable = False, True, False
@@ -400,10 +341,6 @@ class Budgeted(Wrapper):
 
     A reply that is of no use counts as what the server says it took. A call that fails where it may
     have been billed, or is cancelled while it is under way, counts as its worst case.
-
-    Args:
-        model: The model to ask.
-        budget: What all who share it may spend.
     """
 
     def __init__(self, model: Model, budget: Budget) -> None:
@@ -411,12 +348,7 @@ class Budgeted(Wrapper):
         self._budget = budget
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request if the budget allows it.
-
-        Raises:
-            BudgetError: There is none, or the time was over before the reply.
-            ModelError: The model gave no usable reply.
-        """
+        """Send one request if the budget allows it."""
         budget = self._budget
         request = budget.limited(request)
         async with spending(budget, budget.worst(request)) as call:

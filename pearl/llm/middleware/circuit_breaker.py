@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 
 from pearl.errors import ModelError, PausedError, PearlError
 
-__all__ = ["LONGEST_WAIT_S", "CircuitBreaker", "OutageDetector", "fatal_error"]
-
 Result = TypeVar("Result")
 
 LONGEST_WAIT_S = 600.0
@@ -60,11 +58,7 @@ class OutageDetector:
         return (now - self._since) / 2 if self._n_calls >= SILENT_CALLS else 0.0
 
     def go_on(self, error: ModelError, now: float) -> PausedError | None:
-        """Record an unanswered call at `now`, in seconds of the monotonic clock.
-
-        Returns:
-            The error that ends the run once the outage is too long.
-        """
+        """Record an unanswered call at `now`, in seconds of the monotonic clock."""
         if not self._n_calls:
             self._since = now
         self._n_calls += 1
@@ -79,9 +73,6 @@ class OutageDetector:
 
 class CircuitBreaker:
     """The circuit breaker of a run; it opens once, with the error that ends the run.
-
-    Attributes:
-        error: The error that opened it; None while closed.
 
     Example:
         >>> breaker = CircuitBreaker()
@@ -105,11 +96,7 @@ class CircuitBreaker:
                     waiter.set_exception(error)
 
     def check(self) -> None:
-        """Raise if the breaker is open.
-
-        Raises:
-            PearlError: The run is over.
-        """
+        """Raise if the breaker is open."""
         if self.error is not None:
             # One error for many calls: each would add its frames to those of the others.
             raise self.error.with_traceback(None)
@@ -130,11 +117,7 @@ class CircuitBreaker:
             self._n_running -= 1
 
     async def sleep(self, wait_s: float) -> None:
-        """Sleep, unless the run ends first.
-
-        Raises:
-            PearlError: The run is over.
-        """
+        """Sleep, unless the run ends first."""
         self.check()
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with suppress(TimeoutError):
@@ -142,11 +125,7 @@ class CircuitBreaker:
                 await self.interruptible(waiter)
 
     async def interruptible(self, waiter: asyncio.Future[Result]) -> Result:
-        """Await `waiter`, unless the run ends first.
-
-        Raises:
-            PearlError: The run is over.
-        """
+        """Await `waiter`, unless the run ends first."""
         self._waiters.add(waiter)
         try:
             return await waiter

@@ -15,8 +15,6 @@ from pearl.llm.middleware.wrapper import Wrapper
 from pearl.llm.single_flight import SingleFlight
 from pearl.llm.usable import usable
 
-__all__ = ["CacheWriter", "DedupCache", "Replies", "request_key"]
-
 
 class Replies(Protocol):
     """A persistent cache of replies."""
@@ -43,9 +41,6 @@ def request_key(request: Request, identity: str) -> bytes:
     `request.task` is left out: it says the same to backends that read no prompts, and holds names
     that make no difference to the reply of one that does. Of a constraint told line by line its
     whole text is taken: the lines are made from the same.
-
-    Returns:
-        32 bytes.
 
     Example:
         >>> from dataclasses import replace
@@ -87,11 +82,6 @@ class CacheWriter(Wrapper):
 
     Within the place of the call (`Limited(CacheWriter(model, ...), n)`), so that a process that is killed
     has no more than `n` replies to lose.
-
-    Args:
-        model: The model to ask.
-        replies: Where they are kept.
-        breaker: Opened if a reply cannot be kept: further ones would be paid for in vain.
     """
 
     def __init__(
@@ -102,12 +92,7 @@ class CacheWriter(Wrapper):
         self._breaker = breaker
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request and store the reply.
-
-        Raises:
-            ModelError: The model gave no usable reply.
-            StoreError: The reply cannot be kept.
-        """
+        """Send one request and store the reply."""
         completion = await self._model.complete(request)
         try:
             await self._replies.keep(request_key(request, self.identity), completion)
@@ -126,10 +111,6 @@ class DedupCache(Wrapper):
 
     For models that read `Request.messages`: one that computes its reply from `Request.task` may
     make a difference between requests with the same messages.
-
-    Args:
-        model: The model to ask.
-        replies: The cache that `CacheWriter` writes to; None to share calls in flight only.
     """
 
     def __init__(self, model: Model, replies: Replies | None = None) -> None:
@@ -138,11 +119,7 @@ class DedupCache(Wrapper):
         self._calls: SingleFlight[_Shared] = SingleFlight()
 
     async def complete(self, request: Request) -> Completion:
-        """Return the cached reply, or send the request.
-
-        Raises:
-            ModelError: The model gave no usable reply.
-        """
+        """Return the cached reply, or send the request."""
         key = request_key(request, self.identity)
         shared = await self._calls.do(key, lambda: self._ask(key, request))
         is_paid, shared.is_paid = shared.is_paid, True

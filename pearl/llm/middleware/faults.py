@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 
-__all__ = ["Faults"]
-
 EARLY = 7
 """Consecutive rejections at admitted rates that count as faults: a limit is mostly found by fewer."""
 
@@ -40,11 +38,7 @@ deviations of the average above the usual share."""
 
 
 class Faults:
-    """Random rejections: their share of the calls does not depend on the rate.
-
-    Attributes:
-        share: Share of calls rejected at any rate; None while rejections are those of a limit.
-    """
+    """Random rejections: their share of the calls does not depend on the rate."""
 
     def __init__(self) -> None:
         self.share: float | None = None
@@ -99,13 +93,7 @@ class Faults:
             self._early.popleft()
 
     def suspect(self, n_sent: int, n_refused: int, is_early: bool) -> bool:
-        """Record an unexplained rejection; returns whether rejections are now considered random.
-
-        Args:
-            n_sent: Calls so far.
-            n_refused: Rejections so far.
-            is_early: Whether it came at a rate considered admitted.
-        """
+        """Record an unexplained rejection; returns whether rejections are now considered random."""
         if self.share is not None:
             return False
         if not is_early:

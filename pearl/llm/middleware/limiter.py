@@ -19,8 +19,6 @@ from pearl.llm.middleware.queue import Queue
 from pearl.llm.middleware.token_bucket import per_minute
 from pearl.llm.middleware.wrapper import Wrapper
 
-__all__ = ["Limited", "LimiterStatus", "Reason"]
-
 Reason = Literal["", "a place", "the rate limit", "the token limit", "the server"]
 """What the next call waits for; "" if none waits."""
 
@@ -33,18 +31,7 @@ PAUSE_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class LimiterStatus:
-    """Current limits and state of a limiter.
-
-    Attributes:
-        n_running: Calls in flight.
-        n_waiting: Calls in the queue.
-        n_places: Maximum concurrent calls.
-        requests_per_s: Maximum calls per second; None for no limit.
-        waits_for: What the first call of the queue waits for.
-        wait_s: Minimum seconds until it is sent; 0 if unknown.
-        n_sent: Calls so far.
-        n_refused: Those of them that were rejected for their rate.
-    """
+    """Current limits and state of a limiter."""
 
     n_running: int
     n_waiting: int
@@ -64,18 +51,6 @@ class Limited(Wrapper):
 
     All calls of a run to one server share a limiter. When no call can succeed any more
     (`circuit_breaker.fatal_error`), waiting calls fail at once, and none is sent.
-
-    Args:
-        model: The wrapped model.
-        n: Maximum concurrent calls.
-        requests_per_minute: None for no configured limit.
-        tokens_per_minute: Of prompts and replies together; None for no configured limit.
-        count_tokens: Tokens of a prompt before it is sent, replaced by the reported usage
-            afterwards; None for an estimate.
-        breaker: The circuit breaker of the run, shared with `Retrying`.
-
-    Raises:
-        UsageError: `n` is less than 1, or a limit is not above 0.
     """
 
     def __init__(
@@ -125,12 +100,7 @@ class Limited(Wrapper):
         )
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request when the limits allow it.
-
-        Raises:
-            ModelError: The model gave no usable reply.
-            PausedError: The server asks for too long a wait, or is unreachable.
-        """
+        """Send one request when the limits allow it."""
         queue = self._queue
         if queue is None or queue.loop is not asyncio.get_running_loop():
             queue = self._queue = Queue(self._delay_s, self._enter, self._why, self.breaker)
@@ -199,11 +169,7 @@ class Limited(Wrapper):
         return ("the server" if self._learned.is_storm else "the rate limit"), requests_s
 
     def _on_error(self, error: ModelError, sent: Sent) -> None:
-        """Learn from a failed call.
-
-        Raises:
-            PearlError: It ends the run.
-        """
+        """Learn from a failed call."""
         now = monotonic()
         ends_run = fatal_error(error)
         if error.kind in ("transport", "deadline"):

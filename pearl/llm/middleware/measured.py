@@ -7,18 +7,11 @@ from pearl.llm import Completion, Model, Request
 from pearl.llm.middleware.dedup_cache import Replies, request_key
 from pearl.llm.middleware.wrapper import Wrapper
 
-__all__ = ["Measured"]
-
 
 class Measured(Wrapper):
     """Caches replies of one scope with their original usage, so that resumed work has its full cost.
 
     `DedupCache` shares replies between scopes, and returns cached ones with zero usage.
-
-    Args:
-        model: The wrapped model.
-        replies: The cache.
-        scope: Name of the work that shares cached replies.
     """
 
     def __init__(self, model: Model, replies: Replies, scope: str) -> None:

@@ -15,24 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pearl.errors import StoreError
 
-__all__ = ["PendingBatch", "PendingBatches"]
-
 FOLDER = "batches"
 
 _NEW = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
 
 
 class PendingBatch(BaseModel):
-    """A batch that was submitted, or was about to be.
-
-    Attributes:
-        server: Address of the server.
-        model: Name of the model.
-        file_id: The server's id of its file of requests.
-        keys: The keys of its requests, 32 bytes each.
-        batch_id: The server's id of the batch; None if unknown.
-        path: File of the record; None if it is not stored.
-    """
+    """A batch that was submitted, or was about to be."""
 
     model_config = ConfigDict(ser_json_bytes="hex", val_json_bytes="hex")
 
@@ -45,16 +34,7 @@ class PendingBatch(BaseModel):
 
 
 class PendingBatches:
-    """The batches of one model at one server that are not read yet.
-
-    Args:
-        folder: Folder of the store; None to store no records.
-        server: Address of the server.
-        model: Name of the model.
-
-    Raises:
-        StoreError: A record cannot be read.
-    """
+    """The batches of one model at one server that are not read yet."""
 
     def __init__(self, folder: Path | None, server: str, model: str) -> None:
         self._folder = folder and folder / FOLDER
@@ -83,11 +63,7 @@ class PendingBatches:
         self._by_key.update(dict.fromkeys(record.keys, record))
 
     def add(self, file_id: str, keys: Iterable[bytes]) -> PendingBatch:
-        """Record a batch that is about to be created, synced to disk.
-
-        Raises:
-            StoreError: The record cannot be written.
-        """
+        """Record a batch that is about to be created, synced to disk."""
         record = PendingBatch(
             server=self._server,
             model=self._model,
@@ -99,11 +75,7 @@ class PendingBatches:
         return record
 
     def created(self, record: PendingBatch, batch_id: str) -> None:
-        """Record the server's id of a batch, synced to disk.
-
-        Raises:
-            StoreError: The record cannot be written.
-        """
+        """Record the server's id of a batch, synced to disk."""
         record.batch_id = batch_id
         _save(record)
 

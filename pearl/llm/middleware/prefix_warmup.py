@@ -16,8 +16,6 @@ from pearl.errors import UsageError
 from pearl.llm import Completion, Model, PrefixUse, Request
 from pearl.llm.middleware.wrapper import Wrapper
 
-__all__ = ["PRIMING_MODES", "PrefixWarmup", "PrimingMode"]
-
 PrimingMode = Literal["auto", "off"]
 PRIMING_MODES: tuple[PrimingMode, ...] = get_args(PrimingMode)
 
@@ -72,15 +70,6 @@ class PrefixWarmup(Wrapper):
       calls that found a free slot: waiting for a whole reply costs more than that.
 
     Calls whose prefix has fewer than `MIN_PREFIX_TOKENS` are never delayed.
-
-    Args:
-        model: The wrapped model.
-        mode: `off` delays no call.
-        n_places: Concurrent calls of the wrapped model, because durations of calls that may have
-            queued are not comparable. None for no limit.
-
-    Raises:
-        UsageError: The mode is neither `auto` nor `off`.
     """
 
     def __init__(

@@ -8,8 +8,6 @@ from pearl.llm import Completion, Model, Request, Task
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.llm.progress import CallProgress, News, listening
 
-__all__ = ["OnProgress", "ProgressListener"]
-
 OnProgress = Callable[[Task, News], None]
 """Callback with the task of a call and its progress, its wait, or an attempt that ended."""
 

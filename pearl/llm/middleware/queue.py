@@ -11,26 +11,12 @@ from pearl.llm.middleware.adaptive_rate import Sent
 from pearl.llm.middleware.circuit_breaker import CircuitBreaker
 from pearl.llm.progress import reporting_wait
 
-__all__ = ["Queue"]
-
 LOOK_S = 1.0
 """Maximum seconds between two checks of the delay: learned rates grow."""
 
 
 class Queue:
-    """Calls in order of arrival, on one event loop.
-
-    Args:
-        delay_s: Number of calls in flight, cost of the next call → seconds until it may be sent;
-            None for not before one of them ends.
-        enter: Callback with the cost of each call that is released; `turn` returns its result.
-        why: The reason for which the next call waits, and the seconds; reported for long waits.
-        breaker: The circuit breaker of the run; wakes all waiters when it opens.
-
-    Attributes:
-        loop: The event loop; a queue is bound to one.
-        n_running: Calls in flight.
-    """
+    """Calls in order of arrival, on one event loop."""
 
     def __init__(
         self,
@@ -57,11 +43,7 @@ class Queue:
         return self._waiters[0][1] if self._waiters else None
 
     async def turn(self, cost: float) -> Sent:
-        """Wait until a call of this cost may be sent; call `end` when it has ended.
-
-        Raises:
-            PearlError: The run is over.
-        """
+        """Wait until a call of this cost may be sent; call `end` when it has ended."""
         self._breaker.check()
         if not self._waiters and self._delay_s(self.n_running, cost) == 0.0:
             self.n_running += 1

@@ -7,8 +7,6 @@ from pearl.llm import Completion, Request
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.llm.usable import trimmed, usable
 
-__all__ = ["ReplyGuard"]
-
 
 class ReplyGuard(Wrapper):
     """Removes reasoning from replies, and rejects those that are none.
@@ -17,11 +15,7 @@ class ReplyGuard(Wrapper):
     """
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request.
-
-        Raises:
-            ModelError: The model gave no usable reply, as `usable` says.
-        """
+        """Send one request."""
         try:
             completion = await self._model.complete(request)
         except ModelError as error:

@@ -15,8 +15,6 @@ from pearl.llm.middleware.circuit_breaker import CircuitBreaker, fatal_error
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.llm.progress import REPORT_S, CallWait, n_failed_attempts, report
 
-__all__ = ["DEADLINE_S", "Retries", "Retrying"]
-
 Reply = TypeVar("Reply")
 
 DEADLINE_S = 3600.0
@@ -33,19 +31,6 @@ class Retries:
 
     The server's own `retry_after_s` is respected; one that is too long ends the run, as do a spent
     quota and a rejected key (`circuit_breaker.fatal_error`).
-
-    Args:
-        attempts: Maximum calls of one request, the first included; times `PATIENCE` while the
-            server rejects them for their rate, unless it is 1.
-        first_wait_s: Seconds before the second call if the server names none; doubles with each
-            further call up to `GROWN_WAIT_S`, plus a random part of up to `first_wait_s`.
-        deadline_s: Maximum seconds of all calls of one request, waits and queues included; None for
-            no limit.
-        breaker: The circuit breaker of the run, shared with the limiter.
-        budget: Its time limit also ends waits.
-
-    Raises:
-        UsageError: `attempts` is less than 1, or `deadline_s` is not above 0.
     """
 
     def __init__(
@@ -68,17 +53,7 @@ class Retries:
         self._budget = budget
 
     async def run(self, send: Callable[[], Awaitable[Reply]], name: str) -> Reply:
-        """Send one request, repeatedly if necessary.
-
-        Args:
-            send: Sends it once.
-            name: What is asked, for messages.
-
-        Raises:
-            BudgetError: The time of the budget ended.
-            ModelError: The error of the last call.
-            PausedError: The server asks for too long a wait.
-        """
+        """Send one request, repeatedly if necessary."""
         failures: list[ModelError] = []
         budget = self._budget
         left_s = None if budget is None else budget.left_s
@@ -150,27 +125,12 @@ class Retries:
 
 
 class Retrying(Wrapper):
-    """A model whose requests are retried.
-
-    Args:
-        model: The wrapped model.
-        attempts: As of `Retries`.
-        options: Others of `Retries`.
-
-    Raises:
-        UsageError: As `Retries`.
-    """
+    """A model whose requests are retried."""
 
     def __init__(self, model: Model, attempts: int = 4, **options: Any) -> None:
         super().__init__(model)
         self._retries = Retries(attempts, **options)
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request, repeatedly if necessary.
-
-        Raises:
-            BudgetError: The time of the budget ended.
-            ModelError: The error of the last call.
-            PausedError: The server asks for too long a wait.
-        """
+        """Send one request, repeatedly if necessary."""
         return await self._retries.run(lambda: self._model.complete(request), self.name)

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pearl.llm import Completion, Model, Request
 from pearl.llm.middleware.wrapper import Wrapper
 
-__all__ = ["Sampling"]
-
 
 class Sampling(Wrapper):
     """Sends every request with a seed, and with a temperature unless it is None.

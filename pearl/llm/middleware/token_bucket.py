@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pearl.errors import UsageError
 
-__all__ = ["TokenBucket", "per_minute"]
-
 BURST_S = 0.5
 BURST = 2.0
 """Capacity, as seconds of the rate and as a minimum in units: an event loop is not always on time."""
@@ -13,10 +11,6 @@ BURST = 2.0
 
 class TokenBucket:
     """A token bucket. All times are of the monotonic clock.
-
-    Args:
-        rate: Units per second.
-        now: Seconds; the bucket begins full.
 
     Example:
         >>> bucket = TokenBucket(2.0, now=0.0)
@@ -73,11 +67,7 @@ class TokenBucket:
 
 
 def per_minute(limit: float | None, what: str, now: float) -> TokenBucket | None:
-    """Create the bucket of a limit per minute; None for no limit.
-
-    Raises:
-        UsageError: The limit is not above 0.
-    """
+    """Create the bucket of a limit per minute; None for no limit."""
     if limit is None:
         return None
     if not limit > 0:

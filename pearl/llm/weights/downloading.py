@@ -30,8 +30,6 @@ from pearl.plugins.locks import locked_file
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
-__all__ = ["Remote", "download", "find_remote"]
-
 HUB = "https://huggingface.co"
 HUB_VARIABLE = "HF_ENDPOINT"
 
@@ -53,13 +51,7 @@ Progress = Callable[[int, int | None], object]
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A model file on a server.
-
-    Attributes:
-        name: As the user has it.
-        url: Its address.
-        path: Where it is kept.
-    """
+    """A model file on a server."""
 
     name: str
     url: str
@@ -71,11 +63,7 @@ class Remote:
         return self.path.is_file()
 
     def checked_path(self) -> Path:
-        """The path of the file that is here.
-
-        Raises:
-            DataError: It is not here.
-        """
+        """The path of the file that is here."""
         if not self.is_there:
             raise DataError(
                 "the model file is not here", path=self.path, help=f"pearl models get {self.name}"
@@ -85,10 +73,6 @@ class Remote:
 
 def find_remote(name: str) -> Remote | None:
     """The model file of a URL or of a name on a hub; None for other names.
-
-    Raises:
-        UsageError: It is neither.
-        DataError: There is no cache folder that only this user may write to.
 
     Example:
         >>> find_remote("hf:me/small-gguf/small.Q4.gguf").url
@@ -111,20 +95,7 @@ def find_remote(name: str) -> Remote | None:
 def download(
     remote: Remote, sha256: str | None = None, progress: Progress = lambda n, total: None
 ) -> bool:
-    """Put a model file where it is kept; what is there already stays.
-
-    Args:
-        remote: The file.
-        sha256: Its digest in hexadecimal, where it is known.
-        progress: Told what is here.
-
-    Returns:
-        Whether anything was downloaded.
-
-    Raises:
-        UsageError: `sha256` is no digest.
-        DataError: The file cannot be had, or is another one.
-    """
+    """Put a model file where it is kept; what is there already stays."""
     if sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
         raise UsageError("a SHA-256 has 64 hexadecimal digits", help="as sha256sum prints it")
     folder = remote.path.parent
@@ -149,11 +120,7 @@ def download(
 
 
 def _check(path: Path, sha256: str | None, remote: Remote) -> None:
-    """Refuse, and remove, what is not the file.
-
-    Raises:
-        DataError: It is not.
-    """
+    """Refuse, and remove, what is not the file."""
     with path.open("rb") as file:
         is_model = file.read(len(MAGIC)) == MAGIC
     if is_model and (sha256 is None or file_sha256(path) == sha256.lower()):
@@ -285,11 +252,7 @@ def _folder() -> Path:
 
 
 def _place(url: str) -> Path:
-    """Where a file is kept: by server, path and query, so that no two are in one place.
-
-    Raises:
-        UsageError: It is no address of a model file.
-    """
+    """Where a file is kept: by server, path and query, so that no two are in one place."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port

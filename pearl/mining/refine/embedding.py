@@ -11,8 +11,6 @@ from pearl.actions.likeness import Embedder as Embed
 from pearl.actions.likeness import Matrix
 from pearl.retrieval import Embedder
 
-__all__ = ["embedding"]
-
 
 @contextmanager
 def embedding(embedder: Embedder) -> Iterator[Embed]:

@@ -9,8 +9,6 @@ from typing import Literal
 from pearl.dsl.printer import print_action
 from pearl.dsl.signatures import Action
 
-__all__ = ["Draft", "Dropped", "LibraryEntry", "Stage", "StageName", "best", "entry_of", "merged"]
-
 StageName = Literal["exact", "name", "definition", "model", "room"]
 
 _CLEAR_WORDS = 4
@@ -19,13 +17,7 @@ _CLEAR_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The stage at which a draft was merged or dropped.
-
-    Attributes:
-        name: `exact`, `name` and `definition` merge by rule, `model` by a reply; `room` prunes by
-            rule down to the budget.
-        round: Round of the model, from 1; 0 for rules.
-    """
+    """The stage at which a draft was merged or dropped."""
 
     name: StageName
     round: int = 0
@@ -33,13 +25,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One proposed action.
-
-    Attributes:
-        number: From 0: seeds first, then in the order of the questions.
-        action: The parsed action; None if malformed.
-        question: Id of the question it was proposed for; None for seeds and plain text.
-    """
+    """One proposed action."""
 
     number: int
     text: str
@@ -51,13 +37,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class LibraryEntry:
-    """An action and the drafts merged into it.
-
-    Attributes:
-        drafts: Number of each draft → the stage of its merge; None for the draft that is the
-            action.
-        questions: Ids of the questions that its drafts were proposed for.
-    """
+    """An action and the drafts merged into it."""
 
     action: Action
     drafts: Mapping[int, Stage | None]
@@ -93,13 +73,7 @@ def entry_of(draft: Draft, action: Action) -> LibraryEntry:
 def merged(
     entries: Iterable[LibraryEntry], stage: Stage, action: Action | None = None
 ) -> LibraryEntry:
-    """Merge entries into one.
-
-    Args:
-        entries: The representative first.
-        stage: The stage of the merge.
-        action: The merged action; None for that of the first entry.
-    """
+    """Merge entries into one."""
     first, *others = entries
     if action is not None and print_action(action) != first.text:
         first = replace(first, action=action, drafts=_staged(first.drafts, stage))

@@ -8,8 +8,6 @@ from pathlib import PurePath
 
 from pearl.mining.refine.refinement import RefinedAction, Refinement
 
-__all__ = ["library_text", "lineage"]
-
 _WIDTH = 100
 
 

@@ -23,8 +23,6 @@ from pearl.actions.likeness import (
 from pearl.dsl.signatures import Action
 from pearl.mining.refine.entries import LibraryEntry, Stage, StageName, best, merged
 
-__all__ = ["Rules", "merge_by_rule"]
-
 _AGREEMENT = 0.5
 """Minimum fraction of shared distinctive terms for equal names to mean the same.
 
@@ -35,15 +33,7 @@ FIND_INTEREST (why others are interested in X) and FIND_INTERESTS (what X is int
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Similarity thresholds.
-
-    Attributes:
-        same: Two actions of one shape at least this similar are the same. Among the 143 published
-            drafts the most similar pair that differs (an outcome and a hypothetical outcome) has
-            0.54 by words, so 0.6 leaves a margin; the model decides below it.
-        close: Minimum similarity to fold an action into another when pruning. Pairs below 0.25
-            share a word, but hardly a purpose.
-    """
+    """Similarity thresholds."""
 
     likeness: Likeness = by_words
     same: float = 0.6

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pearl.dsl.printer import print_action
 from pearl.llm import Message, RefineTask
 
-__all__ = ["refine_messages"]
-
 _REFINER = """\
 You keep the library of actions that plans over long documents are written with. A plan calls \
 actions by name; each is carried out later by a reader who sees the document (CTX) and the \

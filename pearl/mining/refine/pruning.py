@@ -10,19 +10,12 @@ from pearl.dsl.printer import print_action
 from pearl.mining.refine.entries import Dropped, LibraryEntry, Stage, best, merged
 from pearl.mining.refine.merging import Rules
 
-__all__ = ["LibraryBudget", "by_name", "prune_library", "without_clashes"]
-
 _ROOM = Stage("room")
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryBudget:
-    """Size limits of a library.
-
-    Attributes:
-        max_actions: Maximum actions, native ones included.
-        max_tokens: Maximum tokens of the library in a planner's prompt; None for no limit.
-    """
+    """Size limits of a library."""
 
     max_actions: int
     max_tokens: int | None

@@ -16,8 +16,6 @@ from pearl.errors import DataError
 from pearl.mining.drafts import DRAFTS_VERSION, MinedHeader, MinedRow
 from pearl.mining.refine.entries import Draft
 
-__all__ = ["Drafts", "read_drafts"]
-
 _NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\Z")
 _BEST_FIRST = ("mined", "unreadable", "failed")
 _HELP = "`pearl mine` writes one; or one action a line: NAME(CTX, X) : definition"
@@ -25,12 +23,7 @@ _HELP = "`pearl mine` writes one; or one action a line: NAME(CTX, X) : definitio
 
 @dataclass(frozen=True, slots=True)
 class Drafts:
-    """The contents of a file.
-
-    Attributes:
-        drafts: Every proposed action, independent of the order of the rows.
-        unread: Messages about rows and parts of replies that could not be parsed.
-    """
+    """The contents of a file."""
 
     source: str
     drafts: tuple[Draft, ...]
@@ -38,11 +31,7 @@ class Drafts:
 
 
 def read_drafts(text: str, source: str) -> Drafts:
-    """Read `mined.jsonl` or an action file; duplicate names and missing definitions are allowed.
-
-    Raises:
-        DataError: It is empty, has no readable action, or is of another version.
-    """
+    """Read `mined.jsonl` or an action file; duplicate names and missing definitions are allowed."""
     if text.lstrip().startswith("{"):
         found = _mined(text, source)
     else:

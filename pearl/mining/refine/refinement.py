@@ -9,17 +9,6 @@ from pearl.data.journal import Frozen
 from pearl.llm import Usage
 from pearl.mining.refine.entries import StageName
 
-__all__ = [
-    "REFINEMENT_VERSION",
-    "DraftFate",
-    "LibraryComparison",
-    "Neighbour",
-    "RefinedAction",
-    "Refinement",
-    "Round",
-    "ShardRecord",
-]
-
 REFINEMENT_VERSION: Literal[1] = 1
 
 

@@ -18,8 +18,6 @@ from pearl.mining.refine.rounds import run_rounds
 from pearl.plugins.extras import require_extra
 from pearl.plugins.version import __version__
 
-__all__ = ["MAX_ACTIONS", "MAX_ROUNDS", "SHARD_SIZE", "RefineSettings", "refine_actions"]
-
 MAX_ACTIONS = 80
 MAX_ROUNDS = 6
 SHARD_SIZE = 40
@@ -30,15 +28,7 @@ _TOKENS_EACH = 150
 
 @dataclass(frozen=True, slots=True)
 class RefineSettings:
-    """Limits of refining.
-
-    Attributes:
-        max_actions: Actions of the library at most, native ones included.
-        max_tokens: Tokens of the library in a planner's prompt at most; None for no limit.
-        max_rounds: Rounds of the model at most; 0 asks none.
-        shard_size: Drafts shown to the model at once.
-        max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
-    """
+    """Limits of refining."""
 
     max_actions: int = MAX_ACTIONS
     max_tokens: int | None = None
@@ -55,13 +45,7 @@ async def refine_actions(
     rules: Rules | None = None,
     counter: Counter | None = None,
 ) -> Refinement:
-    """Refine drafts into a library.
-
-    Raises:
-        DataError: No action remains.
-        ModelError: The first round got no reply at all.
-        UsageError: The extra `eval` is not installed.
-    """
+    """Refine drafts into a library."""
     require_extra("eval", "refining", "scipy")  # before any call
     settings, rules = settings or RefineSettings(), rules or Rules()
     counter = counter or Counter.for_model(model.name)

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pearl.actions.library import read_actions
 from pearl.dsl.signatures import Action
 
-__all__ = ["MergeReply", "read_reply"]
-
 _LEAD = re.compile(r"\s*(?:[-*•>]\s+|\d{1,4}[.)]\s+)*")
 _NUMBERS = re.compile(r"\s*\[\s*(\d{1,6}(?:\s*[,;–-]\s*\d{1,6})*)\s*\]\s*[.`*]*\s*\Z")
 _DROP = re.compile(r"drop\s*:?\s*\[([\d\s,;–-]*)\]\s*(?::\s*)?(.*)\Z", re.I)
@@ -20,13 +18,7 @@ _REASON = "the model gave no reason"
 
 @dataclass(frozen=True, slots=True)
 class MergeReply:
-    """A parsed reply; numbers are from 1, each in at most one place.
-
-    Attributes:
-        merges: Actions with the numbers of their drafts.
-        problems: Messages about instructions that could not be applied.
-        is_usable: False if nothing in it can be applied: prose, or unknown numbers.
-    """
+    """A parsed reply; numbers are from 1, each in at most one place."""
 
     merges: tuple[tuple[Action, tuple[int, ...]], ...] = ()
     drops: tuple[tuple[int, str], ...] = ()

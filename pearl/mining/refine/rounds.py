@@ -18,8 +18,6 @@ from pearl.mining.refine.refinement import Round, ShardRecord
 from pearl.mining.refine.replies import MergeReply, read_reply
 from pearl.mining.refine.sharding import shards
 
-__all__ = ["run_rounds"]
-
 _MOST_FOLDED = 2
 """Maximum reduction factor of a round: models lose important actions beyond it."""
 
@@ -47,9 +45,6 @@ async def run_rounds(
     """Merge entries by model calls until they fit, a round merges none, or `max_rounds` is reached.
 
     Native actions are kept and not shown.
-
-    Raises:
-        ModelError: No call of the first round got a reply.
     """
     current, dropped, rounds = list(entries), [], []
     for number in range(1, max_rounds + 1):

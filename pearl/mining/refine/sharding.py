@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pearl.actions.likeness import Likeness
 from pearl.mining.refine.entries import LibraryEntry
 
-__all__ = ["shards"]
-
 
 def shards(
     entries: Sequence[LibraryEntry], size: int, likeness: Likeness

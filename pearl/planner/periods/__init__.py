@@ -22,10 +22,6 @@ MAX_LENGTH = 10_000
 def resolve_periods(question: str, calendar: Calendar) -> tuple[str, tuple[str, ...]]:
     """The question with absolute periods, and a note of each that was put in or is open.
 
-    Args:
-        question: One line; what is in quotation marks stays as it is.
-        calendar: What relative periods refer to.
-
     Example:
         >>> from datetime import date
         >>> question, notes = resolve_periods("What was revenue last year?", Calendar(date(2024, 5, 1)))

@@ -9,8 +9,6 @@ from typing import Literal, Self
 
 from pearl.errors import UsageError
 
-__all__ = ["MAX_YEARS", "MONTHS", "Calendar", "CalendarPeriod", "Style", "Unit"]
-
 Unit = Literal["year", "quarter", "month"]
 """What is counted."""
 
@@ -32,11 +30,6 @@ _PER_YEAR: dict[Unit, int] = {"year": 1, "quarter": 4, "month": 12}
 @dataclass(frozen=True, slots=True)
 class CalendarPeriod:
     """One year, quarter or month.
-
-    Attributes:
-        unit: Which of them.
-        index: Number among its kind: the year; four times the year and the quarter from 0; ...
-        style: Which years; months are those of the calendar.
 
     Example:
         >>> quarter = CalendarPeriod("quarter", 4 * 2024 + 2, "fiscal")
@@ -68,15 +61,6 @@ class CalendarPeriod:
 @dataclass(frozen=True, slots=True)
 class Calendar:
     """What relative periods refer to.
-
-    Attributes:
-        as_of: The reference date.
-        fiscal_year_end: Month and day on which fiscal years end; a fiscal year is named by the year
-            in which it ends. 28 and 29 February are the last day of that month. Years of 52 or 53
-            weeks, which end on a day of the week, are not supported.
-
-    Raises:
-        UsageError: One is no date, or the reference date is not from 1700 to 2199.
 
     Example:
         >>> calendar = Calendar(date(2024, 11, 5), (9, 30))
@@ -114,12 +98,7 @@ class Calendar:
         return self.fiscal_year_end != (12, 31)
 
     def current(self, unit: Unit, style: Style = "") -> CalendarPeriod:
-        """The period in progress on the reference date.
-
-        Args:
-            unit: Of this kind.
-            style: "" for fiscal years where they are not calendar years.
-        """
+        """The period in progress on the reference date."""
         if unit == "month":
             return CalendarPeriod(unit, 12 * self.as_of.year + self.as_of.month - 1)
         style = style or ("fiscal" if self.is_fiscal else "")

@@ -9,8 +9,6 @@ from pearl.planner.periods.calendar import CalendarPeriod
 from pearl.planner.periods.substitution import SEVERAL, PeriodReading, Rule, Substitution
 from pearl.planner.periods.words import COUNT, KIND, YEAR, count_of, pattern, style_of, unit_of
 
-__all__ = ["FROM_DATE", "FROM_NAMED", "WITHOUT_NAMED"]
-
 _OFFSETS = {
     **dict.fromkeys(("last", "past", "latest", "recent", "previous", "prior", "preceding"), -1),
     **dict.fromkeys(("before", "earlier"), -1),

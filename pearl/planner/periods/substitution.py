@@ -11,8 +11,6 @@ from functools import cached_property
 from pearl.planner.periods.calendar import MAX_YEARS, Calendar, CalendarPeriod
 from pearl.planner.periods.words import DAY, MONTH, YEAR, find_named, pattern, style_of, unit_of
 
-__all__ = ["SEVERAL", "PeriodReading", "Rule", "Substitution"]
-
 _quoted = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|‘[^’]*’|`[^`]*`|(?<!\w)'[^']*'(?!\w)")
 _own_date = pattern(rf"\bas\ (?:of|at)\b[^.?!;]{{0,20}}?\b{YEAR}\b")
 _for_each = pattern(r"\b(?:each|every|any|which|what)\s+(?:fiscal\s+|calendar\s+)?years?\b")
@@ -40,16 +38,7 @@ _NEAR = 60
 
 @dataclass(frozen=True, slots=True)
 class PeriodReading:
-    """What a phrase stands for.
-
-    Attributes:
-        first: The first period.
-        last: The last one.
-        since: What it is counted from; "" for the reference date.
-        remark: What else is to be said of it.
-        form: How it is written, with `{}` for the periods.
-        lead: The preposition that goes with it.
-    """
+    """What a phrase stands for."""
 
     first: CalendarPeriod
     last: CalendarPeriod
@@ -67,16 +56,7 @@ Rule = tuple[re.Pattern[str], Read]
 
 @dataclass
 class Substitution:
-    """A question that rules go through once, from left to right.
-
-    Attributes:
-        text: The question.
-        calendar: What it refers to.
-        named: The periods that it names with their places, and those that were put in; None for one
-            that nothing can be counted from.
-        notes: What was read.
-        left: What was not.
-    """
+    """A question that rules go through once, from left to right."""
 
     text: str
     calendar: Calendar
@@ -140,11 +120,6 @@ class Substitution:
         """The named period that a phrase is counted from, or why that is open.
 
         It is the nearest one before the phrase, else the only one behind it.
-
-        Args:
-            match: The phrase.
-            offset: Whether it is before or after that period.
-            target: What the phrase itself says that it is counted from.
         """
         places = [start for start, _, _ in self.named]
         at = bisect_left(places, match.start("phrase"))

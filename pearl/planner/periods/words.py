@@ -6,10 +6,6 @@ import re
 
 from pearl.planner.periods.calendar import MONTHS, CalendarPeriod, Style, Unit
 
-__all__ = [
-    "COUNT", "DAY", "KIND", "MONTH", "YEAR", "count_of", "find_named", "pattern", "style_of", "unit_of",
-]  # fmt: skip
-
 _SMALL = [
     "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
     "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",

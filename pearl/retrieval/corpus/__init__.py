@@ -14,15 +14,7 @@ __all__ = ["CorpusDocument", "Cutting", "cut"]
 
 @dataclass(frozen=True, slots=True)
 class CorpusDocument:
-    """One document of a corpus.
-
-    Attributes:
-        name: Unique in its corpus: a path relative to the corpus, or the id of a row.
-        text: As that of `pearl.documents.document.Document`.
-        metadata: Other fields of its row.
-        pages: As those of `Document`.
-        is_row: Whether it is a row of a file, and not a file.
-    """
+    """One document of a corpus."""
 
     name: str
     text: str
@@ -33,17 +25,7 @@ class CorpusDocument:
 
 @dataclass(frozen=True, slots=True)
 class Cutting:
-    """How documents are cut into passages.
-
-    Attributes:
-        unit: A module of `pearl.documents.units`; "" cuts files into paragraphs, and leaves rows
-            whole.
-        size: Characters of a `window`, at most.
-        overlap: Characters that two windows share, at most.
-
-    Raises:
-        UsageError: There is no such unit, or there are no such windows.
-    """
+    """How documents are cut into passages."""
 
     unit: str = ""
     size: int = window.SIZE

@@ -14,21 +14,13 @@ from pearl.errors import DataError, UsageError
 from pearl.plugins.files import is_inside
 from pearl.retrieval.corpus.sources import SourceFile
 
-__all__ = ["CorpusFiles", "find_files"]
-
 _SOURCES = "pearl.retrieval.corpus.sources"
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.I)
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusFiles:
-    """The files of a corpus.
-
-    Attributes:
-        files: In the order in which they were named, those of folders by their paths.
-        n_other: Files of folders that are of a kind that is not read.
-        n_outside: Links of folders to files outside of them, which are left out.
-    """
+    """The files of a corpus."""
 
     files: tuple[SourceFile, ...]
     n_other: int = 0
@@ -42,13 +34,6 @@ def find_files(named: Sequence[str | Path]) -> CorpusFiles:
     it as well; hidden ones are not, nor links to files outside of it, for what is read may be sent to a
     model. They are called by their paths in the folder, if it is the only
     one that is named; all others as they are named.
-
-    Args:
-        named: Folders, files and patterns.
-
-    Raises:
-        UsageError: Nothing or an address is named.
-        DataError: There is no such file, or a folder or a pattern has none that is read.
     """
     if not named:
         raise UsageError("no corpus is named", help="name a folder or files")
@@ -132,9 +117,6 @@ def _walk(folder: str) -> Iterator[os.DirEntry[str]]:
     """All files that are not hidden, and folders in it that cannot be read: reading them says why.
 
     Links to folders are not followed: they may go in a circle.
-
-    Raises:
-        DataError: The folder that is named cannot be read.
     """
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)

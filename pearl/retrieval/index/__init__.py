@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pearl.documents.document import Document, join
 from pearl.documents.kinds import DocumentKind
+from pearl.documents.passages import Stem
 from pearl.errors import DataError, Span
 from pearl.retrieval import Passage
-from pearl.retrieval.analysis import Stem
 from pearl.retrieval.corpus import CorpusDocument, Cutting, cut
 from pearl.retrieval.filters import DOCUMENT
 from pearl.retrieval.postings import TermIndex
@@ -33,17 +33,7 @@ Value = TypeVar("Value", bound=Hashable)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Index:
-    """Passages that can be searched.
-
-    Attributes:
-        contents: The segments it consists of, and the order of the corpus.
-        stem: How the terms were made; queries are analysed the same way.
-        passages: In the order of the corpus, each at its number.
-        documents: In the order of the corpus, with names, texts and metadata.
-        terms: The inverted index of the passages.
-        vectors: One vector of unit length for each passage, or None.
-        opened: Where it is kept and what was done to it; None for one in memory.
-    """
+    """Passages that can be searched."""
 
     contents: Contents
     stem: Stem
@@ -94,23 +84,7 @@ class Index:
         with_update: bool = True,
         progress: IndexProgress | None = None,
     ) -> Index:
-        """The index of files, kept in a folder and brought up to date.
-
-        Args:
-            corpus: Folders, files and patterns.
-            cutting: How documents are cut into passages.
-            stem: How their terms are made.
-            at: The folder for the index; None for one in the cache.
-            is_fresh: Make it anew.
-            with_update: Bring it up to date; else one that is there is taken as it is.
-            progress: Told the files done, all files, and the documents so far.
-
-        Raises:
-            UsageError: An address is named, or nothing.
-            DataError: There is no corpus, none of it can be read, or two documents have the same
-                name.
-            StoreError: The index cannot be written, or another process does not end writing.
-        """
+        """The index of files, kept in a folder and brought up to date."""
         from pearl.retrieval.index.opening import open_state
 
         opened = open_state(
@@ -137,12 +111,7 @@ class Index:
         return self.contents.field_names
 
     def mask(self, predicate: Callable[[str, Mapping[str, str]], bool]) -> NDArray[np.bool_]:
-        """Which passages are wanted, shape (passages,).
-
-        Args:
-            predicate: Is given the name of a document and the fields of a passage: the document's
-                metadata, and what the unit names. Asked once a document where units name nothing.
-        """
+        """Which passages are wanted, shape (passages,)."""
         import numpy as np
 
         values, places = self.grouped(predicate)
@@ -152,11 +121,7 @@ class Index:
     def grouped(
         self, read: Callable[[str, Mapping[str, str]], Value]
     ) -> tuple[list[Value], NDArray[np.int64]]:
-        """The different values of something about passages, and for each passage the place of its own.
-
-        Args:
-            read: As the predicate of `mask`.
-        """
+        """The different values of something about passages, and for each passage the place of its own."""
         import numpy as np
 
         known: dict[Value, int] = {}
@@ -174,11 +139,7 @@ class Index:
         return list(known), places
 
     def columns(self, names: tuple[str, ...]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
-        """The different values of fields together, and for each passage the place of its own; read once.
-
-        Args:
-            names: Of fields, or `document`; a passage without one has "".
-        """
+        """The different values of fields together, and for each passage the place of its own; read once."""
         if names not in self._columns:
             self._columns[names] = self.grouped(
                 lambda document, fields: tuple(
@@ -188,11 +149,7 @@ class Index:
         return self._columns[names]
 
     def document(self, name: str = "documents") -> IndexedDocument:
-        """All documents joined to one, as `pearl.documents.document.join` does.
-
-        Raises:
-            DataError: The corpus is empty.
-        """
+        """All documents joined to one, as `pearl.documents.document.join` does."""
         if not len(self.documents):
             raise DataError("there is no document in the corpus", path=name)
         joined = join((Document(d.text, d.name, pages=d.pages) for d in self.documents), name)
@@ -200,11 +157,7 @@ class Index:
         return IndexedDocument(joined.text, name, joined.parts, joined.pages, metadata, index=self)
 
     def vectors_for(self, name: str) -> Vectors | None:
-        """The vectors of an embedder, shape (passages, dimension); None unless all are there.
-
-        Args:
-            name: The name of the embedder.
-        """
+        """The vectors of an embedder, shape (passages, dimension); None unless all are there."""
         found = [self._vectors_of(name, number) for number in range(len(self.contents.segments))]
         arrays = [array for array in found if array is not None]
         if len(arrays) < len(found) or len({array.shape[1] for array in arrays}) != 1:
@@ -223,16 +176,7 @@ class Index:
         return passage_texts(self.contents.segments[segment])
 
     def store_vectors(self, name: str, segment: int, vectors: NDArray[np.float32]) -> None:
-        """Keep the vectors of an embedder for the passages of a segment.
-
-        Args:
-            name: The name of the embedder.
-            segment: Its number, as in `without_vectors`.
-            vectors: One for each of `segment_texts`, shape (passages, dimension).
-
-        Raises:
-            ValueError: They are not as many, or not in two dimensions.
-        """
+        """Keep the vectors of an embedder for the passages of a segment."""
         n = self.contents.segments[segment].n_passages
         if vectors.ndim != 2 or len(vectors) != n:
             raise ValueError(f"vectors of shape {vectors.shape} for {n:,} passages")
@@ -254,11 +198,7 @@ class Index:
 
 @dataclass(frozen=True, repr=False)
 class IndexedDocument(Document):
-    """All documents of a corpus as one, with the index of their passages.
-
-    Attributes:
-        index: The index.
-    """
+    """All documents of a corpus as one, with the index of their passages."""
 
     kind: DocumentKind = field(default="corpus", repr=False, compare=False)
     index: Index = field(kw_only=True, repr=False, compare=False)

@@ -22,16 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "ArraysFile",
-    "DamagedError",
-    "Stamp",
-    "private",
-    "read_arrays",
-    "stamp_of",
-    "write_arrays",
-]
-
 _MARK = b"PEARLIX1"
 _PREAMBLE = struct.Struct("<8sII")
 _ALIGNED = 64
@@ -48,23 +38,14 @@ class DamagedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ArraysFile:
-    """What is in a file.
-
-    Attributes:
-        about: What it is about, as JSON data.
-        arrays: Its arrays, read-only.
-    """
+    """What is in a file."""
 
     about: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
 
 def stamp_of(path: str | Path) -> Stamp:
-    """The stamp of a file; a file that was changed since has another one.
-
-    Raises:
-        OSError: There is no such file.
-    """
+    """The stamp of a file; a file that was changed since has another one."""
     found = os.stat(path)  # noqa: PTH116 - of thousands of files, and a Path takes ten times as long
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
@@ -75,19 +56,7 @@ def private(path: str, flags: int) -> int:
 
 
 def write_arrays(path: Path, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Stamp:
-    """Write a file that is not there yet, down to the disk.
-
-    Args:
-        path: The file.
-        about: JSON data.
-        arrays: Of the types in `_TYPES`.
-
-    Returns:
-        Its stamp.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Write a file that is not there yet, down to the disk."""
     plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     described: list[dict[str, Any]] = []
     offset = 0
@@ -115,16 +84,7 @@ def write_arrays(path: Path, about: Mapping[str, Any], arrays: Mapping[str, NDAr
 
 
 def read_arrays(path: Path, written: Stamp | None) -> ArraysFile:
-    """Map a file into memory.
-
-    Args:
-        path: The file.
-        written: Its stamp when it was written; with another one, all of it is read and checked.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        DamagedError: It is not what was written, or no regular file.
-    """
+    """Map a file into memory."""
     try:
         # No link is followed: a hostile index may point to files that are none of its business.
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -23,19 +23,10 @@ from pearl.retrieval.index.vectors import JoinedVectors
 from pearl.retrieval.methods import Vectors
 from pearl.retrieval.postings import Postings, SegmentedPostings, TermIndex
 
-__all__ = ["Contents", "Documents", "IndexedText", "Passages"]
-
 
 @dataclass(frozen=True, slots=True)
 class IndexedText:
-    """A document of an index.
-
-    Attributes:
-        name: Its name, unique in the corpus.
-        text: Its text.
-        metadata: What is known of it.
-        pages: The number and the start offset of each of its pages, where it has some.
-    """
+    """A document of an index."""
 
     name: str
     text: str
@@ -44,14 +35,7 @@ class IndexedText:
 
 
 class Contents:
-    """What is in an index.
-
-    Args:
-        segments: Where the documents are.
-        slots: The documents of the corpus, in its order: for each its number in its segment, plus
-            the documents of all segments before; shape (documents,). None for all of them as they
-            stand.
-    """
+    """What is in an index."""
 
     def __init__(self, segments: Sequence[Segment], slots: NDArray[np.int64] | None = None) -> None:
         self.segments = tuple(segments)
@@ -122,12 +106,7 @@ def _joined(arrays: Sequence[NDArray[np.int64]], dtype: type[np.int64]) -> NDArr
 
 
 class _LiveTerms:
-    """Several segments as one index with the numbers of the corpus, as a `TermIndex`.
-
-    Args:
-        parts: The postings of each segment.
-        slots: As `Contents.passage_slots`.
-    """
+    """Several segments as one index with the numbers of the corpus, as a `TermIndex`."""
 
     def __init__(self, parts: Sequence[Postings], slots: NDArray[np.int64]) -> None:
         starts = [0, *accumulate(part.n_passages for part in parts)]

@@ -36,8 +36,6 @@ from pearl.retrieval.index.merging import live_passages, merge_segments
 from pearl.retrieval.index.segment import Segment, TextsBuilder
 from pearl.retrieval.index.segment_file import read_segment, read_texts, texts_arrays, write_segment
 
-__all__ = ["IndexFolder", "Record", "State", "StoredSegment"]
-
 FORMAT = 1
 """Of the files; those of another one are made anew."""
 
@@ -58,16 +56,7 @@ _MOST_READ = 20
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is known of a file of the corpus.
-
-    Attributes:
-        label: Its name in the corpus.
-        stamp: When it was read; zeros if it may have changed since without another stamp.
-        n_documents: Documents in it.
-        n_left_out: Documents in it, or itself, that are left out.
-        problems: Why, of the first few.
-        begun: What was read of it, if its source said so.
-    """
+    """What is known of a file of the corpus."""
 
     label: str
     stamp: Stamp
@@ -79,13 +68,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class StoredSegment:
-    """A segment and its file.
-
-    Attributes:
-        id: In the name of its file.
-        stamp: Of its file.
-        segment: The segment.
-    """
+    """A segment and its file."""
 
     id: str
     stamp: Stamp
@@ -94,13 +77,7 @@ class StoredSegment:
 
 @dataclass(frozen=True)
 class State:
-    """An index at one moment.
-
-    Attributes:
-        segments: Its segments.
-        records: The files of the corpus, in its order.
-        slots: As in `Contents`; the documents of the files, one file after the other.
-    """
+    """An index at one moment."""
 
     segments: tuple[StoredSegment, ...] = ()
     records: tuple[Record, ...] = ()
@@ -113,32 +90,19 @@ class State:
 
 
 class IndexFolder:
-    """The folder of an index.
-
-    Args:
-        path: The folder; made when something is written.
-        key: What the index is of, and how it is made, as JSON data: one with another key is not used.
-    """
+    """The folder of an index."""
 
     def __init__(self, path: Path, key: Mapping[str, Any]) -> None:
         self.path = path
         self._key = dict(key)
 
     def lock(self) -> WriteLock:
-        """The lock of writers; makes the folder.
-
-        Raises:
-            OSError: The folder cannot be made or written to.
-        """
+        """The lock of writers; makes the folder."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return WriteLock(self.path / "lock", "name a local disk with --at", LOCK_PATIENCE_S)
 
     def read(self) -> State | None:
-        """The state that is there; None if there is none.
-
-        Raises:
-            DamagedError: It cannot be used: it is damaged, or of another version or corpus.
-        """
+        """The state that is there; None if there is none."""
         for _ in range(_MOST_READ):
             manifest = self._manifest()
             if manifest is None:
@@ -197,11 +161,7 @@ class IndexFolder:
         return State(tuple(segments), records, slots)
 
     def add_segment(self, segment: Segment) -> StoredSegment:
-        """Write a segment and map it into memory; it counts once a state with it is written.
-
-        Raises:
-            OSError: It cannot be written.
-        """
+        """Write a segment and map it into memory; it counts once a state with it is written."""
         id = secrets.token_hex(8)
         path = self.path / f"segment-{id}.bin"
         stamp = write_segment(path, segment)
@@ -211,9 +171,6 @@ class IndexFolder:
         """Make a state the one that counts, and remove files that are of no use any more.
 
         Only the holder of the lock may do so.
-
-        Raises:
-            OSError: It cannot be written.
         """
         catalogue = f"catalogue-{secrets.token_hex(8)}.bin"
         stamp = _write_catalogue(self.path / catalogue, state)
@@ -246,11 +203,7 @@ class IndexFolder:
     def merge(
         self, stored: Sequence[StoredSegment], live: Sequence[NDArray[np.bool_]]
     ) -> StoredSegment:
-        """One segment of the live documents of several, with the vectors that all of them have.
-
-        Raises:
-            OSError: It cannot be written.
-        """
+        """One segment of the live documents of several, with the vectors that all of them have."""
         merged = self.add_segment(merge_segments([s.segment for s in stored], live))
         for name in self._embedders(stored[0].id):
             found = [self.read_vectors(name, each) for each in stored]
@@ -275,11 +228,7 @@ class IndexFolder:
         return self.path / f"vectors-{id}-{digest([name]).hex()[:16]}.bin"
 
     def write_vectors(self, name: str, id: str, vectors: NDArray[np.float32]) -> None:
-        """Keep the vectors of an embedder for a segment.
-
-        Raises:
-            OSError: They cannot be written.
-        """
+        """Keep the vectors of an embedder for a segment."""
         path = self._vectors_path(name, id)
         new = path.with_name(f"{path.stem}-{secrets.token_hex(4)}.bin.new")  # others may write, too
         write_arrays(new, {"embedder": name}, {"vectors": vectors})

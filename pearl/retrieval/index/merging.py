@@ -10,27 +10,15 @@ from numpy.typing import NDArray
 from pearl.retrieval.index.segment import Segment, SegmentTexts
 from pearl.retrieval.postings import merge
 
-__all__ = ["live_passages", "merge_segments"]
-
 
 def live_passages(segment: Segment, live: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which passages are of documents that are live.
-
-    Args:
-        segment: The segment.
-        live: Which documents are, shape (documents,).
-    """
+    """Which passages are of documents that are live."""
     found: NDArray[np.bool_] = live[segment.documents]
     return found
 
 
 def merge_segments(segments: Sequence[Segment], live: Sequence[NDArray[np.bool_]]) -> Segment:
-    """One segment of the live documents of several, in their order.
-
-    Args:
-        segments: At least one.
-        live: For each segment which of its documents are live.
-    """
+    """One segment of the live documents of several, in their order."""
     passages = [live_passages(s, alive) for s, alive in zip(segments, live, strict=True)]
     documents: list[NDArray[np.int32]] = []
     base = 0

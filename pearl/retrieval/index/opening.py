@@ -10,17 +10,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pearl.documents.digest import digest
+from pearl.documents.passages import Stem
 from pearl.errors import StoreError
 from pearl.plugins.files import cache_file
 from pearl.plugins.version import __version__
-from pearl.retrieval.analysis import Stem, analyzer
+from pearl.retrieval.analysis import analyzer
 from pearl.retrieval.corpus import Cutting
 from pearl.retrieval.corpus.files import CorpusFiles, find_files
 from pearl.retrieval.index.arrays_file import DamagedError
 from pearl.retrieval.index.folder import IndexFolder, State
 from pearl.retrieval.index.updating import Changes, IndexProgress, changed_files, update
-
-__all__ = ["Opened", "open_state"]
 
 _PROBE = (
     "The children's cafés kept 1,200 keys; geese ran easily, naïve co-ops don't. 東京都 U.S.A. "
@@ -30,16 +29,7 @@ _PROBE = (
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An index that was opened.
-
-    Attributes:
-        state: What is in it.
-        folder: Where it is.
-        changes: What was done to it.
-        n_other: Files of folders that are of a kind that is not read.
-        seconds: How long it took.
-        told: What happened to the index.
-    """
+    """An index that was opened."""
 
     state: State
     folder: IndexFolder

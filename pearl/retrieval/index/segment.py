@@ -17,24 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pearl.documents.passages import Stem
 from pearl.documents.units import Piece
 from pearl.errors import DataError
-from pearl.retrieval.analysis import Stem
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.corpus.sources import DIGEST
 from pearl.retrieval.postings import Postings
 
-__all__ = ["Segment", "SegmentBuilder", "SegmentTexts", "TextsBuilder", "passage_texts"]
-
 
 @dataclass(frozen=True, slots=True)
 class SegmentTexts:
-    """Strings as UTF-8, one after the other.
-
-    Attributes:
-        data: All bytes.
-        starts: Where each begins, and where the last one ends; shape (strings + 1,).
-    """
+    """Strings as UTF-8, one after the other."""
 
     data: NDArray[np.uint8]
     starts: NDArray[np.int64]
@@ -59,21 +52,7 @@ class SegmentTexts:
 
 @dataclass(frozen=True)
 class Segment:
-    """Documents and their passages.
-
-    Attributes:
-        texts: The texts of the documents.
-        names: Their names.
-        metadata: Their metadata and pages as JSON, "" for neither.
-        digests: The digests of what they were read from, shape (documents, DIGEST).
-        documents: The document of each passage, ascending; shape (passages,).
-        spans: Start and end of each passage in the characters of its document, shape (passages, 2).
-        byte_spans: The same in the bytes of its document.
-        fields: What the unit names in each passage as JSON, "" for nothing; None if it names nothing
-            in any.
-        terms: The terms of the passages.
-        field_names: The names of all metadata and fields.
-    """
+    """Documents and their passages."""
 
     texts: SegmentTexts
     names: SegmentTexts
@@ -107,19 +86,11 @@ class Segment:
         return self.texts.part(int(self.documents[passage]), start, end)
 
     def document_metadata(self, document: int) -> dict[str, str]:
-        """The metadata of a document.
-
-        Raises:
-            DataError: What the file says of it is damaged.
-        """
+        """The metadata of a document."""
         return _strings(_parsed(self.metadata[document]).get("metadata", {}))
 
     def pages(self, document: int) -> tuple[tuple[str, int], ...]:
-        """The pages of a document.
-
-        Raises:
-            DataError: What the file says of them is damaged.
-        """
+        """The pages of a document."""
         pages = _parsed(self.metadata[document]).get("pages", [])
         try:
             return tuple((str(name), int(start)) for name, start in pages)
@@ -127,11 +98,7 @@ class Segment:
             raise _damaged() from None
 
     def passage_fields(self, passage: int) -> dict[str, str]:
-        """What the unit names in a passage.
-
-        Raises:
-            DataError: What the file says of it is damaged.
-        """
+        """What the unit names in a passage."""
         return _strings(_parsed(self.fields[passage])) if self.fields is not None else {}
 
 
@@ -203,13 +170,7 @@ class SegmentBuilder:
         return len(self._texts.data)
 
     def add(self, document: CorpusDocument, pieces: Sequence[Piece], digest: bytes) -> None:
-        """Add a document.
-
-        Args:
-            document: The document.
-            pieces: Its passages, in order.
-            digest: Of what it was read from: `DIGEST` bytes.
-        """
+        """Add a document."""
         number, text = self.n_documents, document.text
         data = text.encode("utf-8", "replace")  # lone surrogates, as in no `Document`
         offsets = None if len(data) == len(text) else _byte_offsets(data)

@@ -15,15 +15,9 @@ from pearl.retrieval.index.arrays_file import DamagedError, Stamp, read_arrays, 
 from pearl.retrieval.index.segment import Segment, SegmentTexts
 from pearl.retrieval.postings import Postings
 
-__all__ = ["read_segment", "read_texts", "texts_arrays", "write_segment"]
-
 
 def write_segment(path: Path, segment: Segment) -> Stamp:
-    """Write a segment to a file that is not there yet; returns its stamp.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Write a segment to a file that is not there yet; returns its stamp."""
     arrays: dict[str, NDArray[Any]] = {
         **texts_arrays("texts", segment.texts),
         **texts_arrays("names", segment.names),
@@ -40,16 +34,7 @@ def write_segment(path: Path, segment: Segment) -> Stamp:
 
 
 def read_segment(path: Path, written: Stamp | None) -> Segment:
-    """Map a segment into memory, and make sure that nothing in it leads out of it.
-
-    Args:
-        path: The file.
-        written: As for `read_arrays`.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        DamagedError: It is not what was written.
-    """
+    """Map a segment into memory, and make sure that nothing in it leads out of it."""
     file = read_arrays(path, written)
     arrays = file.arrays
     try:
@@ -78,11 +63,7 @@ def read_segment(path: Path, written: Stamp | None) -> Segment:
 
 
 def _check(segment: Segment) -> None:
-    """Make sure that the arrays of a segment fit each other.
-
-    Raises:
-        ValueError: They do not.
-    """
+    """Make sure that the arrays of a segment fit each other."""
     n, n_passages = segment.n_documents, segment.n_passages
     shapes: dict[str, tuple[NDArray[Any], str, tuple[int, ...]]] = {
         "digests": (segment.digests, "u1", (n, DIGEST)),
@@ -118,12 +99,7 @@ def texts_arrays(name: str, texts: SegmentTexts) -> dict[str, NDArray[Any]]:
 
 
 def read_texts(name: str, arrays: Mapping[str, NDArray[Any]]) -> SegmentTexts:
-    """What `texts_arrays` made.
-
-    Raises:
-        KeyError: There is nothing of that name.
-        ValueError: The arrays do not fit each other.
-    """
+    """What `texts_arrays` made."""
     data, starts = arrays[f"{name}.data"], arrays[f"{name}.starts"]
     if (
         (data.dtype.str[1:], data.ndim, starts.dtype.str[1:], starts.ndim) != ("u1", 1, "i8", 1)

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pearl import plugins
+from pearl.documents.passages import Stem
 from pearl.errors import DataError
-from pearl.retrieval.analysis import Stem
 from pearl.retrieval.corpus import Cutting, cut
 from pearl.retrieval.corpus.files import CorpusFiles
 from pearl.retrieval.corpus.sources import DIGEST, Begun, Entry, New, Resumed, SourceFile
@@ -25,8 +25,6 @@ from pearl.retrieval.index.arrays_file import Stamp, stamp_of
 from pearl.retrieval.index.folder import IndexFolder, Record, State, StoredSegment
 from pearl.retrieval.index.merging import live_passages
 from pearl.retrieval.index.segment import SegmentBuilder
-
-__all__ = ["Changes", "IndexProgress", "changed_files", "update"]
 
 MAX_PASSAGES = 50_000
 """Passages of a segment, at about which it is full."""
@@ -52,13 +50,7 @@ IndexProgress = Callable[[int, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What an update did.
-
-    Attributes:
-        n_new: Documents that were not there before.
-        n_changed: Documents that were there under the same name, and read otherwise.
-        n_removed: Documents that are gone.
-    """
+    """What an update did."""
 
     n_new: int = 0
     n_changed: int = 0
@@ -81,20 +73,7 @@ def update(
     stem: Stem,
     progress: IndexProgress | None = None,
 ) -> tuple[State, Changes]:
-    """Make the index that of a corpus. The holder of the folder's lock may do so.
-
-    Args:
-        folder: Of the index.
-        state: What is in it.
-        found: The files of the corpus.
-        cutting: How documents are cut into passages, those in the index as well.
-        stem: How their terms are made, likewise.
-        progress: Told how far it is.
-
-    Raises:
-        DataError: Two documents have the same name, or none can be read.
-        OSError: The index cannot be written.
-    """
+    """Make the index that of a corpus. The holder of the folder's lock may do so."""
     run = _Update(folder, state, cutting, stem)
     for number, file in enumerate(found.files):
 
@@ -245,11 +224,7 @@ def _names(segments: Sequence[StoredSegment], slots: NDArray[np.int64]) -> list[
 
 
 def _refuse_same_names(state: State) -> None:
-    """Make sure that no two documents have the same name.
-
-    Raises:
-        DataError: Two have.
-    """
+    """Make sure that no two documents have the same name."""
     names = _names(state.segments, state.slots)
     if len(set(names)) == len(names):
         return

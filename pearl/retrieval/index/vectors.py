@@ -8,16 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["JoinedVectors"]
-
 
 class JoinedVectors:
     """Vectors of passages, in the order of the corpus; a `pearl.retrieval.methods.Vectors`.
-
-    Args:
-        parts: Those of each segment, shape (passages, dimension).
-        slots: For each passage of the corpus its place among those of all segments; None for all
-            of them as they stand.
 
     Example:
         >>> parts = [np.eye(2, dtype=np.float32), np.ones((1, 2), np.float32)]

@@ -6,8 +6,6 @@ from pearl.retrieval import SearchSettings, weighting
 from pearl.retrieval.methods import Query, Ranking, Searchable, TermScore
 from pearl.retrieval.weighting import Bm25
 
-__all__ = ["NEEDS_VECTORS", "explain", "rank"]
-
 NEEDS_VECTORS = False
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["NEEDS_VECTORS", "rank"]
-
 NEEDS_VECTORS = True
 
 SPARSE = 0.25
@@ -26,11 +24,7 @@ the last place are compared in float64, so that equal passages tie wherever they
 
 
 def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
-    """The `k` passages with the most similar vectors; those whose vector is 0 are never found.
-
-    Raises:
-        UsageError: The index or the query has no vector, or theirs are of different dimensions.
-    """
+    """The `k` passages with the most similar vectors; those whose vector is 0 are never found."""
     import numpy as np
 
     vectors, vector = index.vectors, query.vector

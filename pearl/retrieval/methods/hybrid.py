@@ -18,17 +18,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["NEEDS_VECTORS", "rank", "without_vectors"]
-
 NEEDS_VECTORS = True
 
 
 def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
-    """The `k` best passages of both legs.
-
-    Raises:
-        UsageError: The lexical leg is none.
-    """
+    """The `k` best passages of both legs."""
     lexical = find_method(settings.lexical)
     if lexical.NEEDS_VECTORS:
         raise UsageError(f"'{settings.lexical}' is no lexical method", help="lexical: bm25")

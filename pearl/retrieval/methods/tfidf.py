@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from pearl.retrieval.weighting import Rarity
 
-__all__ = ["NEEDS_VECTORS", "explain", "rank"]
-
 NEEDS_VECTORS = False
 
 
@@ -47,13 +45,7 @@ def explain(
 
 @dataclass(frozen=True, slots=True)
 class _Cosine:
-    """What a term adds to the cosine.
-
-    Attributes:
-        terms: The index.
-        is_sublinear: Whether frequencies count by their logarithm.
-        length: That of the query's vector.
-    """
+    """What a term adds to the cosine."""
 
     terms: TermIndex
     is_sublinear: bool

@@ -28,17 +28,6 @@ from pearl.pipeline import Pearl
 from pearl.runs.executors import Listener, Outcome, Task, Unit, local
 from pearl.trace import Event
 
-__all__ = [
-    "DESCRIPTION",
-    "KEEPS_LIMITS",
-    "UNITS",
-    "WINDOW",
-    "BatchModel",
-    "BatchProgress",
-    "Pace",
-    "run",
-]
-
 DESCRIPTION = "by a Batch API: half the price, hours later"
 KEEPS_LIMITS = False
 UNITS = Task
@@ -79,22 +68,6 @@ async def run(
 
     When it is to stop, or is closed, batches that were submitted go on at the server. A run with the
     same folder finds them, and submits nothing that is in one of them.
-
-    Args:
-        pearl: A `BatchModel` and a library.
-        units: Read one by one; questions and plans over documents, and nothing else.
-        listener: Callback for every event of every task.
-        is_stopping: Whether to stop: tasks that wait for a batch then have no outcome.
-        replies: Where replies are kept, so that nothing is asked twice.
-        folder: Of the store; it is kept there which batches are under way. None to forget them.
-        window: Concurrent tasks; the documents of so many are in memory.
-        pace: How long to wait for what.
-        on_progress: Told when a round gets on.
-        on_trouble: Told when the server begins to fail, once until it answers again.
-
-    Raises:
-        UsageError: The model has no Batch API, the window is less than 1, or a unit is no `Task`.
-        StoreError: What is kept in the folder cannot be read.
     """
     model = pearl.client.model
     if not isinstance(model, BatchModel):

@@ -38,15 +38,6 @@ async def run(
     """Run the units; outcomes come in the order of the units.
 
     Units over one document are begun one after the other, and load it once.
-
-    Args:
-        pearl: Model and library.
-        units: Read one by one, at most `AHEAD` times `concurrency` ahead of the outcomes.
-        listener: Callback for every event of every unit.
-        is_stopping: Whether no more units are to be begun, those taken ahead included.
-        window: Units under way at once, begun in their order, where all of them only wait; None
-            for as many as keep `concurrency` calls going.
-        on_begun: Told, maybe in a thread, of every unit that is begun, with its document where it has read it.
     """
     resources = Resources(pearl, on_begun)
     n = pearl.client.settings.concurrency

@@ -58,11 +58,7 @@ ON CONFLICT (key) DO UPDATE SET
 
 
 def default_folder() -> Path:
-    """`$PEARL_STORE`, else `pearl` in `$XDG_DATA_HOME` or `~/.local/share`.
-
-    Raises:
-        StoreError: There is no home to look in.
-    """
+    """`$PEARL_STORE`, else `pearl` in `$XDG_DATA_HOME` or `~/.local/share`."""
     if named := os.environ.get("PEARL_STORE"):
         return Path(named)
     data = Path(os.environ.get("XDG_DATA_HOME", ""))
@@ -96,13 +92,7 @@ class FreshCache:
 
 
 class Store(Reader):
-    """An open store; use it as a context manager, or close it. `Store.open` makes one.
-
-    Attributes:
-        folder: Where it is.
-        warning: What to tell people about the disk it is on, or None.
-        is_mended: Whether a damaged index was made anew.
-    """
+    """An open store; use it as a context manager, or close it. `Store.open` makes one."""
 
     def __init__(
         self,
@@ -120,15 +110,7 @@ class Store(Reader):
 
     @classmethod
     def open(cls, folder: Path | None = None, *, read_only: bool = False) -> Store:
-        """Open the store of a folder; it is made where it is not there, unless it is only read.
-
-        Args:
-            folder: None for `default_folder()`.
-            read_only: Nothing can be written; what others write meanwhile is seen.
-
-        Raises:
-            StoreError: The store cannot be used.
-        """
+        """Open the store of a folder; it is made where it is not there, unless it is only read."""
         folder = default_folder() if folder is None else folder
         path = folder / FILE
         try:
@@ -158,31 +140,15 @@ class Store(Reader):
             raise
 
     async def reply(self, key: bytes) -> Completion | None:
-        """The reply that was kept under this key, if it is there and whole.
-
-        Raises:
-            StoreError: The store cannot be read.
-        """
+        """The reply that was kept under this key, if it is there and whole."""
         return self.kept_reply(key)
 
     async def keep(self, key: bytes, completion: Completion) -> None:
-        """Keep a reply; returns when it is on the disk.
-
-        Args:
-            key: Of everything that the reply depends on.
-            completion: Takes the place of one that was kept under this key.
-
-        Raises:
-            StoreError: It is not kept.
-        """
+        """Keep a reply; returns when it is on the disk."""
         await self.keep_all({key: completion})
 
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
-        """Keep replies by key, all or none: as `keep` does, in one commit.
-
-        Raises:
-            StoreError: They are not kept.
-        """
+        """Keep replies by key, all or none: as `keep` does, in one commit."""
         bodies = {key: packed_reply(completion) for key, completion in completions.items()}
         now = time.time()
         rows = [(key, checksum(key, body), body, now) for key, body in bodies.items()]
@@ -197,17 +163,7 @@ class Store(Reader):
         return FreshCache(self)
 
     def begin(self, spec: RunSpec, *, fresh: bool = False, id: str | None = None) -> Run:
-        """Begin a run, or resume the latest of the same spec.
-
-        Args:
-            spec: The work.
-            fresh: Begin a new run in any case.
-            id: Go on with this run.
-
-        Raises:
-            StoreError: Another process writes the run, or the one that is named is no run of the
-                spec.
-        """
+        """Begin a run, or resume the latest of the same spec."""
         run_id, lease = begin_run(self.folder, self._writing, spec, is_fresh=fresh, id=id)
         run = Run(run_id, self, self._writing, lease)
         self._runs.append(run)
@@ -224,18 +180,7 @@ class Store(Reader):
         ids: Sequence[str] = (),
         replies: bool = False,
     ) -> Pruned:
-        """Remove runs with their results; never one that is in use.
-
-        Args:
-            older_than_s: Those whose status last changed so many seconds ago; of replies, those
-                that were kept so many seconds ago.
-            keep: Those that are not among the latest so many.
-            ids: These, whatever the limits say.
-            replies: Remove replies, too.
-
-        Raises:
-            StoreError: A run that is named is not there or in use, or nothing can be written.
-        """
+        """Remove runs with their results; never one that is in use."""
         named = {info.id: info for info in map(self.run, ids)}
         for info in chosen(self.runs(), older_than_s=older_than_s, keep=keep):
             named.setdefault(info.id, info)
@@ -245,14 +190,7 @@ class Store(Reader):
         )  # fmt: skip
 
     def merge(self, folders: Sequence[Path]) -> Merged:
-        """Take over the results and replies of other stores; doing it again changes nothing.
-
-        Args:
-            folders: Of the other stores; they stay as they are.
-
-        Raises:
-            StoreError: One of them cannot be read, or a run that would grow is in use.
-        """
+        """Take over the results and replies of other stores; doing it again changes nothing."""
         merged = Merged()
         for folder in folders:
             if folder.resolve() == self.folder.resolve():

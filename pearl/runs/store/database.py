@@ -9,17 +9,6 @@ from typing import Literal
 
 from pearl.errors import StoreError
 
-__all__ = [
-    "FAILURES",
-    "FILE",
-    "VERSION",
-    "connect",
-    "create_database",
-    "decoded",
-    "open_existing",
-    "to_store_error",
-]
-
 FILE = "store.db"
 
 VERSION = 2
@@ -100,16 +89,7 @@ def decoded(value: object) -> str:
 def connect(
     path: Path, mode: Literal["ro", "rw", "immutable"], *, vfs: str | None = None
 ) -> sqlite3.Connection:
-    """A connection without transactions of its own; texts come as bytes, see `decoded`.
-
-    Args:
-        path: The file; it has to be there.
-        mode: `ro` still reads what others write; `immutable` is for disks nobody can write to.
-        vfs: SQLite's name for the way it uses files; None for the platform's own.
-
-    Raises:
-        sqlite3.Error: The file cannot be opened.
-    """
+    """A connection without transactions of its own; texts come as bytes, see `decoded`."""
     how = "immutable=1" if mode == "immutable" else f"mode={mode}"
     uri = f"{path.resolve().as_uri()}?{how}{f'&vfs={vfs}' if vfs else ''}"
     connection = sqlite3.connect(
@@ -121,20 +101,7 @@ def connect(
 
 
 def create_database(path: Path, *, vfs: str | None = None) -> tuple[sqlite3.Connection, str | None]:
-    """The one connection that writes; the file and its tables are made where they are not.
-
-    Args:
-        path: The file, in a folder that is there.
-        vfs: As in `connect`.
-
-    Returns:
-        The connection, and what to warn of, if anything.
-
-    Raises:
-        StoreError: It is no store, of another version, or cannot be written.
-        sqlite3.Error: It cannot be used, see `told`.
-        OSError: The same.
-    """
+    """The one connection that writes; the file and its tables are made where they are not."""
     # Never opened by other means than SQLite's once it is there: closing a file in a process drops
     # all locks that this process has on it, SQLite's, too.
     if not path.exists():
@@ -182,12 +149,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
 
 
 def open_existing(path: Path) -> sqlite3.Connection:
-    """A connection that reads a store that is there.
-
-    Raises:
-        StoreError: There is none, or none of this version.
-        sqlite3.Error: It cannot be read, see `told`.
-    """
+    """A connection that reads a store that is there."""
     if not path.is_file():
         raise StoreError(
             "there is no store here", path=path.parent, help="name its folder with --store"
@@ -216,11 +178,7 @@ def open_existing(path: Path) -> sqlite3.Connection:
 
 
 def _compare(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether the file is still empty.
-
-    Raises:
-        StoreError: It is of another kind or version.
-    """
+    """Whether the file is still empty."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (n_tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from pearl.plugins.locks import lockless
 
-__all__ = ["LOCAL", "Holder", "RunLease"]
-
 LOCAL = "name a --store on a local disk"
 """What to do on a disk that knows no locks."""
 
@@ -26,12 +24,7 @@ class RunLease:
 
     @classmethod
     def take(cls, path: Path) -> RunLease | None:
-        """The lease of the run whose lock this file is; None where a living process has it.
-
-        Raises:
-            StoreError: The disk knows no locks.
-            OSError: The file cannot be made.
-        """
+        """The lease of the run whose lock this file is; None where a living process has it."""
         while True:
             file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             try:
@@ -60,15 +53,7 @@ class RunLease:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The process that writes a run.
-
-    Attributes:
-        pid: Its number.
-        host: The machine it is on.
-        started: When it began, in a form that no later process with its number has; "" where the
-            machine does not say.
-        since: When it took the run, in seconds since 1970.
-    """
+    """The process that writes a run."""
 
     pid: int
     host: str

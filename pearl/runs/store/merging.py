@@ -21,8 +21,6 @@ from pearl.runs.store.run import lease_run
 from pearl.runs.store.runs import COLUMNS, RunInfo, RunSpec, Status, info_of, is_id, is_shard
 from pearl.runs.store.writer import StoreWriter
 
-__all__ = ["Merged", "merge"]
-
 _PAGE = 200
 """Replies in one transaction."""
 
@@ -42,15 +40,7 @@ _REMOVE = "DELETE FROM results WHERE run_id = ? AND key = ?"
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The result of a merge.
-
-    Attributes:
-        n_runs: Runs read.
-        n_results: Results that are new here, or take the place of failures.
-        n_replies: Replies that are new here.
-        n_conflicts: Results and replies that are here with other content; what was here stays.
-        n_bad: Damaged ones, left out.
-    """
+    """The result of a merge."""
 
     n_runs: int = 0
     n_results: int = 0
@@ -67,14 +57,6 @@ def merge(source: Reader, folder: Path, writer: StoreWriter) -> Merged:
 
     A run goes into the run with its id, else into the latest with its spec, else becomes a run of
     its own. A shard goes into the run of all the work, so the shards of one command become one run.
-
-    Args:
-        source: The other store.
-        folder: Of the store that grows.
-        writer: Of the store that grows.
-
-    Raises:
-        StoreError: The other store cannot be read, or a run that would grow is in use.
     """
     merged = Merged()
     for page in _replies(source):

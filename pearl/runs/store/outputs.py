@@ -14,8 +14,6 @@ from typing import Any
 
 from pearl.documents.digest import bytes_sha256, digest, file_sha256
 
-__all__ = ["Outputs"]
-
 _MAX_BEGINNING = 65_536
 
 _N_DIGESTS = 4
@@ -23,23 +21,13 @@ _N_DIGESTS = 4
 
 
 class Outputs:
-    """The outputs that are known to a store.
-
-    Args:
-        folder: Of the store; it need not be there.
-    """
+    """The outputs that are known to a store."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "outputs"
 
     def wrote(self, path: Path, command: str | None = None, *, by: str | None = None) -> bool:
-        """Whether the file is as a command left it; of one that grew, whether it begins so.
-
-        Args:
-            path: The file, links resolved.
-            command: What tells the command from others; None for any.
-            by: The command's name, as `pearl plan`; None for any.
-        """
+        """Whether the file is as a command left it; of one that grew, whether it begins so."""
         entry = self._entry(path)
         if (
             not entry
@@ -62,14 +50,6 @@ class Outputs:
         """Keep what is about to be put at a path.
 
         Where it cannot be kept, the file will count as that of somebody else, and be asked about.
-
-        Args:
-            path: Where, links resolved.
-            command: What tells the command from others.
-            written: The file that will be put there.
-            by: The command's name.
-            grows: Whether more will be appended there: until the next note, what begins with it counts
-                as the command's, for it may be killed.
         """
         entry = self._entry(path)
         before = entry["sha256"] if entry and entry["command"] == command else []

@@ -12,8 +12,6 @@ from pearl.runs.store.run import lease_run
 from pearl.runs.store.runs import RunInfo
 from pearl.runs.store.writer import StoreWriter
 
-__all__ = ["Pruned", "chosen", "prune"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
@@ -28,16 +26,7 @@ class Pruned:
 def chosen(
     runs: Sequence[RunInfo], *, older_than_s: float | None, keep: int | None
 ) -> list[RunInfo]:
-    """The runs that nobody writes and that are beyond every limit that is given.
-
-    Args:
-        runs: All, the latest first.
-        older_than_s: Only those whose status last changed so many seconds ago.
-        keep: The latest so many stay, those in use among them.
-
-    Returns:
-        None of them where no limit is given.
-    """
+    """The runs that nobody writes and that are beyond every limit that is given."""
     if older_than_s is None and keep is None:
         return []
     before = time.time() - (older_than_s or 0)
@@ -52,11 +41,7 @@ def prune(
     replies: bool,
     older_than_s: float | None,
 ) -> Pruned:
-    """Remove these runs, and replies if wanted: all, or those that are older.
-
-    Raises:
-        StoreError: Another process writes one of the runs; those before it are gone.
-    """
+    """Remove these runs, and replies if wanted: all, or those that are older."""
     n_results = 0
     for info in runs:
         n_results += _remove(folder, writer, info)

@@ -14,8 +14,6 @@ from pearl.runs.store.database import FAILURES, decoded, to_store_error
 from pearl.runs.store.rows import checksum, is_done, unpacked, unpacked_reply, unpacked_trace
 from pearl.runs.store.runs import COLUMNS, RunInfo, info_of
 
-__all__ = ["Reader", "row_sum"]
-
 MOST = 2**63
 """No count of tokens reaches it."""
 
@@ -45,19 +43,7 @@ def row_sum(key: bytes, seq: int, row: bytes) -> bytes:
 
 
 class Reader:
-    """Reads through one connection.
-
-    Args:
-        path: The file of the store.
-        connection: Reads it; closed at the end.
-
-    Attributes:
-        n_bad_replies: Replies that were found and are not what was kept; they count as not there.
-        n_bad_rows: The same of results.
-
-    Raises:
-        StoreError: By every method: the file cannot be read.
-    """
+    """Reads through one connection."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self._path = path
@@ -70,11 +56,7 @@ class Reader:
         self._connection.close()
 
     def all(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a statement that reads.
-
-        Raises:
-            StoreError: The file cannot be read.
-        """
+        """All rows of a statement that reads."""
         try:
             return self._connection.execute(statement, values).fetchall()
         except FAILURES as error:
@@ -166,11 +148,7 @@ class Reader:
         return [info_of(row) for row in found]
 
     def run(self, name: str) -> RunInfo:
-        """The run whose id begins like this, or continues like this after the day.
-
-        Raises:
-            StoreError: There is none, or there are several.
-        """
+        """The run whose id begins like this, or continues like this after the day."""
         ids = [decoded(id) for (id,) in self.all("SELECT id FROM runs ORDER BY created DESC")]
         close = [id for id in ids if id.startswith(name) or id.partition("-")[2].startswith(name)]
         if name in ids:

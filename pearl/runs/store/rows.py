@@ -12,16 +12,6 @@ from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Usage
 from pearl.llm.blank import is_blank
 
-__all__ = [
-    "checksum",
-    "is_done",
-    "packed_reply",
-    "packed_trace",
-    "unpacked",
-    "unpacked_reply",
-    "unpacked_trace",
-]
-
 MAX_TRACE = 1 << 28
 """Bytes of a trace that are read; what is longer is cut off there."""
 

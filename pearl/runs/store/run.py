@@ -18,8 +18,6 @@ from pearl.runs.store.rows import packed_trace
 from pearl.runs.store.runs import COLUMNS, RunInfo, RunSpec, Status, info_of, is_id, new_id
 from pearl.runs.store.writer import StoreWriter
 
-__all__ = ["Run", "begin_run", "lease_run"]
-
 _RECORD = """
 INSERT INTO results (run_id, key, seq, task_id, status, checksum, row, trace)
 VALUES (?, ?, ?, ?, ?, ?, CAST(? AS TEXT), ?)
@@ -32,11 +30,7 @@ _SUPERSEDE = "DELETE FROM results WHERE run_id = ? AND seq = ? AND task_id = ? A
 
 
 class Run:
-    """A run that this process writes.
-
-    Attributes:
-        id: Short, and sorts by the day.
-    """
+    """A run that this process writes."""
 
     def __init__(self, id: str, reader: Reader, writer: StoreWriter, lease: RunLease) -> None:
         self.id = id
@@ -60,16 +54,6 @@ class Run:
 
         It takes the place of an earlier one with the same key, and of one of the same task at the
         same place whose key was another: what the task works on has changed.
-
-        Args:
-            key: Of everything the outcome depends on, the id of the task included.
-            seq: Place of the task in the work, from 0.
-            task_id: Its id.
-            row: JSON data; `status` says what became of the task.
-            trace: What happened, as JSON lines.
-
-        Raises:
-            StoreError: It is not kept.
         """
         data = json_bytes(row)
         id = task_id.encode("utf-8", "backslashreplace").decode()
@@ -88,15 +72,7 @@ class Run:
         return self._reader.rows(self.id)
 
     def finish(self, status: Status, counts: Mapping[str, Any] | None = None) -> None:
-        """Record how the run ended and release it; idempotent.
-
-        Args:
-            status: How it ended.
-            counts: What to show of it, as JSON data; None leaves what is there.
-
-        Raises:
-            StoreError: It is not kept; the run is let go of all the same.
-        """
+        """Record how the run ended and release it; idempotent."""
         if self._is_finished:
             return
         self._is_finished = True
@@ -123,11 +99,7 @@ class Run:
 def begin_run(
     folder: Path, writer: StoreWriter, spec: RunSpec, *, is_fresh: bool, id: str | None
 ) -> tuple[str, RunLease]:
-    """The id and the lease of a run of this spec: a new one, or the latest that there is.
-
-    Raises:
-        StoreError: Another process writes it, or the named one is no run of this spec.
-    """
+    """The id and the lease of a run of this spec: a new one, or the latest that there is."""
     leases: list[RunLease] = []
 
     def work(connection: sqlite3.Connection) -> str:
@@ -146,16 +118,7 @@ def begin_run(
 
 
 def lease_run(folder: Path, id: str, info: RunInfo | None) -> RunLease:
-    """The lease of a run.
-
-    Args:
-        folder: Of the store.
-        id: Of the run.
-        info: What is known of it, to say who has it.
-
-    Raises:
-        StoreError: Another process has it.
-    """
+    """The lease of a run."""
     if not is_id(id):
         raise StoreError(f"no id of a run: '{id[:40]}'", path=folder / FILE, help="move it away")
     lease = RunLease.take(folder / f"run-{id}.lock")

@@ -17,8 +17,6 @@ from pearl.runs.store.database import decoded
 from pearl.runs.store.locks import Holder
 from pearl.runs.store.rows import unpacked
 
-__all__ = ["COLUMNS", "RunInfo", "RunSpec", "Status", "info_of", "is_id", "is_shard", "new_id"]
-
 Status = Literal["running", "done", "stopped", "paused"]
 """`stopped` by the user or a limit, `paused` until a server can take more."""
 
@@ -50,18 +48,7 @@ def new_id(n_digits: int = 4) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """Specification of the work.
-
-    Attributes:
-        command: Arguments of `pearl` as they were given; to be shown, never to be run.
-        settings: What decides the results, as JSON data: the same settings and inputs are the same
-            run. What changes only how fast or how long it runs stays out, as concurrency. `shard`,
-            as `1/8`, is the part of the work that the run is: each part is a run of its own, and
-            merging makes them one.
-        inputs: Name and digest, or path, of what is worked on.
-        folder: Where the command was given: its paths are relative to that.
-        work: What was asked for, as JSON data; whoever resumes the run reads and checks it.
-    """
+    """Specification of the work."""
 
     command: tuple[str, ...]
     settings: Mapping[str, Any]
@@ -90,17 +77,7 @@ class RunSpec:
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """State of a run.
-
-    Attributes:
-        spec_key: `RunSpec.key` of what was asked for.
-        created: When it began, in seconds since 1970.
-        updated: When its status last changed, in seconds since 1970.
-        counts: What it said at its end, or at the last one.
-        n_results: Rows that are kept.
-        n_failed: Those of them that say why a task failed.
-        holder: The process that writes it; None where none does, or the one that did is dead.
-    """
+    """State of a run."""
 
     id: str
     spec_key: bytes

@@ -19,8 +19,6 @@ from pearl.errors import StoreError
 from pearl.plugins.locks import WriteLock
 from pearl.runs.store.database import FAILURES, to_store_error
 
-__all__ = ["StoreWriter", "Work"]
-
 Result = TypeVar("Result")
 
 Work = Callable[[sqlite3.Connection], Result]
@@ -44,13 +42,7 @@ class _Item:
 
 
 class StoreWriter:
-    """Writes to the store from a thread of its own.
-
-    Args:
-        path: The file of the store.
-        connection: Writes to it; used by this thread only from now on, and closed at the end.
-        lock: Held around every commit.
-    """
+    """Writes to the store from a thread of its own."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, lock: WriteLock) -> None:
         self._path = path
@@ -63,25 +55,14 @@ class StoreWriter:
         self._thread.start()
 
     async def write(self, work: Work[None]) -> None:
-        """Do it in some commit, together with others; returns when that is on the disk.
-
-        Args:
-            work: Has nothing to fail for that is its own: a group is committed as a whole.
-
-        Raises:
-            StoreError: It is not kept.
-        """
+        """Do it in some commit, together with others; returns when that is on the disk."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         self._put(_Item(work, done, loop))
         await done
 
     def transact(self, work: Work[Result]) -> Result:
-        """Do it in a transaction of its own, and wait for it; what it raises undoes it.
-
-        Raises:
-            StoreError: It is not kept.
-        """
+        """Do it in a transaction of its own, and wait for it; what it raises undoes it."""
         done: Future[Result] = Future()
         self._put(_Item(work, done, None))
         return done.result()

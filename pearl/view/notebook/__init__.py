@@ -27,11 +27,7 @@ __all__ = ["html_of"]
 
 @singledispatch
 def html_of(shown: object) -> str:
-    """What a notebook shows of an object of one of these types.
-
-    Raises:
-        TypeError: It is of another.
-    """
+    """What a notebook shows of an object of one of these types."""
     raise TypeError(f"notebooks show no {type(shown).__name__}")
 
 

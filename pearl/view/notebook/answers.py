@@ -7,8 +7,6 @@ from pearl.interpreter.answer import Answer
 from pearl.interpreter.step_result import MAX_SHOWN
 from pearl.view.notebook.markup import MARK, SOFT, Html, card, element, joined, lines, shortened
 
-__all__ = ["answer_html"]
-
 MAX_TEXT, MAX_QUOTE, MAX_PLACE = 4_000, 240, 100
 """Characters of the answer, of each quote and of each place that are shown."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pearl.documents.document import Document, part_spans
 from pearl.view.notebook.markup import SOFT, Html, card, element, lines, shortened
 
-__all__ = ["document_html"]
-
 FIRST, LAST = 1_200, 400
 """Characters of the beginning and of the end that are shown, both together whole."""
 

@@ -8,8 +8,6 @@ from pearl.errors import PearlError
 from pearl.errors.diagnostics import Diagnostic, excerpt
 from pearl.view.notebook.markup import MONO, SOFT, Html, card, element, joined, shortened
 
-__all__ = ["diagnostic_html", "diagnostics_html", "error_html"]
-
 MAX_DIAGNOSTICS = 15
 MAX_ATTEMPTS = 4
 MAX_TEXT = 200
@@ -34,13 +32,7 @@ def error_html(error: PearlError) -> Html:
 def diagnostics_html(
     diagnostics: Sequence[Diagnostic], text: str | None, *, most: int = MAX_DIAGNOSTICS
 ) -> Html:
-    """Diagnostics, one after the other.
-
-    Args:
-        diagnostics: In order.
-        text: What they are about; None where it is not at hand.
-        most: How many are shown.
-    """
+    """Diagnostics, one after the other."""
     left = len(diagnostics) - most
     more = [element("p", f"… and {left:,} more", style=SOFT)] if left > 0 else []
     return joined(*(diagnostic_html(each, text) for each in diagnostics[:most]), *more)

@@ -12,8 +12,6 @@ from html import escape
 
 from pearl.errors.escaping import escaped
 
-__all__ = ["MARK", "MONO", "SOFT", "Html", "card", "element", "joined", "lines", "shortened"]
-
 SOFT = "opacity:.75"
 MONO = (
     # Notebooks override the style of `pre`: they break words and change the font.
@@ -37,11 +35,6 @@ class Html(str):
 
 def element(name: str, *content: str, **attributes: str | float) -> Html:
     """An element of HTML or SVG.
-
-    Args:
-        name: Of the element.
-        content: Texts, which are escaped, and elements.
-        attributes: `_` stands for `-`, and at the end for nothing.
 
     Example:
         >>> element("p", "a < b ", element("b", "c"), stroke_width=2)

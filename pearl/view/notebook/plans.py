@@ -10,8 +10,6 @@ from pearl.view.notebook.errors import diagnostics_html
 from pearl.view.notebook.markup import MONO, SOFT, Html, card, element, joined, shortened
 from pearl.view.plan_graph import HEIGHT, WIDTH, draw_plan
 
-__all__ = ["checked_html", "graph_html", "plan_html"]
-
 MAX_STEPS, MAX_CHARACTERS = 40, 200
 """Steps of a plan, and characters of an argument or an explanation, that are shown."""
 

@@ -11,8 +11,6 @@ from pearl.trace.events import Event
 from pearl.view.notebook.markup import SOFT, Html, card, element, shortened
 from pearl.view.timeline import Bar, bars, n_at_once
 
-__all__ = ["trace_html"]
-
 MAX_FIRST, MAX_LAST = 40, 10
 """Events that are listed, of the beginning and of the end."""
 

@@ -38,9 +38,6 @@ _MOST_BESIDE_ONE = 0.5
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     r"""Every record, with its fields.
 
-    Raises:
-        ValueError: There are none.
-
     Example:
         >>> split("Two entries:\nUser: 7 || Text: yes\nUser: 9 || Text: no\n")[1]
         Piece(start=34, end=53, fields={'User': '9', 'Text': 'no'})

@@ -9,8 +9,6 @@ from pearl.documents.passages import paragraphs
 from pearl.documents.units import Piece
 from pearl.documents.units.record.names import Keys, fields_of
 
-__all__ = ["find"]
-
 _KEYED = re.compile(r"^[ \t]*([^:\n|]{1,60}):(?=\s|\Z)", re.M)
 
 

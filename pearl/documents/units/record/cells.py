@@ -11,8 +11,6 @@ from typing import NamedTuple
 from pearl.documents.units import Piece
 from pearl.documents.units.record.names import MAX_LENGTH, MAX_WORDS, columns
 
-__all__ = ["find"]
-
 _DELIMITERS = (",", "\t", ";", "|")
 _UNQUOTED = frozenset("\t|")
 """Delimiters of files in which quote marks are often plain characters."""

@@ -10,8 +10,6 @@ from typing import cast
 from pearl.documents.units import Piece
 from pearl.documents.units.record.names import fields_of
 
-__all__ = ["find", "lists"]
-
 _MAX_VAIN = 4
 """What is read in vain may have so many times the length of the text: time is linear."""
 
@@ -81,17 +79,7 @@ def lists(text: str) -> list[Piece]:
 
 
 def _read(source: str, start: int, offset: int, pieces: list[Piece]) -> tuple[int, int]:
-    """Read one object after the other.
-
-    Args:
-        source: The text or a line of it.
-        start: Where the first begins in it.
-        offset: Where it begins in the text.
-        pieces: Those found are added.
-
-    Returns:
-        Where the last one ends, and what was read in vain after it, in characters.
-    """
+    """Read one object after the other."""
     reached = start
     while source.startswith("{", start):
         try:

@@ -7,8 +7,6 @@ import re
 from pearl.documents.units import Piece
 from pearl.documents.units.record.names import columns
 
-__all__ = ["find"]
-
 _BAR = re.compile(r"(?<!\\)\|")
 _DASHES = re.compile(r"\s*:?-+:?\s*")
 _OF_RULES = frozenset("|:- \t")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["Keys", "columns", "fields_of", "is_key"]
-
 MAX_LENGTH = 40
 """Characters of a name at most."""
 

@@ -7,8 +7,6 @@ import re
 from pearl.documents.units import Piece
 from pearl.documents.units.record.names import Keys, fields_of
 
-__all__ = ["find"]
-
 _SEPARATORS = ("||", " | ", "\t")
 _BULLET = re.compile(r"\s*(?:[-*•]|\(?\d{1,9}[.)])\s+")
 

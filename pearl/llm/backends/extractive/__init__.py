@@ -45,13 +45,7 @@ DESCRIPTION = "quotes passages of the document; no network, no language model (t
 
 
 def create(name: str, settings: ModelSettings) -> Model:
-    """Create the model, with sentence vectors where embeddings are set.
-
-    Raises:
-        UsageError: A name is given, or there are no such embeddings.
-        ModelError: The key of the embeddings is missing.
-        DataError: Their files are not here.
-    """
+    """Create the model, with sentence vectors where embeddings are set."""
     if name:
         raise UsageError(
             f"the backend extractive has no model '{name}'", help="write --model extractive"
@@ -71,11 +65,7 @@ def create(name: str, settings: ModelSettings) -> Model:
 
 
 class ExtractiveModel:
-    """Computes replies to tasks by rule.
-
-    Args:
-        embedder: Makes vectors of sentences, a second signal beside their words; None for words alone.
-    """
+    """Computes replies to tasks by rule."""
 
     window: int | None = None
     constrains = Constrains()
@@ -93,11 +83,7 @@ class ExtractiveModel:
         self.notice = (told + served).strip()
 
     async def complete(self, request: Request) -> Completion:
-        """Compute the reply to one request.
-
-        Raises:
-            ModelError: The embedder gives no vectors; without one, it never fails.
-        """
+        """Compute the reply to one request."""
         match request.task:
             case PlanTask() as task:
                 if task.n_rejected:

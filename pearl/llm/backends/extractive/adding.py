@@ -7,8 +7,6 @@ from typing import Protocol
 from pearl.dsl.nodes import Argument, Reference
 from pearl.dsl.signatures import Action
 
-__all__ = ["AddStep"]
-
 
 class AddStep(Protocol):
     """Adds a step to a plan and gives its output."""

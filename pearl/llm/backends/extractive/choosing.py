@@ -15,8 +15,6 @@ from pearl.documents.passages import terms
 from pearl.llm import ChooseTask
 from pearl.llm.backends.extractive.ranking import SentenceIndex, SentenceQuery
 
-__all__ = ["choose_option"]
-
 _FROM_QUESTION = 0.3
 """Weight of a term of the question; those of an option have at most 1."""
 _N_SENTENCES = 3

@@ -11,8 +11,6 @@ from pearl.dsl.nodes import Number, String
 from pearl.dsl.signatures import ActionLibrary
 from pearl.llm.backends.extractive.adding import AddStep
 
-__all__ = ["plan_corpus"]
-
 N_PASSAGES = 10
 """Passages that are shown."""
 
@@ -42,12 +40,7 @@ _NEEDED = {"RETRIEVE", "SPLIT", "WHERE", "FIELD", "COUNT"}
 
 
 def plan_corpus(question: str, library: ActionLibrary, add: AddStep) -> bool:
-    """Add the steps that answer a question of a corpus.
-
-    Returns:
-        Whether there are any: False, and nothing added, for other questions, and where the library
-        is not one for corpora.
-    """
+    """Add the steps that answer a question of a corpus."""
     if not library.keys() >= _NEEDED or not library["RETRIEVE"].searches:
         return False
     line = " ".join(question.split())

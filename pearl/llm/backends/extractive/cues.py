@@ -8,9 +8,6 @@ from typing import Literal
 
 from pearl.documents.passages import terms
 
-__all__ = ["Kind", "sign"]
-
-
 Kind = Literal[
     "advice", "age", "change", "comparison", "definition", "duration", "effect", "emotion", "lesson",
     "manner", "number", "person", "place", "reason", "speech", "thing", "time",
@@ -174,13 +171,6 @@ def sign(
     kind: Kind, sentence: str, asked: Set[str], common: Set[str], counted: Set[str] = frozenset()
 ) -> float:
     """How likely a sentence contains an answer of a kind, 0 to 1.
-
-    Args:
-        kind: The kind.
-        sentence: The sentence, on one line.
-        asked: Terms of the question, which are no answers.
-        common: Words of the document in lower case, which are no names at the start of a sentence.
-        counted: Terms of the things that are counted, for a number.
 
     Example:
         >>> sign("time", "It opened on 4 May 1911.", frozenset(), frozenset())

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["dated_figures"]
-
 _NUMBER = (
     r"(?<![\w.,/-])(?:(?:us ?)?[$€£¥] ?)?\(? ?[0-9][0-9,]*(?<!,)(?:\.[0-9]+)?(?: ?\))?"
     r"(?: ?%| (?:thousand|million|billion)\b)?(?!\w)"

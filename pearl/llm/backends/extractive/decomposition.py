@@ -15,8 +15,6 @@ from pearl.llm import DecomposeTask
 from pearl.llm.backends.extractive.follow_ups import EarlierQuestions, follow_up
 from pearl.llm.backends.extractive.part_drafts import NoRuleError, PartDraft, level
 
-__all__ = ["decompose"]
-
 MAX_LENGTH = 600
 """Characters of a question that rules are tried on; a longer one is `other`."""
 MAX_BACKGROUND = 2_000
@@ -138,11 +136,7 @@ def decompose(task: DecomposeTask) -> str:
 
 
 def _clauses(question: str) -> list[str]:
-    """The questions that a text asks.
-
-    Raises:
-        UnsureError: It is too long for rules.
-    """
+    """The questions that a text asks."""
     if len(question) > MAX_LENGTH:
         raise NoRuleError
     return [clause for one in _JOINED.split(question) if (clause := one.strip(" .,?"))]
@@ -154,11 +148,7 @@ def _asked(clause: str, draft: PartDraft, said: EarlierQuestions | None) -> list
 
 
 def _conversation(background: str, draft: PartDraft) -> EarlierQuestions:
-    """What the earlier questions asked for, as far as rules are sure of it.
-
-    Raises:
-        UnsureError: They are too long for rules.
-    """
+    """What the earlier questions asked for, as far as rules are sure of it."""
     if len(background) > MAX_BACKGROUND:
         raise NoRuleError
     said = EarlierQuestions()
@@ -209,11 +199,7 @@ def _clause(clause: str, parts: PartDraft) -> list[str]:
 
 
 def _expression(text: str, parts: PartDraft, depth: int = 0) -> str:
-    """The id of what a noun phrase asks for.
-
-    Raises:
-        UnsureError: No rule is sure.
-    """
+    """The id of what a noun phrase asks for."""
     if depth > MAX_DEPTH:
         raise NoRuleError
     text = _ARTICLE.sub("", text.strip(" ,"))
@@ -288,11 +274,7 @@ def _year(period: str) -> int:
 
 
 def _both(text: str, parts: PartDraft) -> list[str]:
-    """The figures of a list: each with its own metric, or of one metric for several entities or periods.
-
-    Raises:
-        UnsureError: What they share is not sure.
-    """
+    """The figures of a list: each with its own metric, or of one metric for several entities or periods."""
     text = _ARTICLE.sub("", text)
     if (match := _TWO_PERIODS.match(text)) and not _AND.search(_without_terms(match["what"])):
         return [_dated(match["what"], match[name], parts) for name in ("one", "two")]

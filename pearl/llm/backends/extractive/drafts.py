@@ -6,14 +6,11 @@ import re
 from dataclasses import replace
 
 from pearl.actions.likeness import by_words, may_merge
-from pearl.dsl.nodes import CTX
 from pearl.dsl.printer import print_action, print_plan
-from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.dsl.signatures import CTX, Action, ActionLibrary, Parameter, ValueType
 from pearl.llm import RefineTask
 from pearl.llm.backends.extractive.planning import build_plan, missing_role
 from pearl.llm.backends.extractive.questions import Part, parts
-
-__all__ = ["propose", "refine"]
 
 _PARAMETERS = (Parameter(CTX, ValueType.CONTEXT), Parameter("X"))
 _LEAST = 0.25

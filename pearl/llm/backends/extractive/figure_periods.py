@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["FigurePeriod", "read_period_words", "without_period"]
-
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
@@ -40,14 +38,7 @@ _FIRST_OF_TWO_DIGITS = 69
 
 @dataclass(frozen=True, slots=True)
 class FigurePeriod:
-    """What a text says of time.
-
-    Attributes:
-        years: Every year that it names.
-        months: Its months, from 1.
-        quarter: 1 to 4; None for none.
-        is_span: Whether it names the first and the last year of several.
-    """
+    """What a text says of time."""
 
     years: frozenset[int] = frozenset()
     months: frozenset[int] = frozenset()

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 from pearl.documents.document import Document
 from pearl.documents.evidence import quoted_line
+from pearl.documents.numbers import CURRENCIES
 from pearl.documents.passages import sentences, terms
 from pearl.documents.table import Cell, Table, scale_word
 from pearl.documents.table.finding import find_tables
-from pearl.documents.table.quantities import CURRENCIES, is_blank, read_quantity
+from pearl.documents.table.quantities import is_blank, read_quantity
 from pearl.dsl.signatures import NOTHING
 from pearl.llm import ActionTask
 from pearl.llm.backends.extractive.dated_figures import dated_figures
@@ -27,8 +28,6 @@ from pearl.llm.backends.extractive.figure_periods import (
     read_period_words,
     without_period,
 )
-
-__all__ = ["FoundFigure", "carry_out_figures", "find_cells", "find_figure", "find_periods", "merge"]
 
 _LEAST = 0.72
 """Least score of a cell, of 1."""
@@ -76,15 +75,7 @@ _IN_SCALE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A cell, with what names it.
-
-    Attributes:
-        own: Terms of its row and its column, without those of the period.
-        around: Terms in brackets, of the section, and of what stands above the table.
-        contrast: Those words of `_CONTRAST` that its names have.
-        is_start: Whether it is what there was when the period began.
-        period: What row and column say of time.
-    """
+    """A cell, with what names it."""
 
     table: Table
     cell: Cell
@@ -200,11 +191,6 @@ def find_periods(text: str, what: str) -> str:
 
 def find_figure(text: str, what: str, when: str) -> str:
     r"""The reply to FIND_FIGURE: the figure and the row it is from, or that there is none.
-
-    Args:
-        text: A document, or passages of one.
-        what: What the figure is of.
-        when: The period; blank if it does not matter.
 
     Example:
         >>> page = "In millions:\n\n| item | 2009 | 2008 |\n|---|---|---|\n| net sales | $ 5.2 | $ 4.9 |\n"

@@ -15,8 +15,6 @@ from pearl.documents.passages import terms
 from pearl.llm.backends.extractive.part_drafts import NoRuleError, PartDraft
 from pearl.llm.backends.extractive.standalone import may_refer
 
-__all__ = ["EarlierQuestions", "follow_up"]
-
 _CHANGE = r"(?:change|difference|increase|decrease|decline|growth|reduction|rise|drop|variation|fluctuation)"
 _THIS = r"(?:the|this|that)"
 _VALUES = r"(?:years|values|figures|amounts|numbers|periods)"
@@ -118,11 +116,7 @@ class EarlierQuestions:
 
     @property
     def last(self) -> str:
-        """The result of the last question.
-
-        Raises:
-            UnsureError: It is not known, or not one.
-        """
+        """The result of the last question."""
         if not self.results or len(self.results[-1]) != 1:
             raise NoRuleError
         return self.results[-1][0]
@@ -140,16 +134,7 @@ class EarlierQuestions:
 
 
 def follow_up(clause: str, said: EarlierQuestions, draft: PartDraft) -> str:
-    """The id of what a question asks for, computed from what was asked before.
-
-    Args:
-        clause: One question, without a question mark.
-        said: The questions before it.
-        draft: Has the parts that they ask for; what is computed is added.
-
-    Raises:
-        UnsureError: No rule is sure.
-    """
+    """The id of what a question asks for, computed from what was asked before."""
     text = re.sub(r",? then\b,?", "", " ".join(clause.lower().split())).strip(" .,")
     text = _LEAD.sub("", text, count=1)
     if _IS_CHANGE.match(text) or _DID_CHANGE.match(text):
@@ -228,11 +213,7 @@ def _part_of(what: str, over: str, whole: str, said: EarlierQuestions, draft: Pa
 
 
 def _of_year(year: str, noun: str, id: str, draft: PartDraft) -> str:
-    """The figure of a year, of what a result is about.
-
-    Raises:
-        UnsureError: It is about several things, not of plain years, or not called so.
-    """
+    """The figure of a year, of what a result is about."""
     subject = draft.subject(id)
     if subject is None:
         raise NoRuleError

@@ -10,18 +10,6 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-__all__ = [
-    "AUXILIARY",
-    "BEFORE_WH",
-    "DOCUMENT",
-    "IS",
-    "MAX_LENGTH",
-    "NAME",
-    "WH",
-    "Form",
-    "recognise",
-]
-
 MAX_LENGTH = 600
 """Maximum characters of a question with a form."""
 
@@ -168,9 +156,6 @@ _AT_END: tuple[tuple[Form, re.Pattern[str]], ...] = (
 
 def recognise(question: str) -> tuple[Form, list[str]]:
     """The form of one question and its topics.
-
-    Args:
-        question: On one line, without lead-in and question mark.
 
     Example:
         >>> recognise("How did Ada feel about the mill")

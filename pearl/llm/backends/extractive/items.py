@@ -24,8 +24,6 @@ from pearl.llm.backends.extractive.reading import carry_out
 from pearl.llm.backends.extractive.steering import QUOTED, by_action
 from pearl.replies.items import MAX_RATING, first_words, label_line, n_first_words
 
-__all__ = ["judge"]
-
 _OPERATORS = frozenset({"CLASSIFY", "FILTER", "MAP", "RATE", "TOP"})
 """Actions whose name says nothing of what is looked for."""
 _UNDECIDED = "undecided"

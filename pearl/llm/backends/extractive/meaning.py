@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SentenceRanker"]
-
 _WEIGHT = 0.75
 """Weight of the standardised likeness of vectors; that of the words is 1."""
 _NEIGHBOUR = 0.5
@@ -35,11 +33,7 @@ _STEP = 256
 
 
 class SentenceRanker:
-    """Ranks the sentences of texts, whose indexes and vectors it keeps for a while.
-
-    Args:
-        embedder: Makes the vectors; None to rank by words alone.
-    """
+    """Ranks the sentences of texts, whose indexes and vectors it keeps for a while."""
 
     def __init__(self, embedder: Embedder | None = None) -> None:
         self._embedder = embedder
@@ -52,11 +46,7 @@ class SentenceRanker:
         return self._index(text)
 
     async def rank(self, index: SentenceIndex, query: SentenceQuery) -> list[SentenceHit]:
-        """The sentences that match a query by a word or, with vectors, all of them; best first.
-
-        Raises:
-            ModelError: The embedder gives no vectors.
-        """
+        """The sentences that match a query by a word or, with vectors, all of them; best first."""
         hits = index.rank(query)
         if self._embedder is None or not query.text.strip() or not len(index):
             return hits

@@ -8,8 +8,6 @@ from typing import Any
 
 from pearl.actions.calculators import calculator_of
 
-__all__ = ["NoRuleError", "PartDraft"]
-
 
 class NoRuleError(Exception):
     """No rule is sure."""
@@ -36,11 +34,7 @@ class PartDraft:
         return self.figures[key]
 
     def calculation(self, operation: str, *operands: str) -> str:
-        """The id of a calculation; operands are ids, or numbers.
-
-        Raises:
-            UnsureError: An operand is there twice.
-        """
+        """The id of a calculation; operands are ids, or numbers."""
         if len(set(operands)) < len(operands):
             raise NoRuleError
         return self.add(kind="calculation", operation=operation, operands=list(operands))

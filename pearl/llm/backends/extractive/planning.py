@@ -13,17 +13,15 @@ from dataclasses import dataclass, field, replace
 from pearl.data.turns import asked_with, without_background
 from pearl.documents.kinds import DocumentKind
 from pearl.documents.passages import terms
-from pearl.dsl.nodes import CTX, Argument, ListLiteral, Plan, Reference, Step, String
+from pearl.dsl.nodes import Argument, ListLiteral, Plan, Reference, Step, String
 from pearl.dsl.printer import print_plan
-from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.dsl.signatures import CTX, Action, ActionLibrary, Parameter, ValueType
 from pearl.llm.backends.extractive.corpus_planning import plan_corpus
 from pearl.llm.backends.extractive.forms import Form
 from pearl.llm.backends.extractive.questions import Part, options, parts
 from pearl.llm.backends.extractive.row_planning import plan_rows
 from pearl.llm.backends.extractive.row_questions import row_question
 from pearl.llm.backends.extractive.table_planning import plan_table
-
-__all__ = ["build_plan", "missing_role", "write_other_plan", "write_plan"]
 
 _MAX_ARGUMENT = 2_000
 """Maximum characters of an argument."""

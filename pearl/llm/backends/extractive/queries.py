@@ -11,8 +11,6 @@ from pearl.actions.values import items_of
 from pearl.llm import ActionTask
 from pearl.llm.backends.extractive.questions import parts
 
-__all__ = ["made_query"]
-
 MAX_EARLIER = 6
 """Earlier questions that a question is put beside: the first, and the latest ones."""
 

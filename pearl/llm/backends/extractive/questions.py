@@ -21,8 +21,6 @@ from pearl.llm.backends.extractive.forms import (
     recognise,
 )
 
-__all__ = ["Part", "Roles", "options", "parts", "without_lead_in"]
-
 MAX_PARTS = 6
 """Maximum parts; a question with more is one part."""
 _MAX_LEAD_INS = 4
@@ -33,13 +31,7 @@ _KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)} | {"hypothesis
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Who does what to whom.
-
-    Attributes:
-        deed: Term of the verb.
-        others: Terms of the one that the question names.
-        is_doer: Whether that one is the subject, else the object.
-    """
+    """Who does what to whom."""
 
     deed: str
     others: tuple[str, ...]
@@ -48,14 +40,7 @@ class Roles:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a question.
-
-    Attributes:
-        text: The part on one line, without lead-in and question mark.
-        topic: What it is about, without the question words; never blank.
-        other: The second topic of some forms: the object of a feeling or effect, the things counted.
-        background: What it may refer to: what was said before the question, and its first part.
-    """
+    """One part of a question."""
 
     form: Form
     text: str

@@ -21,8 +21,6 @@ from pearl.llm.backends.extractive.cues import Kind, sign
 from pearl.llm.backends.extractive.questions import Roles
 from pearl.retrieval.term_ranker import TermRanker
 
-__all__ = ["SentenceHit", "SentenceIndex", "SentenceQuery"]
-
 _SYNONYM = 0.7
 _RELATED = 0.6
 """Weights of a match by a synonym, and by a word with the same prefix."""
@@ -70,18 +68,7 @@ _TERMINAL = re.compile(r"[.!?…:;。！？।]\W*\Z")
 
 @dataclass(frozen=True, slots=True)
 class SentenceQuery:
-    """A query.
-
-    Attributes:
-        weights: Term → weight, 1 for those of the step's own arguments.
-        kind: Kind of the answer.
-        counted: Terms of the things that are counted, for a number.
-        is_claim: Whether a sentence that repeats the query is an answer.
-        roles: Who does what to whom, if the question says so.
-        near: Sentences quoted by earlier findings, around which the answer is more likely.
-        place: Likely position in the document, 0 (beginning) to 1 (end); None for anywhere.
-        text: The query in words, for vectors; "" where it has none.
-    """
+    """A query."""
 
     weights: Mapping[str, float]
     kind: Kind = "thing"
@@ -95,16 +82,7 @@ class SentenceQuery:
 
 @dataclass(frozen=True, slots=True)
 class SentenceHit:
-    """A sentence with its score.
-
-    Attributes:
-        number: Index of the sentence, from 0.
-        score: Higher is better.
-        coverage: Share of the query's weight in the sentence itself, 0 to 1.
-        n_terms: Number of different terms of the query in the sentence itself.
-        likeness: Cosine of the vectors of the query and of the sentence with those around it; None
-            without vectors.
-    """
+    """A sentence with its score."""
 
     number: int
     score: float

@@ -22,8 +22,6 @@ from pearl.llm.backends.extractive.questions import parts
 from pearl.llm.backends.extractive.ranking import SentenceHit, SentenceIndex, SentenceQuery
 from pearl.llm.backends.extractive.steering import QUOTED, WantedSentences, by_action, by_question
 
-__all__ = ["carry_out", "combine"]
-
 MAX_QUOTES = 3
 MAX_SEVERAL = 6
 MAX_LISTED = 12

@@ -8,8 +8,6 @@ from pearl.dsl.signatures import ActionLibrary
 from pearl.llm.backends.extractive.adding import AddStep
 from pearl.llm.backends.extractive.row_questions import LABEL, RowQuestion, Where
 
-__all__ = ["plan_rows"]
-
 _USED = (
     "CLASSIFY", "COUNT", "COUNT_BY", "COUNT_OF", "FILTER", "GROUP", "HAVING", "LEAST", "MOST", "NTH", "RELATION",
     "SHARE_OF", "SPLIT", "WHERE",
@@ -18,12 +16,7 @@ _YES = "yes"
 
 
 def plan_rows(asked: RowQuestion, library: ActionLibrary, add: AddStep) -> bool:
-    """Add the steps that answer a question about rows.
-
-    Returns:
-        Whether there are any: False, and nothing added, if the library lacks one of the operators, or
-        means something else by its name.
-    """
+    """Add the steps that answer a question about rows."""
     known = operators()
     if any(
         name not in library or library[name].signature != known[name].signature for name in _USED

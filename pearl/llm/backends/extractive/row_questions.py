@@ -16,8 +16,6 @@ from pearl.documents.dates import read_period
 from pearl.llm.backends.extractive.forms import AUXILIARY, MAX_LENGTH, NAME
 from pearl.llm.backends.extractive.questions import without_lead_in
 
-__all__ = ["LABEL", "RowQuestion", "Where", "row_question"]
-
 Ask = Literal["count", "count_by", "most", "least", "second", "compare", "share", "shares", "sizes"]
 """How many; how many of each; the most, the least, the second most; more, less or the same; which
 share; the same of shares before and after a day; how many groups of a size."""
@@ -34,17 +32,7 @@ Where = tuple[str, str, str | tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class RowQuestion:
-    """A question that is answered by counting rows.
-
-    Attributes:
-        unit: What SPLIT makes rows of.
-        field: Whose values are counted; `LABEL` for labels.
-        about: What is counted: labels, or conditions that rows meet; two of them to compare.
-        labels: All labels; empty where `about` are conditions.
-        where: Which rows, as far as their fields tell.
-        day: The day before and after which shares are compared.
-        size: Operator and number for groups.
-    """
+    """A question that is answered by counting rows."""
 
     ask: Ask
     unit: str

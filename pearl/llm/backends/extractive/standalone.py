@@ -15,8 +15,6 @@ from pearl.data.turns import asked_with
 from pearl.documents.passages import terms
 from pearl.llm import StandaloneTask
 
-__all__ = ["make_standalone", "may_refer"]
-
 MAX_EARLIER = 6
 """Earlier questions that stand in brackets: the first, and the latest ones."""
 
@@ -114,12 +112,7 @@ _ONE_TOPIC = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """An earlier question.
-
-    Attributes:
-        text: Made clear where that is sure, else as it was asked.
-        is_clear: Whether it is clear by itself.
-    """
+    """An earlier question."""
 
     text: str
     is_clear: bool

@@ -19,8 +19,6 @@ from pearl.llm.backends.extractive.cues import Kind
 from pearl.llm.backends.extractive.questions import Part, parts
 from pearl.llm.backends.extractive.ranking import SentenceIndex, SentenceQuery
 
-__all__ = ["QUOTED", "WantedSentences", "by_action", "by_question"]
-
 _FROM_QUESTION = 0.3
 _FROM_INPUT = 0.25
 _FROM_NAME = 0.3
@@ -37,14 +35,7 @@ QUOTED = re.compile(r"^(?:\s*[-*]\s+)?\s*>\s?(.*)$", re.M)
 
 @dataclass(frozen=True, slots=True)
 class WantedSentences:
-    """A query and how many answers it has.
-
-    Attributes:
-        query: For the ranking of sentences.
-        is_many: Whether all answers are wanted, in the order of the document.
-        subject: The query in words, for messages.
-        is_several: Whether several answers are likely, as the action's name is in the plural.
-    """
+    """A query and how many answers it has."""
 
     query: SentenceQuery
     is_many: bool

@@ -8,8 +8,6 @@ from pearl.documents.passages import terms
 from pearl.llm.backends.extractive.table_cues import FRAME
 from pearl.tables.mentions import Mention, question_words
 
-__all__ = ["COLUMNS", "VALUES", "UnsureError", "Words", "choose"]
-
 VALUES = ("value", "synonym", "short", "alike")
 COLUMNS = ("column", "column word")
 _PHRASES = ("phrase", "negated")
@@ -21,11 +19,7 @@ class UnsureError(Exception):
 
 
 class Words:
-    """The words of a question.
-
-    Args:
-        question: Any text.
-    """
+    """The words of a question."""
 
     def __init__(self, question: str) -> None:
         self.question = question
@@ -64,17 +58,7 @@ class Words:
 def choose(
     words: Words, mentions: Sequence[Mention], taken: Collection[int], about: bool
 ) -> list[Mention]:
-    """Mentions that do not overlap, in order: the longest first, and of those the surest.
-
-    Args:
-        words: The question.
-        mentions: All of them.
-        taken: Words that mean something else.
-        about: Whether it asks about one thing by its name: phrases then select nothing.
-
-    Raises:
-        UnsureError: Words mean several things equally.
-    """
+    """Mentions that do not overlap, in order: the longest first, and of those the surest."""
     free = [one for one in mentions if not set(taken).intersection(range(one.start, one.end))]
     sure = [one for one in free if one.how not in _PHRASES]
     named = {at for one in sure for at in range(one.start, one.end)}

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["FRAME", "GENERIC", "LOGICAL", "VAGUE", "Cue", "comparisons", "find", "moments"]
-
 _NUMBER = r"[$€£¥₪]?\d[\d,]*(?:\.\d+)?%?"
 _DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _TIME = r"\d{1,2}(?:[:.]\d\d)?\s*(?:[ap]\.?m\b\.?)?"
@@ -81,15 +79,7 @@ GENERIC = ("row", "record", "entry", "item", "line", "one", "place", "result")
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """Words with a meaning of their own.
-
-    Attributes:
-        start: The first character.
-        end: Behind the last.
-        name: What they mean: an operator, or a key of the cues.
-        value: What is compared with, as it is written.
-        high: The other end of a range, "" if there is none.
-    """
+    """Words with a meaning of their own."""
 
     start: int
     end: int

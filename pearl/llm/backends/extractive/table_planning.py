@@ -7,18 +7,12 @@ from pearl.dsl.signatures import ActionLibrary
 from pearl.llm.backends.extractive.adding import AddStep
 from pearl.llm.backends.extractive.questions import parts
 
-__all__ = ["plan_table"]
-
 _MAX_QUESTION = 2_000
 """Characters of an argument."""
 
 
 def plan_table(question: str, library: ActionLibrary, add: AddStep) -> bool:
-    """Add the steps that answer a question of a table.
-
-    Returns:
-        Whether there are any: False, and nothing added, where the library has no LOOKUP.
-    """
+    """Add the steps that answer a question of a table."""
     lookup = library.get("LOOKUP")
     if lookup is None or not lookup.asks_table:
         return False

@@ -30,8 +30,6 @@ from pearl.llm.backends.extractive.table_cues import (
 )
 from pearl.tables.mentions import Mention
 
-__all__ = ["write_query"]
-
 _NO = re.compile(
     r"\b(?:not|no|non|without|except(?:\s+for)?|excluding|other\s+than|lack(?:s|ing)?|(?:is|are|do|does)n['’]t)"
     r"(?:[\s-]+(?:a|an|the|any|in|at|have|speak|offer|located|of))*[\s-]*\Z",
@@ -116,11 +114,7 @@ class _Reader:
         return self.question[max(ends, default=0) : self.words.places[one.start][0]]
 
     def query(self) -> dict[str, Any]:
-        """The query.
-
-        Raises:
-            UnsureError: It is not sure what is asked.
-        """
+        """The query."""
         if every := _LIST_ALL.match(self.question):
             self._use(*every.span())
         self._moments()

@@ -74,13 +74,7 @@ EXIT_TIMEOUT_S = 2.0
 
 
 def create(name: str, settings: ModelSettings) -> LlamaCppModel:
-    """Create the model of a file, without starting it.
-
-    Raises:
-        UsageError: No file is named, xllamacpp is not installed, or the window exceeds that of the
-            training.
-        DataError: The file cannot be read, or is not a language model.
-    """
+    """Create the model of a file, without starting it."""
     if not name:
         raise UsageError("llamacpp: needs a file", help="for example llamacpp:models/model.gguf")
     require_extra("llamacpp", "a model in a file", "xllamacpp")
@@ -97,19 +91,7 @@ def create(name: str, settings: ModelSettings) -> LlamaCppModel:
 
 
 class LlamaCppModel:
-    """One model of one file.
-
-    Args:
-        path: The file.
-        timeout_s: Time limit in seconds for loading the model, and for each call without waiting
-            for other calls.
-        window: Context window in tokens.
-        header: Of the file; None to read it.
-        reuse: Whether prefix states are reused.
-
-    Attributes:
-        tokenizer: The tokenizer of the file.
-    """
+    """One model of one file."""
 
     reads_prompts = True
     constrains = Constrains(by=frozenset({"grammar", "json"}), max_text=240, likelihoods=True)
@@ -146,11 +128,7 @@ class LlamaCppModel:
         return f"LlamaCppModel({self.name!r})"
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request; the first one starts llama.cpp and loads the model.
-
-        Raises:
-            ModelError: The reply is not usable, or llama.cpp cannot load the model.
-        """
+        """Send one request; the first one starts llama.cpp and loads the model."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # a lock belongs to one event loop
             self._loop, self._turn = loop, asyncio.Lock()

@@ -13,8 +13,6 @@ from typing import BinaryIO
 
 from pearl.errors import DataError
 
-__all__ = ["Header", "read_header"]
-
 MAGIC = b"GGUF"
 
 VERSIONS = (2, 3)
@@ -43,15 +41,7 @@ _CACHED_NUMBER_BYTES = 2
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the header of a model file says.
-
-    Attributes:
-        trained: Training context in tokens.
-        has_template: Whether there is a chat template.
-        bytes_a_token: Memory of the context window in bytes per token; 0 if it is not told, or if
-            not all layers keep the whole window.
-        n_bytes: Size of the file.
-    """
+    """What the header of a model file says."""
 
     trained: int
     has_template: bool
@@ -60,11 +50,7 @@ class Header:
 
 
 def read_header(path: Path) -> Header:
-    """The header of a model file.
-
-    Raises:
-        DataError: The file cannot be read, is no GGUF, or holds no language model.
-    """
+    """The header of a model file."""
     try:
         with path.open("rb") as file:
             return _HeaderReader(file, path).header()
@@ -160,9 +146,6 @@ class _HeaderReader:
 
 def _bytes_a_token(numbers: dict[str, int]) -> int:
     """Memory that a token takes in the context window.
-
-    Args:
-        numbers: Of the architecture, without its name.
 
     Example:
         >>> _bytes_a_token({"block_count": 32, "embedding_length": 4096, "attention.head_count": 32,

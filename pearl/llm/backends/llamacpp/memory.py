@@ -7,8 +7,6 @@ from pathlib import Path
 
 from pearl.llm.backends.llamacpp.header import Header
 
-__all__ = ["available_bytes", "has_gpu", "memory_advice"]
-
 _MEMINFO = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")
 
@@ -18,11 +16,6 @@ _STEP = 1_024
 
 def memory_advice(header: Header, window: int, available: int) -> tuple[str, str] | None:
     """What is wrong with the memory that a model needs, and what to do; None if it fits.
-
-    Args:
-        header: Of the file.
-        window: Context window in tokens.
-        available: Memory in bytes.
 
     Example:
         >>> header = Header(131_072, True, 131_072, 4 * 2**30)

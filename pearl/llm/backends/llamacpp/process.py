@@ -16,8 +16,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
-__all__ = ["WorkerProcess"]
-
 SCRIPT = Path(__file__).with_name("worker.py")
 
 MAX_LINES = 40
@@ -33,15 +31,6 @@ class WorkerProcess:
     """A child process that serves one model; it starts at once and becomes ready later.
 
     Threads read its output, so that any event loop may use it.
-
-    Attributes:
-        address: Its address; None until it serves, and if it ended before.
-
-    Args:
-        settings: The settings for `worker.py`.
-
-    Raises:
-        OSError: No process can be started.
     """
 
     def __init__(self, settings: Mapping[str, object]) -> None:

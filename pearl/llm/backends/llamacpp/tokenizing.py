@@ -17,8 +17,6 @@ from pearl.llm.backends.openai import servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.tokenizing import ServerTokenizer
 
-__all__ = ["FileTokenizer"]
-
 START_TIMEOUT_S = 60.0
 """Time limit for reading the vocabulary in seconds."""
 
@@ -26,15 +24,7 @@ _POLL_S = 0.01
 
 
 class FileTokenizer:
-    """The tokenizer of a model file.
-
-    Args:
-        name: What users are told.
-        alias: The model's name in its processes.
-        key: The key of its processes.
-        running: The address of the process that runs the model; None if there is none.
-        start: Starts a process that only tokenizes. Raises `OSError` if there can be none.
-    """
+    """The tokenizer of a model file."""
 
     def __init__(
         self,
@@ -54,19 +44,11 @@ class FileTokenizer:
         self._clients: dict[str, ServerTokenizer] = {}
 
     def count(self, text: str) -> int:
-        """Count the tokens of a text.
-
-        Raises:
-            TokenizerError: llama.cpp cannot read the vocabulary, or does not answer.
-        """
+        """Count the tokens of a text."""
         return self._client().count(text)
 
     def frame_tokens(self) -> int:
-        """Tokens of the chat template around one message.
-
-        Raises:
-            TokenizerError: As for `count`.
-        """
+        """Tokens of the chat template around one message."""
         return self._client().frame_tokens()
 
     async def aclose(self) -> None:

@@ -48,11 +48,7 @@ def main() -> None:
 
 
 def _serve(settings: dict[str, Any]) -> Any:
-    """A running server; it starts in its constructor.
-
-    Raises:
-        RuntimeError: The model cannot be loaded.
-    """
+    """A running server; it starts in its constructor."""
     import xllamacpp
 
     parameters = xllamacpp.CommonParams()

@@ -59,22 +59,12 @@ OWN_URL = "https://api.openai.com/v1"
 
 
 def create(name: str, settings: ModelSettings) -> OpenAIModel:
-    """Create the model `name` of the server in `settings`, else `OPENAI_BASE_URL`, else OpenAI.
-
-    Raises:
-        UsageError: The name, the address or the kind of server is invalid.
-        ModelError: The required key is missing or invalid.
-    """
+    """Create the model `name` of the server in `settings`, else `OPENAI_BASE_URL`, else OpenAI."""
     return create_named("openai", name, settings)
 
 
 def create_named(backend: str, name: str, settings: ModelSettings) -> OpenAIModel:
-    """The same under another name than `openai` (`pearl.llm.providers`).
-
-    Raises:
-        UsageError: The name, the address or the kind of server is invalid.
-        ModelError: The required key is missing or invalid.
-    """
+    """The same under another name than `openai` (`pearl.llm.providers`)."""
     if not name:
         raise UsageError(
             f"{backend}: needs the name of a model",
@@ -97,18 +87,7 @@ def create_named(backend: str, name: str, settings: ModelSettings) -> OpenAIMode
 def endpoint_of(
     name: str, base_url: str | None, api_key_env: str | None, *, is_asked: bool
 ) -> Endpoint:
-    """The model `name` of a server, with the key for it.
-
-    Args:
-        name: The server's name of the model.
-        base_url: The address; None for `OPENAI_BASE_URL`, else OpenAI's own.
-        api_key_env: Name of the environment variable of the key; "" for none, None for the default.
-        is_asked: Whether requests will be sent; if not, no key is needed.
-
-    Raises:
-        UsageError: The address is invalid.
-        ModelError: The required key is missing or invalid.
-    """
+    """The model `name` of a server, with the key for it."""
     url = base_url or os.environ.get(ADDRESS_VARIABLE, "").strip() or OWN_URL
     variable = key_variable(url) if api_key_env is None else api_key_env
     key = read_key(variable) if is_asked else ""
@@ -128,21 +107,7 @@ def address(settings: ModelSettings) -> str:
 
 
 class OpenAIModel:
-    """One model of one server.
-
-    Args:
-        endpoint: The server, the model and the key.
-        timeout_s: Time limit of a whole call in seconds.
-        window: Tokens that the model reads and writes in one call; None for what the server tells
-            when that is asked for first, else for what is known of the model's name.
-        server: Kind of the server; None to detect it when a constraint is used.
-        backend: The prefix of the model's name.
-        is_streamed: Whether replies are streamed (`streaming`).
-
-    Attributes:
-        tokenizer: The server's own tokenizer, as far as it may have one; None to count without it.
-        asks_window: Whether the server may be asked for the window.
-    """
+    """One model of one server."""
 
     reads_prompts = True
 
@@ -204,9 +169,6 @@ class OpenAIModel:
         """Send one request, repeated without a parameter that the server rejects.
 
         The first constrained request is preceded by probes of the server.
-
-        Raises:
-            ModelError: The model gave no usable reply.
         """
         self._session.connect()  # the import must not count towards the timeout
         from pearl.llm.backends.openai.wire import at_most, reply_bytes
@@ -245,11 +207,7 @@ class OpenAIModel:
         )
 
     async def listing(self) -> list[Listed]:
-        """The models that the server lists, which costs nothing; empty if it does not list.
-
-        Raises:
-            ModelError: It cannot be reached, or refuses.
-        """
+        """The models that the server lists, which costs nothing; empty if it does not list."""
         try:
             return await self._session.listed()
         except StatusError as error:
@@ -266,9 +224,6 @@ class OpenAIModel:
 
         With the short forms that it takes, too (`model` for Ollama's `model:latest` and Google's
         `models/model`); empty if it lists none, or has one model and takes any name for it.
-
-        Raises:
-            ModelError: It cannot be reached, or refuses.
         """
         listed = await self.listing()
         kind = servers.by_owner({str(model.owned_by) for model in listed})

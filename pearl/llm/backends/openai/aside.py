@@ -9,8 +9,6 @@ from concurrent.futures import Future
 from functools import cache
 from typing import Any, TypeVar
 
-__all__ = ["aside"]
-
 Result = TypeVar("Result")
 
 

@@ -29,8 +29,6 @@ from pearl.llm.usable import trimmed, usable
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
 
-__all__ = ["MAX_BYTES", "MAX_REQUESTS", "Batch", "Batches"]
-
 MAX_REQUESTS = 50_000
 """Maximum requests per batch (OpenAI's limit)."""
 
@@ -65,17 +63,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch as the server describes it.
-
-    Attributes:
-        id: The server's id.
-        status: `validating`, `in_progress`, `finalizing`, `completed`, `failed`, `expired`,
-            `cancelling` or `cancelled`.
-        files: The files of replies and of errors, if any.
-        n_done: Requests that have a reply or an error.
-        problem: Why it failed as a whole.
-        is_too_much: Whether it failed because too many tokens were enqueued.
-    """
+    """A batch as the server describes it."""
 
     id: str
     status: str
@@ -133,16 +121,7 @@ class _Page(BaseModel):
 
 
 class Batches:
-    """The batches of one model.
-
-    Args:
-        endpoint: The server and the model.
-        connect: The `Wire`, for the event loop at hand.
-        body_of: A request as the body of Chat Completions.
-        refused: Creates the error for a status other than 200.
-        drop_temperature: Callback when the model rejects `temperature`.
-        timeout_s: Time limit in seconds of a call that transfers no file.
-    """
+    """The batches of one model."""
 
     def __init__(
         self,
@@ -184,31 +163,19 @@ class Batches:
         return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
     async def upload(self, data: bytes) -> str:
-        """Upload a file of requests; returns the server's id.
-
-        Raises:
-            ModelError: The upload failed.
-        """
+        """Upload a file of requests; returns the server's id."""
         sent = self._connect().upload("/files", "requests.jsonl", data, {"purpose": "batch"})
         body = await self._call(sent, TRANSFER_TIMEOUT_S)
         return replies.read_as(_File, body, self._endpoint, "file").id
 
     async def create(self, file_id: str) -> Batch:
-        """Create a batch from a file, which starts billing.
-
-        Raises:
-            ModelError: If retryable, the batch may have been created nevertheless.
-        """
+        """Create a batch from a file, which starts billing."""
         asked = {"input_file_id": file_id, "endpoint": PATH, "completion_window": "24h"}
         body = await self._call(self._connect().post("/batches", asked), self._timeout_s)
         return self._described(replies.read_as(_Batch, body, self._endpoint, "batch"))
 
     async def retrieve(self, id: str) -> Batch | None:
-        """The state of a batch; None if the server does not know it.
-
-        Raises:
-            ModelError: The server does not tell.
-        """
+        """The state of a batch; None if the server does not know it."""
 
         async def send() -> bytes | None:
             try:
@@ -224,11 +191,7 @@ class Batches:
         return self._described(replies.read_as(_Batch, body, self._endpoint, "batch"))
 
     async def find(self, file_id: str) -> Batch | None:
-        """The batch created from a file; None if it is not among the latest ones.
-
-        Raises:
-            ModelError: The server does not tell.
-        """
+        """The batch created from a file; None if it is not among the latest ones."""
         query: dict[str, str | int] = {"limit": PAGE}
         for _ in range(MAX_PAGES):
             body = await self._call(self._connect().get("/batches", query), self._timeout_s)
@@ -248,13 +211,6 @@ class Batches:
 
         Unreadable lines and requests without a line are missing. Of several lines for a request,
         the first usable one counts; where they give different replies, none does.
-
-        Args:
-            batch: The batch.
-            asked: Its known requests; others belong to another process and are returned unchecked.
-
-        Raises:
-            ModelError: A file cannot be downloaded.
         """
         if batch.status == "completed" and not batch.files:
             return None
@@ -349,11 +305,7 @@ class Batches:
     def _unmarked(
         self, key: bytes, completion: Completion, asked: Mapping[bytes, Request]
     ) -> Completion:
-        """The reply without its mark; one without a mark is taken, as many models write none.
-
-        Raises:
-            ModelError: It has the mark of another request, or nothing else.
-        """
+        """The reply without its mark; one without a mark is taken, as many models write none."""
         marks = set(_MARK.findall(completion.text))
         if _mark(key) not in marks:
             if marks & set(map(_mark, asked)):
@@ -366,11 +318,7 @@ class Batches:
         return replace(completion, text=text)
 
     def _completion(self, row: dict[str, Any]) -> Completion:
-        """The reply in a line.
-
-        Raises:
-            ModelError: It has no usable reply.
-        """
+        """The reply in a line."""
         error, response = row.get("error"), row.get("response")
         if isinstance(error, dict) and error.get("code") == "batch_expired":
             raise ModelError(

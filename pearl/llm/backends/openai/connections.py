@@ -16,8 +16,6 @@ from urllib.request import getproxies, proxy_bypass
 from aiohttp import ClientPayloadError, StreamReader, TCPConnector
 from aiohttp.client_proto import ResponseHandler
 
-__all__ = ["connector_of", "proxy_of"]
-
 MAX_CONNECTIONS = 1_000
 
 KEEP_ALIVE_S = 4.0
@@ -89,9 +87,6 @@ def proxy_of(url: str) -> str | None:
 
     From `HTTP_PROXY` or `HTTPS_PROXY`, by the scheme, else `ALL_PROXY`; `NO_PROXY` lists suffixes of
     names, addresses and networks (`10.0.0.0/8`).
-
-    Raises:
-        ValueError: The proxy is of an unsupported kind, such as SOCKS.
     """
     parts = urlsplit(url)
     said = getproxies()

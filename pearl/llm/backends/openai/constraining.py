@@ -26,8 +26,6 @@ from pearl.llm.blank import is_blank
 from pearl.llm.single_flight import SingleFlight
 from pearl.replies.normaliser import without_reasoning
 
-__all__ = ["PROBE", "PROBE_PROMPT", "SENTENCE", "Constraining", "Send"]
-
 SENTENCE = "Seven umbrellas hum in quartz"
 """A sentence that no model would reply to the probe's prompt on its own."""
 
@@ -75,17 +73,7 @@ the kind `unconstrained` if the third argument classifies the error as a rejecte
 
 
 class Constraining:
-    """Constrained requests to one server.
-
-    Args:
-        endpoint: The server and the model.
-        server: Its kind, if known in advance.
-        body_of: A request as the body of Chat Completions, without its constraint.
-        send: Posts a body.
-        owners: The `owned_by` of the server's models; empty if not listed, None if unavailable for
-            now.
-        timeout_s: Time limit of the probe in seconds.
-    """
+    """Constrained requests to one server."""
 
     def __init__(
         self,
@@ -118,10 +106,6 @@ class Constraining:
         """Send a request with its constraint.
 
         The caller validates replies to a grammar.
-
-        Raises:
-            ModelError: The reply is not usable; `unconstrained` if the server does not support the
-                constraint, `malformed` if the reply does not match the JSON Schema.
         """
         by = request.constrain_by
         server = await self._find_server(by)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["Ending", "ending"]
-
 Ending = Literal["whole", "tool", "truncated", "filtered", "refused", "repetition", "failed"]
 
 _REASONS: dict[Ending, frozenset[str]] = {

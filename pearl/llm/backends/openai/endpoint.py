@@ -13,8 +13,6 @@ from pearl.documents.digest import digest
 from pearl.errors import ModelError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
 
-__all__ = ["ANY_KEY", "KEY_VARIABLE", "Endpoint", "key_variable", "read_key", "scrubbed"]
-
 KEY_VARIABLE = "OPENAI_API_KEY"
 """The variable of OpenAI's key, which is sent to other servers only on request."""
 
@@ -39,18 +37,6 @@ SECRET_LENGTH = 4
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """One model of one server.
-
-    Attributes:
-        url: Address of the server, `/v1` included.
-        model: The server's name of the model.
-        key: The API key; "" for none.
-        key_variable: The environment variable of the key; "" for none.
-        shown: The address in messages, without password and query.
-        base: The address without its query, to which paths are appended.
-        query: Query of every request.
-
-    Raises:
-        UsageError: `url` is not the address of a server.
 
     Example:
         >>> Endpoint("http://me:secret@localhost:8000/v1/?api-key=abc", "llama3", "sk-1").shown
@@ -136,16 +122,7 @@ class Endpoint:
 
 
 def key_variable(url: str, *, is_named: bool = True) -> str:
-    """The environment variable whose key is sent to a server; "" for none.
-
-    Args:
-        url: Address of the server.
-        is_named: Whether the user named the server, not a file or a store. If not, OpenAI's key is
-            sent to OpenAI by HTTPS or to a local server only.
-
-    Raises:
-        UsageError: `url` is not the address of a server.
-    """
+    """The environment variable whose key is sent to a server; "" for none."""
     if os.environ.get(ANY_KEY, "").strip():
         return ANY_KEY
     if not os.environ.get(KEY_VARIABLE, "").strip():
@@ -156,11 +133,7 @@ def key_variable(url: str, *, is_named: bool = True) -> str:
 
 
 def read_key(variable: str) -> str:
-    """The key in an environment variable; "" if it is not set.
-
-    Raises:
-        ModelError: Its value is not a key.
-    """
+    """The key in an environment variable; "" if it is not set."""
     key = os.environ.get(variable, "").strip() if variable else ""
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ModelError(

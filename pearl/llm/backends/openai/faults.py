@@ -14,23 +14,6 @@ from email.utils import parsedate_to_datetime
 from pearl.errors import ModelError, ModelErrorKind, did_you_mean
 from pearl.llm.backends.openai.endpoint import KEY_VARIABLE, Endpoint
 
-__all__ = [
-    "Refuses",
-    "StatusError",
-    "answered",
-    "cut_off",
-    "may_be_unknown_model",
-    "no_way",
-    "refused",
-    "refuses_constraint",
-    "refuses_nothing",
-    "refuses_probe",
-    "reported",
-    "retry_after_s",
-    "too_slow",
-    "unknown_model",
-]
-
 _STATUSES: Mapping[int, ModelErrorKind] = {
     401: "auth",
     402: "quota",
@@ -51,13 +34,7 @@ _CODES: Mapping[str, ModelErrorKind] = {
 
 
 class StatusError(Exception):
-    """A response with a status other than 2xx.
-
-    Attributes:
-        body: An error in OpenAI's format, a text, or any other JSON data.
-        headers: By case-insensitive name.
-        path: Path of the request.
-    """
+    """A response with a status other than 2xx."""
 
     def __init__(
         self, status: int, body: object, headers: Mapping[str, str], path: str = ""

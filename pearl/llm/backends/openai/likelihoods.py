@@ -19,8 +19,6 @@ from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.usage import read_usage
 from pearl.llm.likelihoods import write_numbers
 
-__all__ = ["Likelihoods", "Post", "by_next_token", "by_prompt"]
-
 Post = Callable[[str, Mapping[str, Any]], Awaitable[bytes]]
 """Posts a body to a path and returns that of the response with status 200; raises `ModelError`."""
 

@@ -8,8 +8,6 @@ from typing import Any
 from pearl.llm import Request
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 
-__all__ = ["Parameters"]
-
 LEAST_TOKENS = 500
 """Minimum of a lowered limit of the reply."""
 
@@ -65,11 +63,6 @@ class Parameters:
 
         A limit that is too large for the model is halved for all requests; one that is too large
         with this prompt, for this request.
-
-        Args:
-            body: The body rejected with status 400.
-            said: The server's message.
-            named: The parameter that the server names.
         """
         if "temperature" in body and (named == "temperature" or "temperature" in said):
             self.drop_temperature()

@@ -19,24 +19,6 @@ from pearl.llm.backends.openai.usage import plausible, read_usage
 from pearl.llm.blank import is_blank
 from pearl.llm.repetition import REPETITION_HELP
 
-__all__ = [
-    "Listed",
-    "Text",
-    "billed",
-    "blank",
-    "broken_off",
-    "check_ending",
-    "filtered",
-    "not_by_tool",
-    "read_as",
-    "read_completion",
-    "read_models",
-    "read_tool_call",
-    "refusal",
-    "truncated",
-    "within",
-]
-
 Text = Annotated[
     str, BeforeValidator(lambda text: scrubbed(text) if isinstance(text, str) else text)
 ]
@@ -89,9 +71,6 @@ class _Listing(BaseModel):
 def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
     """The completion in a body.
 
-    Raises:
-        ModelError: It has no usable completion.
-
     Example:
         >>> body = b'{"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]}'
         >>> read_completion(body, Endpoint("http://localhost/v1", "llama3", "")).text
@@ -105,11 +84,7 @@ def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
 
 
 def read_tool_call(body: bytes, endpoint: Endpoint) -> Completion:
-    """The input of a custom tool call in a body.
-
-    Raises:
-        ModelError: It has no usable one; `unconstrained` if the model did not call the tool.
-    """
+    """The input of a custom tool call in a body."""
     reply = read_as(_ChatReply, body, endpoint)
     usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
     with billed(usage):
@@ -125,11 +100,7 @@ def read_tool_call(body: bytes, endpoint: Endpoint) -> Completion:
 
 
 def read_models(body: bytes) -> list[Listed]:
-    """The models of a listing.
-
-    Raises:
-        ValueError: It is not a listing.
-    """
+    """The models of a listing."""
     if body.lstrip().startswith(b"["):  # Together AI's
         body = b'{"data":' + body + b"}"
     return _Listing.model_validate_json(body).data
@@ -141,11 +112,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 def read_as(
     model: type[_Model], body: bytes, endpoint: Endpoint, what: str = "chat completion"
 ) -> _Model:
-    """Validate a body with status 200 as a `model`, which messages call `what`.
-
-    Raises:
-        ModelError: It does not validate, or is an error.
-    """
+    """Validate a body with status 200 as a `model`, which messages call `what`."""
     try:
         data = endpoint.hidden(json.loads(body))
     except (ValueError, RecursionError):
@@ -188,11 +155,7 @@ def broken_off(reason: str, endpoint: Endpoint) -> ModelError:
 def check_ending(
     reason: str, usage: Usage, endpoint: Endpoint, *, is_by_tool: bool = False
 ) -> None:
-    """Check that a finish reason means a complete reply.
-
-    Raises:
-        ModelError: It does not.
-    """
+    """Check that a finish reason means a complete reply."""
     match ending(reason):
         case "whole":
             return
@@ -228,11 +191,7 @@ def not_by_tool(said: str, endpoint: Endpoint) -> ModelError:
 
 
 def within(completion: Completion, request: Request, endpoint: Endpoint) -> Completion:
-    """The completion, with its usage checked against its request.
-
-    Raises:
-        ModelError: `truncated`: it has no finish reason, and as many tokens as the limit.
-    """
+    """The completion, with its usage checked against its request."""
     usage = plausible(completion.usage, request)
     if usage is not completion.usage:
         completion = replace(completion, usage=usage)

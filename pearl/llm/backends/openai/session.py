@@ -13,19 +13,11 @@ from pearl.llm.backends.openai.faults import StatusError
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
 
-__all__ = ["HttpSession"]
-
 LIST_TIMEOUT_S = 5.0
 
 
 class HttpSession:
-    """Calls of one model of one server.
-
-    Args:
-        endpoint: The server, the model and the key.
-        timeout_s: Time limit of a whole call in seconds.
-        kind: What stands before the model's name on the command line.
-    """
+    """Calls of one model of one server."""
 
     def __init__(self, endpoint: Endpoint, timeout_s: float, kind: str = "openai") -> None:
         self._endpoint = endpoint
@@ -35,11 +27,7 @@ class HttpSession:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def connect(self) -> Wire:
-        """The connections of the event loop that runs.
-
-        Raises:
-            ModelError: The proxy is of an unsupported kind.
-        """
+        """The connections of the event loop that runs."""
         from pearl.llm.backends.openai.wire import Wire
 
         loop = asyncio.get_running_loop()
@@ -66,14 +54,7 @@ class HttpSession:
         return faults.refused(error, self._endpoint)
 
     async def listed(self) -> list[replies.Listed]:
-        """The models that the server lists.
-
-        Raises:
-            StatusError: It refuses.
-            ModelError: There is no reply that may be read.
-            ValueError: What comes is no listing.
-            TimeoutError: Nothing comes.
-        """
+        """The models that the server lists."""
         async with asyncio.timeout(LIST_TIMEOUT_S):
             return replies.read_models(await self.connect().get("/models"))
 

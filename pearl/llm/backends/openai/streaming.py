@@ -24,8 +24,6 @@ from pearl.llm.repetition import Watch, repeats
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
 
-__all__ = ["post"]
-
 
 class _Delta(BaseModel):
     content: str | None = None
@@ -53,12 +51,7 @@ class _Chunk(BaseModel):
 
 
 async def post(wire: Wire, path: str, body: dict[str, Any], endpoint: Endpoint) -> bytes:
-    """Post a body with streaming; returns the body of the reply as without.
-
-    Raises:
-        ModelError: The reply is repetitive, breaks off, or is no stream of a chat completion.
-        StatusError: The server rejects the request.
-    """
+    """Post a body with streaming; returns the body of the reply as without."""
     asked = {
         **body,
         "stream": True,
@@ -93,12 +86,7 @@ class _StreamedReply:
         self._watch = Watch()
 
     def add(self, data: object) -> None:
-        """Append a chunk.
-
-        Raises:
-            ModelError: The reply is repetitive.
-            ValueError: It is not a chunk.
-        """
+        """Append a chunk."""
         try:
             chunk = _Chunk.model_validate(data)
         except ValidationError as error:
@@ -126,11 +114,7 @@ class _StreamedReply:
             raise repeats(self._endpoint.model, loop, usage, "".join(self._said))
 
     def body(self) -> bytes:
-        """The body of the whole reply.
-
-        Raises:
-            ModelError: It has no finish reason.
-        """
+        """The body of the whole reply."""
         if self._finish_reason is None:
             raise _broken(self._endpoint)
         message = {

@@ -21,8 +21,6 @@ from pearl.llm.backends.openai.servers import Body, Server
 from pearl.llm.backends.openai.session import HttpSession
 from pearl.llm.backends.openai.windows import beside
 
-__all__ = ["ServerTokenizer"]
-
 TIMEOUT_S = 5.0
 """Time limit of one call in seconds. Tokenizing takes milliseconds."""
 
@@ -30,13 +28,7 @@ _MESSAGE = "Who?"
 
 
 class ServerTokenizer:
-    """The tokenizer of one model of one server.
-
-    Args:
-        endpoint: The server, the model and the key.
-        server: Kind of the server; None to ask it before the first count.
-        name: What users are told; "" for the model and the address.
-    """
+    """The tokenizer of one model of one server."""
 
     def __init__(self, endpoint: Endpoint, server: Server | None = None, name: str = "") -> None:
         self.name = name or f"the tokenizer of {endpoint.model} at {endpoint.shown}"
@@ -46,19 +38,11 @@ class ServerTokenizer:
         self._session = HttpSession(beside(endpoint), TIMEOUT_S)
 
     def count(self, text: str) -> int:
-        """Count the tokens of a text.
-
-        Raises:
-            TokenizerError: The server has no such path, is too slow, or answers something else.
-        """
+        """Count the tokens of a text."""
         return aside(self._count(text)).result()
 
     def frame_tokens(self) -> int:
-        """Tokens of the chat template around one message; 0 if the server does not tell.
-
-        Raises:
-            TokenizerError: The server is too slow.
-        """
+        """Tokens of the chat template around one message; 0 if the server does not tell."""
         return aside(self._frame_tokens()).result()
 
     async def aclose(self) -> None:

@@ -10,8 +10,6 @@ from typing import Any
 
 from pearl.llm import Request, Usage
 
-__all__ = ["plausible", "read_usage", "within"]
-
 MOST_TOKENS = 100_000_000
 """Maximum tokens of one call."""
 
@@ -27,11 +25,6 @@ HIDDEN_OUTPUT_TOKENS = 262_144
 
 def read_usage(reported: Any, input_name: str, output_name: str) -> Usage:
     """The usage of a reply.
-
-    Args:
-        reported: The reply's `usage`, unvalidated.
-        input_name: Name of the count of input tokens.
-        output_name: Name of the count of output tokens.
 
     Example:
         >>> read_usage({"in": 10, "out": -3, "in_details": {"cached_tokens": 64}}, "in", "out")

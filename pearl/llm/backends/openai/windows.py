@@ -21,8 +21,6 @@ from pearl.llm.backends.openai.replies import Listed
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.session import LIST_TIMEOUT_S, HttpSession
 
-__all__ = ["beside", "find_window", "listed_window"]
-
 FIELDS = (
     "max_model_len",  # vLLM, SGLang
     "context_length",  # OpenRouter, Together AI, Fireworks AI
@@ -51,12 +49,7 @@ def listed_window(model: Listed) -> int | None:
 
 
 async def find_window(endpoint: Endpoint, server: Server | None) -> int | None:
-    """The window in tokens that a server tells of a model; None if it tells none, or does not answer.
-
-    Args:
-        endpoint: The server and the model.
-        server: Its kind; None to read it from its list.
-    """
+    """The window in tokens that a server tells of a model; None if it tells none, or does not answer."""
     session = HttpSession(endpoint, LIST_TIMEOUT_S)
     session.connect()  # the import must not count towards the timeout
     try:

@@ -28,8 +28,6 @@ from pearl.llm.backends.openai import faults
 from pearl.llm.backends.openai.connections import connector_of, proxy_of
 from pearl.llm.backends.openai.endpoint import Endpoint
 
-__all__ = ["Wire", "at_most", "reply_bytes"]
-
 CONNECT_TIMEOUT_S = 10.0
 
 MAX_HEADER_BYTES = 64 * 1024
@@ -63,13 +61,7 @@ _most: ContextVar[int] = ContextVar("most", default=MAX_BYTES)
 
 
 def reply_bytes(request: Request, window: int, *, is_streamed: bool = False) -> int:
-    """Bytes that the reply to a request may have.
-
-    Args:
-        request: Without a limit of its own, its reply may fill the window.
-        window: Of the model, in tokens.
-        is_streamed: Whether the reply comes token by token.
-    """
+    """Bytes that the reply to a request may have."""
     a_token = BYTES_A_STREAMED_TOKEN if is_streamed else BYTES_A_TOKEN
     return MAX_BYTES + a_token * (request.max_output_tokens or window)
 
@@ -85,16 +77,7 @@ def at_most(n_bytes: int) -> Iterator[None]:
 
 
 class Wire:
-    """Connections to one server, in the event loop that runs when it is made.
-
-    Args:
-        endpoint: The only server that is spoken to.
-        timeout_s: Seconds without a byte after which the transfer of a file is given up; a connection
-            has `CONNECT_TIMEOUT_S` to be made, if that is less. Whoever posts data has a limit for the whole call.
-
-    Raises:
-        ValueError: The address of the server or of its proxy is none.
-    """
+    """Connections to one server, in the event loop that runs when it is made."""
 
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
         self._endpoint = endpoint
@@ -134,16 +117,7 @@ class Wire:
             connector._close()  # aiohttp < 4: `close` is to be awaited
 
     async def post(self, path: str, body: Mapping[str, Any]) -> bytes:
-        """The body of the reply to JSON data.
-
-        Args:
-            path: From the base URL.
-            body: The data, without lone surrogates.
-
-        Raises:
-            StatusError: The server refuses the request.
-            ModelError: There is no reply that may be read: no connection, too long, elsewhere.
-        """
+        """The body of the reply to JSON data."""
         async with self._sent("POST", path, data=json_bytes(body)) as pieces:
             return b"".join([piece async for piece in pieces])
 
@@ -160,11 +134,7 @@ class Wire:
             return b"".join([piece async for piece in pieces])
 
     async def stream(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        """The data of each event of a reply that is sent while it is written; as `post`.
-
-        Raises:
-            ValueError: What comes is no JSON.
-        """
+        """The data of each event of a reply that is sent while it is written; as `post`."""
         async with self._sent("POST", path, data=json_bytes(body)) as pieces:
             rest = bytearray()
             async for piece in pieces:
@@ -224,11 +194,7 @@ class Wire:
         )
 
     def _onward(self, method: str, asked: URL, response: aiohttp.ClientResponse) -> URL:
-        """Where a redirect leads.
-
-        Raises:
-            ModelError: To another server, or the request would lose its body.
-        """
+        """Where a redirect leads."""
         said = response.headers["location"]
         why, help = "which is another server", "if it is yours, give that address: --base-url"
         try:
@@ -262,12 +228,7 @@ class Wire:
     async def _pieces(
         self, response: aiohttp.ClientResponse, most: int, *, is_cut: bool = False
     ) -> AsyncIterator[bytes]:
-        """The body, unpacked.
-
-        Raises:
-            ModelError: It is longer than it may be, unless it is cut there, or packed otherwise than
-                was asked for.
-        """
+        """The body, unpacked."""
         left = most
         async for piece in self._unpacked(response):
             if len(piece) > left:

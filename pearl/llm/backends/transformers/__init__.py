@@ -57,12 +57,7 @@ MAX_TEXT = 240
 
 
 def create(name: str, settings: ModelSettings) -> TransformersModel:
-    """Create the model of the folder `name`, which is loaded on first use.
-
-    Raises:
-        UsageError: No folder is named, or the extra `transformers` is not installed.
-        DataError: There is no such folder, or it has no configuration.
-    """
+    """Create the model of the folder `name`, which is loaded on first use."""
     if not name:
         raise UsageError(
             "transformers: needs a folder of weights", help="for example transformers:models/own"
@@ -79,17 +74,7 @@ def create(name: str, settings: ModelSettings) -> TransformersModel:
 
 
 class TransformersModel:
-    """One model of one folder.
-
-    Args:
-        folder: The folder of the weights.
-        name: Name of the model after `transformers:`.
-        window: Context window in tokens; None for no limit.
-        timeout_s: Time limit of one call in seconds, without waiting for other calls.
-
-    Attributes:
-        tokenizer: The tokenizer of the folder.
-    """
+    """One model of one folder."""
 
     notice = ""
     reads_prompts = True
@@ -113,12 +98,7 @@ class TransformersModel:
         return f"TransformersModel({self.name!r})"
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request, after those before it.
-
-        Raises:
-            ModelError: The model gave no usable reply.
-            DataError: The weights cannot be loaded.
-        """
+        """Send one request, after those before it."""
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="transformers")
         is_cancelled = threading.Event()

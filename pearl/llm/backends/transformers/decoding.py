@@ -13,8 +13,6 @@ from pearl.llm.backends.transformers.prefixes import Prefix
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["N_READ_AT_ONCE", "write"]
-
 N_READ_AT_ONCE = 512
 """Tokens of a prompt per call of the model."""
 
@@ -30,25 +28,7 @@ def write(
     before_call: Callable[[], None],
     after_token: Callable[[Sequence[int]], None],
 ) -> list[int]:
-    """Generate a reply.
-
-    Args:
-        weights: The model.
-        prefix: The cached prefix of the prompt; extended in place.
-        prompt: Tokens, more than the prefix.
-        limit: Maximum tokens of the reply, 1 or more.
-        temperature: 0 for greedy decoding.
-        seed: Sampling seed, reproducible on one machine; None for a random one.
-        masks: Masks of the constraint; None for no constraint.
-        before_call: Callback before every call of the model; raises to stop.
-        after_token: Callback with the tokens so far; raises to stop.
-
-    Returns:
-        The tokens of the reply; the last one is an end token unless the limit was reached.
-
-    Raises:
-        ModelError: The logits are NaN, or the constraint allows no token.
-    """
+    """Generate a reply."""
     import torch
 
     generator = torch.Generator()

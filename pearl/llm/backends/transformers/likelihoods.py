@@ -9,8 +9,6 @@ from pearl.llm.backends.transformers.decoding import N_READ_AT_ONCE
 from pearl.llm.backends.transformers.loading import LoadedWeights
 from pearl.llm.backends.transformers.prefixes import Prefix, Prefixes
 
-__all__ = ["rate"]
-
 
 def rate(
     weights: LoadedWeights,
@@ -19,21 +17,7 @@ def rate(
     paths: Sequence[Sequence[int]],
     before_call: Callable[[], None],
 ) -> tuple[list[float], int]:
-    """Compute the log-likelihoods of candidates.
-
-    Args:
-        weights: The model.
-        prefixes: The cached prompts; this one is added.
-        prompt: Tokens, one or more.
-        paths: Tokens of each candidate, one or more each.
-        before_call: Callback before every call of the model; raises to stop.
-
-    Returns:
-        Natural logarithms, one for each candidate; and how many tokens of the prompt were cached.
-
-    Raises:
-        ModelError: The logits are NaN.
-    """
+    """Compute the log-likelihoods of candidates."""
     values: list[float] = []
     n_cached = 0
     for path in paths:

@@ -11,9 +11,6 @@ from typing import Any
 
 from pearl.errors import DataError
 
-__all__ = ["LoadedWeights", "load", "read_window"]
-
-
 _EXPECTED = "a folder as save_pretrained writes it: config.json, *.safetensors, tokenizer.json"
 
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
@@ -22,15 +19,7 @@ _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length
 
 @dataclass(frozen=True)
 class LoadedWeights:
-    """A model in memory.
-
-    Attributes:
-        tokenizer: A fast tokenizer of transformers.
-        model: A causal language model of transformers, on its device.
-        ends: End tokens.
-        special: Special tokens, `ends` included.
-        n_tokens: Size of the tokenizer's vocabulary; the model's may be padded.
-    """
+    """A model in memory."""
 
     tokenizer: Any
     model: Any
@@ -55,11 +44,7 @@ class LoadedWeights:
 
 
 def read_window(folder: Path) -> int | None:
-    """The context window in tokens, from `config.json`; None if it has none.
-
-    Raises:
-        DataError: There is no such folder, or it has no configuration.
-    """
+    """The context window in tokens, from `config.json`; None if it has none."""
     if not folder.is_dir():
         raise DataError("there is no such folder of weights", path=folder, help=_EXPECTED)
     path = folder / "config.json"
@@ -80,11 +65,7 @@ def read_window(folder: Path) -> int | None:
 
 
 def load(folder: Path) -> LoadedWeights:
-    """Load the model of a folder, on a GPU in bfloat16 if there is one, else in single precision.
-
-    Raises:
-        DataError: The folder cannot be loaded.
-    """
+    """Load the model of a folder, on a GPU in bfloat16 if there is one, else in single precision."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging

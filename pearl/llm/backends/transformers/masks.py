@@ -17,20 +17,9 @@ if TYPE_CHECKING:
     from llguidance import LLTokenizer
     from numpy.typing import NDArray
 
-__all__ = ["Masks"]
-
 
 class Masks:
-    """The masks of one reply under a constraint, token by token.
-
-    Args:
-        constraint: The constraint.
-        by: `grammar`, or `line` for a new grammar after every line break.
-        vocabulary: The tokenizer for llguidance.
-
-    Raises:
-        ModelError: The constraint has no such form, or llguidance rejects it.
-    """
+    """The masks of one reply under a constraint, token by token."""
 
     def __init__(self, constraint: Constraint, by: ConstrainBy, vocabulary: LLTokenizer) -> None:
         import numpy as np
@@ -60,11 +49,7 @@ class Masks:
         return bool(self._matcher.is_accepting())
 
     def mask(self) -> NDArray[np.int32]:
-        """The allowed next tokens, of shape `[ceil(n_tokens / 32)]`; overwritten by the next call.
-
-        Raises:
-            ModelError: llguidance failed.
-        """
+        """The allowed next tokens, of shape `[ceil(n_tokens / 32)]`; overwritten by the next call."""
         # llguidance.torch compiles for half a minute on its first use; this does the same.
         from llguidance.numpy import fill_next_token_bitmask
 
@@ -74,11 +59,7 @@ class Masks:
         return words
 
     def take(self, token: int) -> None:
-        """Append an allowed token that is no end token.
-
-        Raises:
-            ModelError: llguidance rejects it, or the grammar of the next line.
-        """
+        """Append an allowed token that is no end token."""
         self._matcher.consume_token(token)
         self._check(self._matcher)
         self._written += self._vocabulary.decode_bytes([token])

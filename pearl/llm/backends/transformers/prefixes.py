@@ -6,20 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Prefix", "Prefixes", "n_common"]
-
 MAX_CACHED = 4
 """Maximum cached prompts."""
 
 
 @dataclass
 class Prefix:
-    """A cached prompt.
-
-    Attributes:
-        cache: Keys and values, a `DynamicCache`.
-        tokens: The tokens of the prompt.
-    """
+    """A cached prompt."""
 
     cache: Any
     tokens: list[int] = field(default_factory=list)

@@ -8,16 +8,9 @@ from typing import Any
 
 from pearl.documents.own_tokenizer import TokenizerError
 
-__all__ = ["FolderTokenizer"]
-
 
 class FolderTokenizer:
-    """The tokenizer of a folder of weights, read at the first count.
-
-    Args:
-        folder: The folder.
-        name: What users are told.
-    """
+    """The tokenizer of a folder of weights, read at the first count."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
@@ -26,11 +19,7 @@ class FolderTokenizer:
         self._tokenizer: Any = None
 
     def count(self, text: str) -> int:
-        """Count the tokens of a text.
-
-        Raises:
-            TokenizerError: The folder has no tokenizer that can be read.
-        """
+        """Count the tokens of a text."""
         with self._loading:
             if self._tokenizer is None:
                 self._tokenizer = self._loaded()

@@ -41,12 +41,7 @@ BATCH_TOKENS = 1_024
 
 
 def create(name: str, settings: EmbedderSettings) -> MiniLM:
-    """Create the embedder; its files are read when it is first used.
-
-    Raises:
-        UsageError: The extra is not installed, or a model is named.
-        DataError: The files are not here.
-    """
+    """Create the embedder; its files are read when it is first used."""
     if name:
         raise UsageError("minilm: is one model and takes no name", help="write minilm")
     require_extra(
@@ -58,12 +53,7 @@ def create(name: str, settings: EmbedderSettings) -> MiniLM:
 
 
 class MiniLM:
-    """A sentence encoder of this architecture.
-
-    Args:
-        folder: It has `config.json`, `model.safetensors` and `tokenizer.json`.
-        name: Identifies the weights.
-    """
+    """A sentence encoder of this architecture."""
 
     notice = ""
 
@@ -75,11 +65,7 @@ class MiniLM:
         self._threads: ThreadPoolExecutor | None = None
 
     async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
-        """Vectors of unit length, shape (len(texts), dimension), in order.
-
-        Raises:
-            DataError: The files cannot be read.
-        """
+        """Vectors of unit length, shape (len(texts), dimension), in order."""
         import numpy as np
 
         from pearl.llm.embedders.minilm.threads import n_cores, one_thread_a_product

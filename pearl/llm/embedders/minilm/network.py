@@ -21,8 +21,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Encoder"]
-
 Floats: TypeAlias = "NDArray[np.float32]"
 
 _BLOCK = 1 << 15
@@ -80,19 +78,7 @@ class _Layer:
 
 
 class Encoder:
-    """A BERT encoder.
-
-    Args:
-        folder: It has `config.json` and `model.safetensors`, as transformers writes them.
-
-    Attributes:
-        dimension: Of the vectors.
-        n_positions: Tokens of a text at most.
-
-    Raises:
-        OSError: A file cannot be read.
-        ValueError: The files are not those of such an encoder.
-    """
+    """A BERT encoder."""
 
     def __init__(self, folder: Path) -> None:
         from safetensors import SafetensorError
@@ -149,12 +135,7 @@ class Encoder:
         ]
 
     def __call__(self, texts: Sequence[Sequence[int]]) -> Floats:
-        """Vectors of unit length, shape (len(texts), dimension).
-
-        Args:
-            texts: The numbers of the tokens of each text: at least one, at most `n_positions`.
-                Fastest in the order of their lengths.
-        """
+        """Vectors of unit length, shape (len(texts), dimension)."""
         lengths = [len(text) for text in texts]
         starts = np.cumsum([0, *lengths])
         tokens = np.concatenate([np.asarray(text, dtype=np.int64) for text in texts])

@@ -13,8 +13,6 @@ from contextlib import ExitStack, contextmanager
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["n_cores", "one_thread_a_product"]
-
 _lock = threading.Lock()
 _n_users = 0
 _limited = ExitStack()

@@ -57,12 +57,7 @@ _TOO_MUCH = frozenset({400, 413, 422})
 
 
 def create(name: str, settings: EmbedderSettings) -> OpenAIEmbedder:
-    """Create the embedder `name` of the server in `settings`, else in the environment, else OpenAI.
-
-    Raises:
-        UsageError: The name or the address is invalid.
-        ModelError: The required key is missing or invalid.
-    """
+    """Create the embedder `name` of the server in `settings`, else in the environment, else OpenAI."""
     if not name:
         raise UsageError(
             "openai: needs the name of a model of embeddings",
@@ -77,16 +72,7 @@ def create(name: str, settings: EmbedderSettings) -> OpenAIEmbedder:
 
 
 class OpenAIEmbedder:
-    """One model of embeddings of one server.
-
-    Args:
-        endpoint: The server, the model and the key.
-        settings: The settings.
-
-    Attributes:
-        name: Model and server, and what changes their vectors.
-        budget: What calls may spend and have spent, by the price of this model if it is known.
-    """
+    """One model of embeddings of one server."""
 
     def __init__(self, endpoint: Endpoint, settings: EmbedderSettings) -> None:
         query, passage = settings.query_prefix, settings.passage_prefix
@@ -117,13 +103,7 @@ class OpenAIEmbedder:
         return f"OpenAIEmbedder({self.name!r})"
 
     async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
-        """Vectors of unit length, shape (len(texts), dimension), in order.
-
-        Raises:
-            BudgetError: The budget does not allow it.
-            ModelError: The server is down, or its reply is not what was asked for.
-            PausedError: The server asks for too long a wait.
-        """
+        """Vectors of unit length, shape (len(texts), dimension), in order."""
         import numpy as np
 
         places = asyncio.Semaphore(self._concurrency)

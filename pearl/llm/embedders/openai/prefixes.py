@@ -9,8 +9,6 @@ from pathlib import Path
 from pearl.data.journal import Frozen
 from pearl.retrieval import TextKind
 
-__all__ = ["prefix_of"]
-
 
 class _Model(Frozen):
     words: tuple[str, ...]

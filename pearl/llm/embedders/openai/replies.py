@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["read_vectors"]
-
 WHAT = "list of embeddings"
 
 
@@ -36,16 +34,7 @@ class _Reply(BaseModel):
 def read_vectors(
     body: bytes, n_texts: int, endpoint: Endpoint
 ) -> tuple[NDArray[np.float32], Usage]:
-    """Vectors of unit length, in the order of the texts, and what they cost.
-
-    Args:
-        body: The body.
-        n_texts: How many were sent.
-        endpoint: The server.
-
-    Raises:
-        ModelError: A vector is missing, repeated, of another dimension, 0 or no numbers.
-    """
+    """Vectors of unit length, in the order of the texts, and what they cost."""
     import numpy as np
 
     try:

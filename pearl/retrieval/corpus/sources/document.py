@@ -10,8 +10,6 @@ from pearl.documents.document import from_bytes, read_bytes
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.corpus.sources import DIGEST, Entry, New, SourceFile, rows
 
-__all__ = ["in_folders", "read", "suffixes"]
-
 _READERS = "pearl.documents.readers"
 
 
@@ -28,11 +26,7 @@ def in_folders() -> tuple[str, ...]:
 
 
 def read(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
-    """The document that a file is.
-
-    Raises:
-        DataError: It cannot be read, or has no text.
-    """
+    """The document that a file is."""
     data = read_bytes(file.path, file.label)
     key = digest([file.label, data])[:DIGEST]
     place = known.get(key)

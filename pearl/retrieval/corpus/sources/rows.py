@@ -21,8 +21,6 @@ from pearl.errors import DataError
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.corpus.sources import DIGEST, Begun, Entry, New, Resumed, SourceFile
 
-__all__ = ["in_folders", "read", "suffixes"]
-
 _IDS = ("id", "_id")
 _TEXTS = ("text", "contents", "document")
 _TITLE = "title"
@@ -42,11 +40,7 @@ def in_folders() -> tuple[str, ...]:
 
 
 def read(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
-    """The rows of a file; those that are known are not parsed where lines can be told apart.
-
-    Raises:
-        DataError: It cannot be read, or there are no rows.
-    """
+    """The rows of a file; those that are known are not parsed where lines can be told apart."""
     is_lines = Path(file.path).suffix.lower() in _LINES
     run: list[int] = []
     for entry in _read_lines(file, known, run) if is_lines else _read_rows(file, known, run):

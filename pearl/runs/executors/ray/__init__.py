@@ -59,22 +59,7 @@ async def run(
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Outcome[U], None]:
-    """Run the units on the cluster of $RAY_ADDRESS, or on one that is started on this machine.
-
-    Args:
-        pearl: Each worker builds one like it from its settings; its places and its rate are
-            those of all workers together.
-        units: As in `local.run`. Documents are loaded by the workers: paths have to lead to the
-            same files on every node.
-        n_workers: None for one a node. More than `concurrency` are of no use.
-        listener: Told of the events of a unit when its outcome comes.
-        is_stopping: Whether no more units are to be begun.
-
-    Raises:
-        UsageError: Ray is not installed, the cluster cannot be reached, a node has another version,
-            or the model is no name that another process could make a model of.
-        PearlError: No worker can set up the model.
-    """
+    """Run the units on the cluster of $RAY_ADDRESS, or on one that is started on this machine."""
     if not isinstance(pearl.client.settings.model, str):
         raise UsageError(
             "a model that is an object cannot be sent to a cluster", help="give it by its name"
@@ -220,11 +205,7 @@ class _Crew:
             ray.kill(actor)
 
     async def run(self, unit: Unit) -> _Found:
-        """Execute a unit on any worker, retrying elsewhere if the worker is lost.
-
-        Raises:
-            PearlError: No worker can run anything.
-        """
+        """Execute a unit on any worker, retrying elsewhere if the worker is lost."""
         from ray import exceptions
 
         for _ in range(ATTEMPTS):

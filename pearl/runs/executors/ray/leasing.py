@@ -17,8 +17,6 @@ from pearl.llm.middleware.token_bucket import TokenBucket
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.runs.executors.ray.limiter import LEASE_S, CallLease
 
-__all__ = ["Leased"]
-
 RENEW_S = 1.0
 """Seconds between reports; a refusal is reported at once."""
 
@@ -30,13 +28,7 @@ Ask = Callable[[dict[str, Any]], Awaitable[CallLease]]
 
 
 class Leased(Wrapper):
-    """Sends calls within the lease; without a limiter, within half of the last lease.
-
-    Args:
-        model: The model to ask.
-        first: What is allowed before the limiter was reached.
-        ask: Sends a report to the limiter and gives the next lease.
-    """
+    """Sends calls within the lease; without a limiter, within half of the last lease."""
 
     def __init__(self, model: Model, first: CallLease, ask: Ask) -> None:
         super().__init__(model)
@@ -57,11 +49,7 @@ class Leased(Wrapper):
         return self._lease
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request as soon as the lease allows it.
-
-        Raises:
-            ModelError: There is no usable reply.
-        """
+        """Carry out one request as soon as the lease allows it."""
         if self._queue is None:
             self._queue = Queue(self._delay_s, self._enter, self._why, CircuitBreaker())
         await self._queue.turn(0.0)

@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["LEASE_S", "CallLease", "Limiter", "fair_shares"]
-
 LEASE_S = 5.0
 """Duration of a lease in seconds; it is renewed several times within it."""
 
@@ -37,13 +35,7 @@ FIRST_RATE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class CallLease:
-    """The limits of one worker until the lease expires.
-
-    Attributes:
-        n_places: Calls at once.
-        rate: Calls per second; None for as many as come.
-        pause_s: Seconds from now in which nothing is to be sent.
-    """
+    """The limits of one worker until the lease expires."""
 
     n_places: int
     rate: float | None = None
@@ -83,12 +75,6 @@ class Limiter:
 
     The leases that run at a moment never add up to more than there is: what a worker is to get and
     another still holds comes when that one has renewed its lease.
-
-    Args:
-        n_places: Calls at once, of all workers together.
-        n_workers: Workers that are to be expected.
-        rate: Calls per second of all workers; None for as many as the server bears.
-        now: Seconds.
     """
 
     def __init__(self, n_places: int, n_workers: int, rate: float | None, now: float) -> None:
@@ -104,15 +90,7 @@ class Limiter:
         self._grown_at = now
 
     def report(self, worker: str, report: dict[str, Any], now: float) -> CallLease:
-        """Process a worker's report and renew its lease.
-
-        Args:
-            worker: Its name; one that was restarted has the same.
-            report: `n_wanted` calls that run or wait, `n_places` that it holds, `n_running`,
-                `n_sent` and `n_refused` since the last report, `retry_after_s` that the server
-                asked for, or None.
-            now: Seconds.
-        """
+        """Process a worker's report and renew its lease."""
         self._holders = {
             name: holder for name, holder in self._holders.items() if holder.ends_at > now
         }

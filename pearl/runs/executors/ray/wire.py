@@ -13,8 +13,6 @@ from pearl import errors
 from pearl.errors import PearlError
 from pearl.runs.executors import Outcome, Unit
 
-__all__ = ["packed_error", "packed_outcome", "unpacked_error", "unpacked_outcome"]
-
 U = TypeVar("U", bound=Unit)
 
 

@@ -21,19 +21,10 @@ from pearl.runs.executors.ray.wire import packed_error, packed_outcome
 from pearl.runs.identity import version
 from pearl.runs.resources import Resources
 
-__all__ = ["RayWorker", "WorkerConfig"]
-
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """Configuration of a worker.
-
-    Attributes:
-        name: The same after a restart.
-        settings: Arguments of `Pearl` that are not the client's.
-        first: What it may do before it has reached the limiter.
-        folder: Where the driver works: paths of documents are relative to it.
-    """
+    """Configuration of a worker."""
 
     name: str
     version: str
@@ -58,12 +49,7 @@ class RayWorker:
         """Return once the worker is ready."""
 
     async def work(self, unit: Unit, driver: str) -> dict[str, Any]:
-        """Execute one unit.
-
-        Returns:
-            `outcome`, as packed; `halted`, the packed error after which no call can succeed, or
-            None. Or only `refused`, the packed error for which this worker can run nothing.
-        """
+        """Execute one unit."""
         try:
             resources = self._ready(driver)
         except PearlError as error:

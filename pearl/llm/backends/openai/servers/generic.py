@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pearl.llm.backends.openai.servers import Server
 
-__all__ = ["SERVER"]
-
 SERVER = Server(
     title="a server of another kind",
     help="plan without a constraint: --constrain off",

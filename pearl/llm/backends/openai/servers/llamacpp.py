@@ -8,8 +8,6 @@ from __future__ import annotations
 from pearl.llm.backends.openai.likelihoods import by_next_token
 from pearl.llm.backends.openai.servers import Body, Server
 
-__all__ = ["SERVER"]
-
 
 def _with_grammar(body: Body, grammar: str) -> Body:
     return {**body, "grammar": grammar}

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 from pearl.llm.backends.openai.servers import llamacpp
 
-__all__ = ["SERVER"]
-
 SERVER = replace(
     llamacpp.SERVER,
     title="llama.cpp with llguidance",

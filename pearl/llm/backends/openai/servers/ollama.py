@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from pearl.llm.backends.openai.servers import Server
 
-__all__ = ["SERVER"]
-
 SERVER = Server(
     title="Ollama",
     help="run a model of your own machine in Ollama 0.5 or newer, or use --constrain off",

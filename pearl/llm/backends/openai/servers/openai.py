@@ -5,8 +5,6 @@ from __future__ import annotations
 from pearl.llm.backends.openai.replies import read_tool_call
 from pearl.llm.backends.openai.servers import TOOL, Body, Server
 
-__all__ = ["SERVER"]
-
 
 def _with_grammar(body: Body, grammar: str) -> Body:
     form = {"type": "grammar", "grammar": {"syntax": "lark", "definition": grammar}}

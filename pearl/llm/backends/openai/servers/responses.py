@@ -14,8 +14,6 @@ from pearl.llm.backends.openai.servers import TOOL, Body, Schema, Server
 from pearl.llm.backends.openai.usage import read_usage
 from pearl.llm.blank import is_blank
 
-__all__ = ["SERVER"]
-
 
 class _Part(BaseModel):
     type: str

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from pearl.llm.backends.openai.servers import Body, Server
 
-__all__ = ["SERVER"]
-
 
 def _with_grammar(body: Body, grammar: str) -> Body:
     return {**body, "ebnf": grammar}

@@ -10,8 +10,6 @@ import re
 from pearl.llm.backends.openai.likelihoods import by_prompt
 from pearl.llm.backends.openai.servers import Body, Schema, Server
 
-__all__ = ["SERVER"]
-
 
 def _with_grammar(body: Body, grammar: str) -> Body:
     # vLLM detects the notation by a "::=" anywhere, even in a string.
