@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import partial
 
 from pearl.actions import by_search, native
-from pearl.actions.arithmetic.faults import DivisionByZeroError, MagnitudeError, NotGivenError
-from pearl.actions.ranking import NONE
+from pearl.actions.arithmetic.program import DivisionByZeroError, MagnitudeError, NotGivenError
+from pearl.actions.groups import NONE
 from pearl.actions.searching import Fetched
 from pearl.actions.values import EmptyListError, Scalar, Value, behind
 from pearl.documents.document import Document

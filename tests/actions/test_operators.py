@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from pearl.actions import native
 from pearl.actions.by_row import with_column
-from pearl.actions.estimates import wilson
-from pearl.actions.values import EmptyListError, Scalar, Value, as_text
+from pearl.actions.values import EmptyListError, Scalar, Value, as_text, wilson
 from pearl.documents.document import Document
 from pearl.documents.rows import Row, Rows, document_rows
 from pearl.errors import Span

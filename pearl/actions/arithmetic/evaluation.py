@@ -10,14 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 
-from pearl.actions.arithmetic.faults import (
+from pearl.actions.arithmetic.program import (
+    TABLE_OPERATIONS,
     DivisionByZeroError,
     MagnitudeError,
     MissingOperandError,
+    Operand,
+    Program,
+    Step,
     UnfitUnitsError,
     UnknownRowError,
 )
-from pearl.actions.arithmetic.program import TABLE_OPERATIONS, Operand, Program, Step
 from pearl.documents.numbers import CURRENCIES, SCALES, Quantity
 
 PERCENT = "%"

@@ -1,6 +1,7 @@
 """The text of a program → its steps, strictly by `grammars/arithmetic.lark`.
 
-The language is that of FinQA and ConvFinQA: `op(a, b), op(#0, b)`, or a number alone.
+The language is that of FinQA and ConvFinQA: `op(a, b), op(#0, b)`, or a number alone. Faults are
+`ValueError`s, as native actions raise them.
 """
 
 from __future__ import annotations
@@ -11,12 +12,53 @@ from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from pearl.actions.arithmetic.faults import BadTokenError, MagnitudeError, MissingOperandError
+from pearl.documents.numbers import UnclearNumberError
 from pearl.errors import did_you_mean
 from pearl.plugins.files import read_data
 
 if TYPE_CHECKING:
     from lark import Lark, Token
+
+
+class ProgramError(ValueError):
+    """A program has no result."""
+
+
+class BadTokenError(ProgramError):
+    """A part of the text is nothing of the language."""
+
+
+class MissingOperandError(ProgramError):
+    """An operation lacks an operand, or names a step or an operand that is not there."""
+
+
+class UnclearOperandError(MissingOperandError, UnclearNumberError):
+    """The value of an operand is undecided, or not surely one number."""
+
+
+class NotGivenError(MissingOperandError):
+    """The document does not give an operand: what was asked for it says so."""
+
+
+class DivisionByZeroError(ProgramError):
+    """A divisor is 0, or 0 has a negative exponent."""
+
+
+class MagnitudeError(ProgramError):
+    """A number is too long, too large or too close to 0, or is no real number."""
+
+
+class UnknownRowError(ProgramError):
+    """The table has no row of that name, or a cell of it is no number."""
+
+
+class AmbiguousRowError(UnknownRowError):
+    """The table has several rows of that name."""
+
+
+class UnfitUnitsError(ProgramError):
+    """Operands are in units that cannot be added or compared."""
+
 
 OPERATIONS = ("add", "subtract", "multiply", "divide", "exp", "greater")
 TABLE_OPERATIONS = ("table_max", "table_min", "table_sum", "table_average")

@@ -31,7 +31,7 @@ async def run(
     searcher: Searcher, given: SearchedDocument | Rows, query: Value, k: int | float
 ) -> FoundRows:
     """Rank the passages of a document, or rows; the best come first, what does not match is left out."""
-    from pearl.actions.ranked_passages import best_passages, best_rows  # late: they search
+    from pearl.actions.searching import best_passages, best_rows  # late: they search
 
     n_best = whole_number(k, "K", least=1)
     queries = [text for text in _queries(query) if text.strip()]

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from pearl.actions.arithmetic.evaluation import PERCENT, RATIO, Amount, Result, evaluate
-from pearl.actions.arithmetic.faults import (
+from pearl.actions.arithmetic.program import (
     MissingOperandError,
     NotGivenError,
     UnclearOperandError,
@@ -55,7 +55,7 @@ def run(name: str, *values: Value) -> Value:
         >>> run("ratio", 1, 0)
         Traceback (most recent call last):
             ...
-        pearl.actions.arithmetic.faults.DivisionByZeroError: step #0 divides by 0: divide(1, 0)
+        pearl.actions.arithmetic.program.DivisionByZeroError: step #0 divides by 0: divide(1, 0)
     """
     called: Sequence[Value] = ()
     if name == "greater" and len(values) == 4:

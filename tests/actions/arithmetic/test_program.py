@@ -9,13 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.actions.arithmetic.evaluation import evaluate
-from pearl.actions.arithmetic.faults import (
+from pearl.actions.arithmetic.program import (
+    MAX_STEPS,
+    MAX_TEXT,
     BadTokenError,
     MagnitudeError,
     MissingOperandError,
     ProgramError,
+    parse,
 )
-from pearl.actions.arithmetic.program import MAX_STEPS, MAX_TEXT, parse
 
 
 @pytest.mark.parametrize(

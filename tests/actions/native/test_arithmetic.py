@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pearl.actions import native
-from pearl.actions.arithmetic.faults import (
+from pearl.actions.arithmetic.program import (
     AmbiguousRowError,
     DivisionByZeroError,
     MissingOperandError,
@@ -14,6 +14,7 @@ from pearl.actions.arithmetic.faults import (
     UnfitUnitsError,
     UnknownRowError,
 )
+from pearl.actions.calculators import CALCULATORS, load_calculator, program_of
 from pearl.actions.library import load_library
 from pearl.actions.operators import operators
 from pearl.actions.values import Scalar, Value
@@ -235,3 +236,13 @@ def test_they_are_in_the_library_that_lists_them_alone() -> None:
         assert name not in operators()
         assert finance[name].is_native
         assert finance[name].definition == native.known()[name].definition
+
+
+@pytest.mark.parametrize("name", CALCULATORS)
+def test_a_calculator_uses_its_operands_and_the_planner_is_told_of_them(name: str) -> None:
+    operands = [operand.name for operand in load_calculator(name).OPERANDS]
+    called = {each.text for each in program_of(name).operands if each.kind == "name"}
+    assert called == set(operands)
+    calculate = native.known()["CALCULATE"]
+    assert f"{name} ({', '.join(operands)})" in calculate.definition
+    assert name in calculate.parameters[0].choices

@@ -1,0 +1,187 @@
+"""Native actions on lists and numbers."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, localcontext
+from itertools import chain
+
+from pearl.actions.native import Family
+from pearl.actions.values import EmptyListError, Value, without_repeats, written_out
+from pearl.documents.comparisons import key_of
+from pearl.documents.numbers import check_alike
+from pearl.documents.rows import Rows
+from pearl.documents.table.columns import numbers_of
+from pearl.dsl.signatures import Parameter, ValueType
+
+PLUGINS = Family()
+
+
+@PLUGINS.action(
+    "CONCAT",
+    (Parameter("S1"), Parameter("S2")),
+    "Join the texts in the order given",
+    is_variadic=True,
+)
+def concat(*texts: str) -> Value:
+    """Join the texts that are not blank, each stripped of outer blank lines."""
+    return "\n\n".join(text.strip("\n") for text in texts if text.strip())
+
+
+@PLUGINS.action(
+    "FIRST",
+    (Parameter("ITEMS", ValueType.LIST),),
+    "Return the entry that stands first in ITEMS",
+    returns=ValueType.TEXT,
+)
+def first(items: list[str]) -> Value:
+    """Take the first entry."""
+    if not items:
+        raise EmptyListError("the list is empty, it has no first entry")
+    return items[0]
+
+
+@PLUGINS.action(
+    "LAST",
+    (Parameter("ITEMS", ValueType.LIST),),
+    "Return the entry that stands last in ITEMS",
+    returns=ValueType.TEXT,
+)
+def last(items: list[str]) -> Value:
+    """Take the last entry."""
+    if not items:
+        raise EmptyListError("the list is empty, it has no last entry")
+    return items[-1]
+
+
+_LEADING = re.compile(r"\s*+([-+]?(?:\d{1,3}(?:,\d{3})++|\d++)(?:\.\d++)?)")
+
+
+@PLUGINS.action(
+    "SORT",
+    (Parameter("ITEMS", ValueType.LIST),),
+    "Return the entries of ITEMS in ascending order",
+    returns=ValueType.LIST,
+)
+def sort(items: list[str]) -> Value:
+    """Sort by number if every entry begins with one, else by letter, case aside."""
+    leading = [match for item in items if (match := _LEADING.match(item))]
+    if len(leading) < len(items):
+        return sorted(items, key=str.casefold)
+    check_alike((m.string, m.start(1), m.end(1)) for m in leading)
+    ranked = [(Decimal(m[1].replace(",", "")), m.string.casefold(), m.string) for m in leading]
+    return [item for _, _, item in sorted(ranked)]
+
+
+@PLUGINS.action(
+    "UNIQUE",
+    (Parameter("ITEMS", ValueType.LIST),),
+    "Return ITEMS with repeated entries dropped, keeping the order in which they first appear",
+    returns=ValueType.LIST,
+)
+def unique(items: list[str]) -> Value:
+    """Keep each entry where it stands first."""
+    return without_repeats(items)
+
+
+@PLUGINS.action(
+    "UNION",
+    (Parameter("A", ValueType.LIST), Parameter("B", ValueType.LIST)),
+    "Return the entries of A, B and any further lists as one list without repeats",
+    is_variadic=True,
+    returns=ValueType.LIST,
+)
+def union(*lists: list[str]) -> Value:
+    """Put the lists one after the other and keep each entry where it stands first."""
+    return without_repeats(chain.from_iterable(lists))
+
+
+@PLUGINS.action(
+    "INTERSECT",
+    (Parameter("A", ValueType.LIST), Parameter("B", ValueType.LIST)),
+    "Return the entries that are in A and in B alike",
+    returns=ValueType.LIST,
+)
+def intersect(a: list[str], b: list[str]) -> Value:
+    """Keep the entries of the first list that the second has, too, each once, as the first has them."""
+    shared = {key_of(item) for item in b}
+    return without_repeats(item for item in a if key_of(item) in shared)
+
+
+@PLUGINS.action(
+    "DIFFERENCE",
+    (Parameter("A", ValueType.LIST), Parameter("B", ValueType.LIST)),
+    "Return the entries of A that are not in B",
+    returns=ValueType.LIST,
+)
+def difference(a: list[str], b: list[str]) -> Value:
+    """Keep the entries of the first list that the second lacks, repeats and order included."""
+    taken = {key_of(item) for item in b}
+    return [item for item in a if key_of(item) not in taken]
+
+
+def _count_bounds(rows: Rows) -> tuple[int, int]:
+    """The least and the most that the count of rows is, whatever the undecided ones are."""
+    n = len(rows.values)
+    # A row without a value may stand for several: a pair whose key is not known.
+    return n, n + sum(
+        max(1, len(row.possible)) if row.value is None else 1 for row in rows.undecided
+    )
+
+
+@PLUGINS.action(
+    "COUNT",
+    (Parameter("ITEMS", ValueType.LIST),),
+    "Return how many entries ITEMS has, as a number",
+    returns=ValueType.NUMBER,
+    counts=True,
+    bounds=_count_bounds,
+)
+def count(items: list[str]) -> Value:
+    """Count the entries."""
+    return len(items)
+
+
+@PLUGINS.action(
+    "SUM",
+    (Parameter("NUMBERS", ValueType.LIST),),
+    "Add up all NUMBERS and return the total",
+    returns=ValueType.NUMBER,
+    counts=True,
+)
+def total(items: list[str]) -> Value:
+    """Add up, exactly; nothing adds up to 0."""
+    numbers = numbers_of(items)
+    digits = [
+        max(0, number.adjusted()) - min(0, int(number.as_tuple().exponent)) for number in numbers
+    ]
+    with localcontext(prec=max(digits, default=0) + len(str(len(numbers))) + 2):
+        return written_out(sum(numbers, Decimal(0)))
+
+
+@PLUGINS.action(
+    "MAX",
+    (Parameter("NUMBERS", ValueType.LIST),),
+    "Return the largest of NUMBERS",
+    returns=ValueType.NUMBER,
+    counts=True,
+)
+def largest(items: list[str]) -> Value:
+    """Take the largest."""
+    if not items:
+        raise EmptyListError("the list is empty, it has no largest number")
+    return written_out(max(numbers_of(items)))
+
+
+@PLUGINS.action(
+    "MIN",
+    (Parameter("NUMBERS", ValueType.LIST),),
+    "Return the smallest of NUMBERS",
+    returns=ValueType.NUMBER,
+    counts=True,
+)
+def smallest(items: list[str]) -> Value:
+    """Take the smallest."""
+    if not items:
+        raise EmptyListError("the list is empty, it has no smallest number")
+    return written_out(min(numbers_of(items)))
