@@ -42,7 +42,7 @@ from pearl.planner.writer import MAX_REPAIRS, one_line
 from pearl.retrieval import DEFAULT_METHOD
 from pearl.retrieval.presets import ranking_settings
 from pearl.retrieval.search import Searcher
-from pearl.tables.sql_engines import SqlEngine
+from pearl.tables import SqlEngine
 from pearl.trace import PlanFailed, Trace
 
 

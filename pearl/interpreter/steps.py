@@ -247,7 +247,7 @@ class _Interpreter:
     ) -> StepResult:
         """The result of a question of a table; undecided inputs make it undecided."""
         from pearl.interpreter.table_steps import read_table  # late: few plans ask a table
-        from pearl.tables.finding import SeveralTablesError
+        from pearl.tables.lookup import SeveralTablesError
 
         unsure = self._unsure(step, before)
         if unsure is not None:

@@ -11,9 +11,7 @@ from pearl.documents.comparisons import ORDERED
 from pearl.documents.dates import read_period
 from pearl.documents.table.columns import is_year
 from pearl.errors import did_you_mean
-from pearl.tables.columns import DATE_PART, TypedColumn, number_in
-from pearl.tables.folding import fold
-from pearl.tables.opening import read_moment
+from pearl.tables.columns import DATE_PART, TypedColumn, fold, number_in, read_moment
 from pearl.tables.query_table import QueryTable
 from pearl.tables.specification import AllOf, AnyOf, Condition, Not, Query, Where
 

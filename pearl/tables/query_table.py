@@ -18,8 +18,7 @@ from itertools import chain
 from threading import Lock
 
 from pearl.documents.rows import Rows
-from pearl.tables.columns import Kind, TypedColumn, date_parts, folded, typed_columns
-from pearl.tables.folding import word_form
+from pearl.tables.columns import Kind, TypedColumn, date_parts, folded, typed_columns, word_form
 
 _FORMS: Mapping[Kind, str] = {"text": "fw", "number": "fn", "date": "faz", "hours": "fwr"}
 """The columns of the database for a column of each kind."""
@@ -88,7 +87,7 @@ class QueryTable:
 
     @cached_property
     def database(self) -> sqlite3.Connection:
-        """What the columns say. Only SQL of `pearl.tables.compiling` reaches it."""
+        """What the columns say. Only SQL of `pearl.tables.running` reaches it."""
         connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
         weakref.finalize(self, connection.close)
         connection.create_aggregate("sum_of", 1, _Sum)  # type: ignore[arg-type]

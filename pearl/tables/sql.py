@@ -19,11 +19,11 @@ from typing import Any
 from pearl.documents.table.quantities import is_blank
 from pearl.errors import did_you_mean
 from pearl.errors.wording import counted
+from pearl.tables import SqlEngine, check_engine
 from pearl.tables.columns import TypedColumn
 from pearl.tables.query_table import QueryTable
 from pearl.tables.running import Line
 from pearl.tables.sql_child import GRACE_SECONDS, MAX_CELL, READY
-from pearl.tables.sql_engines import SqlEngine, check_engine
 from pearl.tables.statement import dependence, in_sql, sqlite_dialect, with_typed_values
 
 ROW = "row_id"

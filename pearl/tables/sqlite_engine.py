@@ -17,72 +17,13 @@ from typing import Any
 Stored = str | int | float | None
 
 FUNCTIONS = frozenset(
-    [
-        "abs",
-        "as_number",
-        "avg",
-        "ceil",
-        "ceiling",
-        "char",
-        "coalesce",
-        "concat",
-        "count",
-        "cume_dist",
-        "date",
-        "datetime",
-        "dense_rank",
-        "exp",
-        "first_value",
-        "floor",
-        "fold",
-        "format",
-        "glob",
-        "group_concat",
-        "hex",
-        "ifnull",
-        "iif",
-        "instr",
-        "julianday",
-        "lag",
-        "last_value",
-        "lead",
-        "length",
-        "like",
-        "ln",
-        "log",
-        "log10",
-        "lower",
-        "ltrim",
-        "max",
-        "min",
-        "mod",
-        "nth_value",
-        "ntile",
-        "nullif",
-        "percent_rank",
-        "pow",
-        "power",
-        "printf",
-        "rank",
-        "replace",
-        "round",
-        "row_number",
-        "rtrim",
-        "sign",
-        "sqrt",
-        "strftime",
-        "string_agg",
-        "substr",
-        "substring",
-        "sum",
-        "time",
-        "total",
-        "trim",
-        "trunc",
-        "typeof",
-        "unicode",
-        "upper",
-    ]
+    """
+    abs as_number avg ceil ceiling char coalesce concat count cume_dist date datetime dense_rank exp
+    first_value floor fold format glob group_concat hex ifnull iif instr julianday lag last_value lead
+    length like ln log log10 lower ltrim max min mod nth_value ntile nullif percent_rank pow power printf
+    rank replace round row_number rtrim sign sqrt strftime string_agg substr substring sum time total trim
+    trunc typeof unicode upper
+    """.split()  # noqa: SIM905 - one a line is sixty lines
 )
 """What SQL may call: of values, and without effects."""
 
@@ -238,7 +179,7 @@ def _as_number(value: Stored) -> Stored:
 
 
 def _fold(text: object) -> str | None:
-    """As `pearl.tables.folding.fold`, nearly: without what needs a table of dashes and quotes."""
+    """As `pearl.tables.columns.fold`, nearly: without what needs a table of dashes and quotes."""
     if text is None:
         return None
     decomposed = unicodedata.normalize("NFKD", str(text))

@@ -1,26 +1,34 @@
-"""A table's own words: for a question, the values of each column that it probably means.
+"""What a prompt shows of a table for a question: terms of its columns, rows, and examples of queries.
 
 People say Tel Aviv where a table says Tel Aviv-Yafo, and oculist where it says ophthalmology. The
-different values of a column are its terms. A term is found by its words and by the letters of its
-words, and by synonyms of the question's words.
+different values of a column are its terms; a term is found by its words, by the letters of its words,
+and by synonyms of the words of the question.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import random
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pearl.documents.document import read_bytes
 from pearl.documents.passages import terms
+from pearl.errors import DataError
+from pearl.retrieval import SearchSettings
+from pearl.retrieval.analysis import analyzer
 from pearl.retrieval.expansion import read_groups
-from pearl.retrieval.postings import Postings
-from pearl.tables.columns import TypedColumn
-from pearl.tables.folding import fold, word_form
+from pearl.retrieval.methods import Query, find_method
+from pearl.retrieval.postings import Postings, TermIndex
+from pearl.tables.columns import TypedColumn, fold, word_form
 from pearl.tables.query_table import QueryTable
+from pearl.tables.specification import read_query
 
 if TYPE_CHECKING:
     import numpy as np
@@ -199,3 +207,110 @@ def listed(found: dict[str, Sequence[Term]] | dict[str, list[Term]]) -> str:
         f"- {column}: {'; '.join(term.text for term in nearest)}"
         for column, nearest in found.items()
     )
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts that are ranked by their terms."""
+
+    terms: TermIndex
+    vectors: None = None
+
+    def best(self, wanted_terms: Iterable[str], k: int) -> list[int]:
+        """The numbers of the `k` texts that match terms best by BM25, or fewer."""
+        wanted = Query(dict.fromkeys(wanted_terms, 1.0))
+        ranking = find_method("bm25").rank(wanted, self, SearchSettings(), k)
+        found: list[int] = ranking.passages.tolist()
+        return found
+
+
+class RowSearch:
+    """Finds rows by what their cells read.
+
+    Example:
+        >>> from pearl.documents.rows import Row, Rows
+        >>> cities = ["Haifa", "Eilat", "Acre", "Lod"]
+        >>> search = RowSearch(QueryTable(Rows(tuple(Row("", {"City": city}) for city in cities))))
+        >>> search.like("Who works in Eilat?", 2), len(search.unlike("Eilat?", 2))
+        ([1], 2)
+    """
+
+    def __init__(self, table: QueryTable) -> None:
+        self._n = len(table)
+        columns = [column.cells for column in table.columns]
+        self._texts = Texts(
+            Postings.build("\n".join(filter(None, cells)) for cells in zip(*columns, strict=True))
+        )
+
+    def like(self, question: str, k: int = 3) -> list[int]:
+        """The rows that match a question best, or fewer."""
+        return self._texts.best(analyzer("english")(question), k)
+
+    def unlike(self, question: str, k: int = 3) -> list[int]:
+        """Rows without a word of the question, drawn at random, the same for the same question."""
+        import numpy as np
+
+        matches = np.zeros(self._n, np.bool_)
+        for term in dict.fromkeys(analyzer("english")(question)):
+            matches[self._texts.terms.postings(term)[0]] = True
+        others = np.flatnonzero(~matches).tolist() or list(range(self._n))
+        return sorted(random.Random(question).sample(others, min(k, len(others))))
+
+
+SHIPPED = Path(__file__).with_name("examples.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question with its query."""
+
+    question: str
+    query: str
+    explanation: str
+
+
+class Examples:
+    """A book of examples.
+
+    Example:
+        >>> book = Examples.read(SHIPPED)
+        >>> book.like("How many bakeries are there?", 1)[0].question
+        'How many libraries are there in Easton?'
+    """
+
+    def __init__(self, examples: Sequence[Example]) -> None:
+        self.examples = tuple(examples)
+
+    @classmethod
+    def read(cls, path: Path) -> Examples:
+        """Read a TOML file of `[[example]]` with `question`, `query` and `explanation`."""
+        try:
+            said = tomllib.loads(read_bytes(str(path), str(path)).decode("utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise DataError(f"it is no TOML: {error}", path=path) from error
+        examples = []
+        for number, one in enumerate(said.get("example", ()), 1):
+            try:
+                example = Example(one["question"], one["query"], one.get("explanation", ""))
+                read_query(json.loads(example.query))
+            except (KeyError, TypeError, ValueError) as error:
+                raise DataError(
+                    f"example {number} is none: {error}",
+                    path=path,
+                    help="an example has a question, a query in JSON and an explanation",
+                ) from error
+            examples.append(example)
+        return cls(examples)
+
+    def like(self, question: str, k: int = 2) -> list[Example]:
+        """The `k` examples whose questions are most like a question; others where too few are.
+
+        Words such as `how many` and `not` count: they say what kind of query it is.
+        """
+        best = self._texts.best(terms(question), k)
+        rest = [i for i in range(len(self.examples)) if i not in best]
+        return [self.examples[i] for i in (*best, *rest)[:k]]
+
+    @cached_property
+    def _texts(self) -> Texts:
+        return Texts(Postings.build(example.question for example in self.examples))
