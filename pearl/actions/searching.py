@@ -20,7 +20,7 @@ from pearl.actions.values import among_best
 from pearl.documents.document import Document, heading, part_spans
 from pearl.documents.passages import terms
 from pearl.documents.rows import DOCUMENT, TEXT_COLUMN, Row, Rows, document_fields, unused_name
-from pearl.documents.table.finding import table_rows
+from pearl.documents.table import table_rows
 from pearl.errors import Span
 from pearl.retrieval import Hit
 from pearl.retrieval.corpus import CorpusDocument, Cutting

@@ -16,8 +16,7 @@ from typing import Any, Literal
 
 from pearl.documents.dates import Period, read_dates, read_period
 from pearl.documents.numbers import find_quantity, quantity
-from pearl.documents.table.columns import read_quantities
-from pearl.documents.table.quantities import read_quantity
+from pearl.documents.table.quantities import read_quantities, read_quantity
 
 OPERATORS = (
     "is", "is not", "in", "not in", "contains", "before", "after", "at least", "at most",

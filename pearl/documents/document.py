@@ -18,13 +18,62 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Literal, get_args
 
 from pearl import plugins
 from pearl.documents.digest import text_sha256
-from pearl.documents.kinds import DocumentKind, is_table
 from pearl.errors import DataError, Span, UsageError
 from pearl.errors.in_notebooks import ShownInNotebooks
+
+DocumentKind = Literal["document", "corpus", "table"]
+"""A text, several documents whose passages are searched, or rows with columns."""
+
+KINDS: tuple[DocumentKind, ...] = get_args(DocumentKind)
+
+_RECORDS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
+"""Suffixes of texts that are mostly tables."""
+_BINARY = (".parquet", ".xlsx", ".xlsm")
+_HEAD = 20_000
+"""Characters in which the first records are looked for."""
+
+
+def kind_by_name(name: str) -> DocumentKind:
+    """What a file of that name probably is, before it is read.
+
+    Example:
+        >>> kind_by_name("a/directory.CSV"), kind_by_name("report.md")
+        ('table', 'document')
+    """
+    return "table" if PurePath(name).suffix.lower() in (*_RECORDS, *_BINARY) else "document"
+
+
+def is_table(text: str, path: str) -> bool:
+    r"""Whether the text of a file is a table: its suffix says so, and it begins with records.
+
+    A report with a table in it is none.
+
+    Example:
+        >>> is_table("City,Fee\nHaifa,120\nEilat,90\n", "fees.csv"), is_table("City,Fee\n", "fees.txt")
+        (True, False)
+        >>> is_table('{"fees": [{"city": "Haifa"}, {"city": "Eilat"}]}', "fees.json")
+        True
+    """
+    suffix = PurePath(path).suffix.lower()
+    if suffix not in _RECORDS:
+        return False
+    from pearl.documents.units.record import json_lists, split  # late: most documents are none
+
+    if suffix == ".json" and json_lists(text):
+        return True
+    head = text[:_HEAD]
+    if len(text) > _HEAD and "\n" in head:
+        head = head[: head.rindex("\n")]
+    try:
+        return len(split(head)) > (suffix == ".json")  # one object is no table
+    except ValueError:
+        return False
+
 
 READERS = "pearl.documents.readers"
 

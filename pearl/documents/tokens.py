@@ -1,6 +1,6 @@
 """Text → number of tokens; model name → context window in tokens.
 
-A model's own tokenizer counts where it is at hand (`own_tokenizer`), else the vocabulary that
+A model's own tokenizer counts where it is at hand, else the vocabulary that
 tiktoken has for its name, else an estimate, which rather overestimates: splitting a document that
 would just have fitted is cheaper than a rejected request.
 """
@@ -13,11 +13,8 @@ from contextlib import suppress
 from functools import cache
 from math import ceil
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING
-
-from pearl.documents import own_tokenizer
-from pearl.documents.own_tokenizer import OwnTokenizer, Tokenizer
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
@@ -148,6 +145,91 @@ def estimate(text: str) -> int:
     return -(-cost // _UNIT)
 
 
+TOKENIZER_SLICE = 10_000
+"""Maximum characters per call of a tokenizer: few enough that no window cuts them off."""
+
+_WORDS_A_TOKEN = 2
+"""Maximum words per token on average; a few vocabularies have pairs of words."""
+
+_BYTES_A_CHARACTER = 4
+
+
+class TokenizerError(Exception):
+    """A tokenizer fails; the message says why, in a few words."""
+
+
+class NoTokenizerError(TokenizerError):
+    """The model has no tokenizer at hand, which is no fault."""
+
+
+class Tokenizer(Protocol):
+    """Counts tokens as a model does. It may be a process or a server."""
+
+    @property
+    def name(self) -> str:
+        """The name for users, as `the tokenizer of model.gguf`."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text of at most `TOKENIZER_SLICE` characters, without marks around it."""
+        ...
+
+    def frame_tokens(self) -> int:
+        """Tokens that the model's chat template puts around a prompt of one message; 0 if unknown."""
+        ...
+
+
+class _OwnTokenizer:
+    """A tokenizer that is never called again after its first failure or impossible count."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.key = object()
+        self.failure = ""
+        self.is_missing = False
+        self.name = tokenizer.name
+        self._tokenizer = tokenizer
+        self._frame_tokens: int | None = None
+        self._asking = Lock()
+
+    @property
+    def frame_tokens(self) -> int:
+        """Tokens of the chat template; requested once, by the first thread."""
+        with self._asking:
+            if self._frame_tokens is None:
+                self._frame_tokens = 0
+                try:
+                    self._frame_tokens = max(0, self._tokenizer.frame_tokens())
+                except TokenizerError as error:
+                    self._give_up(error)
+        return self._frame_tokens
+
+    def works(self) -> bool:
+        """Whether the tokenizer counts."""
+        return self.frame_tokens >= 0 and not self.failure
+
+    def count(self, text: str) -> int | None:
+        """The tokens of a text; None after a failure."""
+        if not self.works():
+            return None
+        try:
+            pieces = range(0, len(text), TOKENIZER_SLICE)
+            return sum(self._counted(text[at : at + TOKENIZER_SLICE]) for at in pieces)
+        except TokenizerError as error:
+            self._give_up(error)
+            return None
+
+    def _give_up(self, error: TokenizerError) -> None:
+        self.failure = str(error)
+        self.is_missing = isinstance(error, NoTokenizerError)
+
+    def _counted(self, text: str) -> int:
+        n = self._tokenizer.count(text)
+        least = len(text.split()) // _WORDS_A_TOKEN
+        if not least <= n <= _BYTES_A_CHARACTER * len(text) + 1:
+            raise TokenizerError(f"it counts {n:,} tokens in {len(text):,} characters")
+        return n
+
+
 class Counter:
     """Counts tokens for one model."""
 
@@ -160,7 +242,7 @@ class Counter:
         self.encoding = encoding
         self.has_counted = False
         self._method = method
-        self._own = None if tokenizer is None else OwnTokenizer(tokenizer)
+        self._own = None if tokenizer is None else _OwnTokenizer(tokenizer)
 
     @classmethod
     def for_model(cls, model: str, tokenizer: Tokenizer | None = None) -> Counter:
@@ -208,7 +290,7 @@ class Counter:
 
     @property
     def _slice(self) -> int:
-        return own_tokenizer.SLICE if self._asks else SLICE
+        return TOKENIZER_SLICE if self._asks else SLICE
 
     @property
     def frame_tokens(self) -> int:

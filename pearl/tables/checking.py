@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pearl.documents.comparisons import ORDERED
 from pearl.documents.dates import read_period
-from pearl.documents.table.columns import is_year
+from pearl.documents.table.quantities import is_year
 from pearl.errors import did_you_mean
 from pearl.tables.columns import DATE_PART, TypedColumn, fold, number_in, read_moment
 from pearl.tables.query_table import QueryTable

@@ -12,11 +12,9 @@ from typing import Literal
 
 from pearl.documents.comparisons import are_mostly
 from pearl.documents.dates import Dates, date_part, read_dates
-from pearl.documents.measures import unit_of
-from pearl.documents.numbers import CURRENCIES, Quantity
+from pearl.documents.numbers import CURRENCIES, Quantity, unit_of
 from pearl.documents.rows import Rows
-from pearl.documents.table.columns import read_quantities
-from pearl.documents.table.quantities import is_blank, read_quantity
+from pearl.documents.table.quantities import is_blank, read_quantities, read_quantity
 from pearl.errors.wording import counted
 
 _DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−־"), "-")

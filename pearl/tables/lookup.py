@@ -19,8 +19,7 @@ from typing import Literal
 from pearl.documents.document import Document
 from pearl.documents.passages import terms
 from pearl.documents.rows import DOCUMENT, Row, Rows, shortened
-from pearl.documents.table import mended, scale_word
-from pearl.documents.table.finding import table_rows
+from pearl.documents.table import mended, scale_word, table_rows
 from pearl.documents.table.quantities import scale_of
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.tables import SqlEngine

@@ -11,7 +11,7 @@ from pearl.actions.values import EmptyListError, Value, without_repeats, written
 from pearl.documents.comparisons import key_of
 from pearl.documents.numbers import check_alike
 from pearl.documents.rows import Rows
-from pearl.documents.table.columns import numbers_of
+from pearl.documents.table.quantities import numbers_of
 from pearl.dsl.signatures import Parameter, ValueType
 
 PLUGINS = Family()

@@ -24,7 +24,7 @@ from pearl.documents.comparisons import OPERATORS
 from pearl.documents.digest import text_sha256
 from pearl.documents.numbers import UnclearNumberError, read_number, whole_number
 from pearl.documents.rows import Row, Rows, unused_name
-from pearl.documents.table.columns import numbers_of
+from pearl.documents.table.quantities import numbers_of
 from pearl.dsl.signatures import Parameter, ValueType
 
 PLUGINS = Family()

@@ -19,8 +19,7 @@ from pearl.actions.arithmetic.program import (
 from pearl.actions.values import Scalar, Value, as_text
 from pearl.documents.numbers import Quantity
 from pearl.documents.rows import Row, Rows, without_duplicates
-from pearl.documents.table import Cell, Table
-from pearl.documents.table.finding import tables_in, tables_of_rows
+from pearl.documents.table import Cell, Table, tables_in, tables_of_rows
 from pearl.documents.table.quantities import is_blank
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import Span, did_you_mean

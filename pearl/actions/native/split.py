@@ -3,7 +3,7 @@
 from pearl import plugins
 from pearl.actions.values import Value
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows
-from pearl.documents.table.finding import scale_notes
+from pearl.documents.table import scale_notes
 from pearl.documents.units import UNITS, Piece, left_out, left_out_note
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import Span

@@ -1,11 +1,21 @@
-"""A reply → the quotes in it."""
+"""A reply → the quotes in it, the negations that a quote omits, and the table rows that it quotes.
+
+A quote that omits a "not" may reverse the meaning. That cannot be decided from words alone, so
+every negation counts except those in brackets. A quote that begins right after a negation is shown
+with it. Models are shown tables in Markdown, and write rows so, whatever separates the cells of the
+document.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 
-from pearl.documents.evidence.normal import UNSPACED
+from pearl.documents.document import Document
+from pearl.documents.evidence.normal import UNSPACED, normalise
+from pearl.documents.table.apart import TablesApart
+from pearl.errors import Span
 
 MIN_PASSAGE_WORDS = 4
 """Minimum words of a passage; a shorter quote is a term or a title, which may occur in many
@@ -114,3 +124,129 @@ def _paragraphs(reply: str) -> list[tuple[bool, str]]:
             runs.append((is_block, []))
         runs[-1][1].append(line if quoted is None else quoted)
     return [(is_block, "\n".join(lines)) for is_block, lines in runs]
+
+
+_WORDS = (
+    # English
+    "not|no|never|nor|neither|none|nobody|nothing|nowhere|cannot|without|except|excepting|unless|hardly"
+    r"|scarcely|barely|fail(?:s|ed|ing|ure)?|den(?:y|ies|ied|ying|ial)|refus(?:e|es|ed|ing|al)"
+    r"|lack(?:s|ed|ing)?|absent|absence|negative|reject(?:s|ed|ing)?|instead of|rather than|far from"
+    r"|free of|rul(?:e|es|ed|ing) out|opposite",
+    # German, Dutch
+    r"nicht|nichts|nie|niemals|niemand\w*|kein\w*|nirgend\w*|ohne|weder|außer|keinesfalls|kaum",
+    "niet|geen|nooit|niets|zonder|behalve",
+    # French, Spanish, Portuguese, Italian
+    r"ne|n'\w+|pas|jamais|rien|aucun\w*|nul\w*|sans|ni|sauf|non",
+    r"nunca|jamás|nadie|nada|ningun\w*|ningún|sin|tampoco|salvo|excepto",
+    r"não|ninguém|nenhum\w*|sem|nem|exceto",
+    r"mai|nessun\w*|niente|nulla|senza|né|neanche|neppure|tranne|eccetto",
+    # Swedish, Danish, Norwegian; Finnish
+    "inte|ej|ikke|ikkje|aldrig|aldri|ingen|inget|inga|ingenting|utan|uten|uden|varken|hverken|verken",
+    "ei|eivät|eikä|ilman",
+    # Polish, Czech, Turkish
+    r"nie|nigdy|nikt|nic|żad\w+|bez|ani|není|nebyl\w*|nikdy|nikdo|žádn\w*|değil|yok|hiç|asla",
+    # Russian, Ukrainian, Greek
+    r"не|нет|ни|никогда|никто|ничего|ничто|нельзя|без|кроме|ні|немає|ніколи",
+    r"δεν|δε|μη|μην|όχι|ποτέ|χωρίς|ούτε|κανένα\w*|κανείς|τίποτα",
+    # Hebrew, Arabic, Hindi
+    r"ו?(?:לא|אין|אינו|אינה|אינם|בלי|ללא|מעולם)",
+    r"[وف]?(?:لا|لم|لن|ليس\w*|غير|بدون|دون|عدم|إلا)",
+    "नहीं|न|मत|बिना|ना",
+)
+_PARTS = (
+    "[不没沒未无無非否勿莫毋]|ない|なく|なかっ|なけれ|ません|ずに"  # Chinese, Japanese
+    "|않|못|없|아니|아닌|말라|마세요|제외|ไม่|มิได้|ปราศจาก"  # Korean, Thai
+)
+_NEGATION = re.compile(
+    rf"(?<![^\W_])(?:{'|'.join(_WORDS)})(?!\w)|(?<!\w)\w+n't\b|{_PARTS}", re.IGNORECASE
+)
+_REACH = 32
+"""Characters inspected before a quote; the longest negation has fewer."""
+
+_BEFORE = re.compile(
+    rf"(?<![^\W_])(?:{'|'.join(_WORDS)}|\w+n['’]t)[^\S\n]?\n?[^\S\n]?\Z", re.IGNORECASE
+)
+_ASIDE = re.compile(r"[(\[（][^()\[\]（）]*[)\]）]")
+
+
+def negations(omitted: str) -> tuple[str, ...]:
+    """The negations in an omitted text, in normal form.
+
+    Negation by inflection (Turkish, Czech, partly Finnish) is not detected.
+
+    Example:
+        >>> negations("did not, and couldn’t,"), negations("who knew nothing (of no one)")
+        (('not', "couldn't"), ('nothing',))
+    """
+    return tuple(match[0] for match in _NEGATION.finditer(normalise(_ASIDE.sub(" ", omitted))))
+
+
+def with_negation(text: str, start: int) -> int:
+    """The start of a quote, moved back to include a negation right before it.
+
+    Example:
+        >>> text = "She denies chest pain."
+        >>> text[with_negation(text, 11):]
+        'denies chest pain.'
+        >>> with_negation("He knows. Pain is there.", 10)
+        10
+    """
+    found = _BEFORE.search(text, max(start - _REACH, 0), start)
+    return start if found is None else found.start()
+
+
+_BAR = re.compile(r"(?<!\\)\|")
+_NO_LETTERS = re.compile(r"[\W_]+")
+
+
+class TableRowFinder:
+    r"""Finds rows of the tables of one document.
+
+    Example:
+        >>> finder = TableRowFinder(Document("item,2008\nsales,$5\ncosts,$4\n"))
+        >>> list(finder.find("| sales | $5 |")), list(finder.find("| sales | $4 |"))
+        ([Span(start=10, end=18)], [])
+    """
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+
+    def find(self, quote: str) -> Iterator[Span]:
+        """The rows that have the cells of a quote beside each other, in its order."""
+        bars = quote.strip().removeprefix("|").removesuffix("|")
+        quoted = [cell.strip().replace(r"\|", "|") for cell in _BAR.split(bars)]
+        bare = [_bare(cell) for cell in quoted]
+        if len(quoted) < 2 or not any(bare) or "\n" in quote:
+            return
+        for span, cells in self._rows.get(max(bare, key=len), ()):
+            if any(
+                _agree(cells[i : i + len(quoted)], quoted, bare)
+                for i in range(len(cells) - len(quoted) + 1)
+            ):
+                yield span
+
+    @cached_property
+    def _rows(self) -> dict[str, list[tuple[Span, tuple[str, ...]]]]:
+        """The rows and headers that have a cell, by what it says."""
+        found: dict[str, list[tuple[Span, tuple[str, ...]]]] = {}
+        everywhere = Span(0, len(self._document.text))
+        for table in TablesApart(self._document).tables(everywhere):
+            lines = list(table.rows)
+            if table.header_span is not None:
+                lines.insert(0, (table.header_span, table.header))
+            for line in lines:
+                for key in set(map(_bare, line[1])):
+                    found.setdefault(key, []).append(line)
+        return found
+
+
+def _bare(cell: str) -> str:
+    """What is compared first: letters and digits."""
+    return _NO_LETTERS.sub("", cell)
+
+
+def _agree(cells: Sequence[str], quoted: Sequence[str], bare: Sequence[str]) -> bool:
+    return all(
+        _bare(cell) == key and (cell == other or normalise(cell) == normalise(other))
+        for cell, other, key in zip(cells, quoted, bare, strict=True)
+    )

@@ -14,11 +14,14 @@ from functools import cached_property
 from itertools import islice, pairwise
 from typing import Literal
 
-from pearl.documents.evidence.borders import with_units
-from pearl.documents.evidence.finding import is_passage, n_words
-from pearl.documents.evidence.negation import negations, with_negation
-from pearl.documents.evidence.normal import MAX_PLACES, NormalText, Range
-from pearl.documents.evidence.table_rows import TableRowFinder
+from pearl.documents.evidence.finding import (
+    TableRowFinder,
+    is_passage,
+    n_words,
+    negations,
+    with_negation,
+)
+from pearl.documents.evidence.normal import MAX_PLACES, NormalText, Range, with_units
 from pearl.documents.passages import sentences
 from pearl.errors import Span
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
 from pearl.documents.document import limit_bytes
-from pearl.documents.table.rendering import markdown
+from pearl.documents.table import markdown
 from pearl.errors import DataError
 from pearl.plugins.extras import install_hint
 

@@ -8,7 +8,7 @@ from io import BytesIO
 from typing import Any
 
 from pearl.documents.document import limit_bytes
-from pearl.documents.table.rendering import markdown
+from pearl.documents.table import markdown
 from pearl.errors import DataError
 from pearl.plugins.extras import install_hint
 

@@ -1,15 +1,29 @@
-r"""The text of a cell → a number with its unit and scale, as financial tables write them.
+"""The cells of a column → its type and their numbers, as financial tables write them, read together.
 
 What cannot surely be read is None, never a guess: `1.250` may be either of two numbers, `12 (1)` has
-a footnote or a restatement.
+a footnote or a restatement. One cell says how another is to be read: a point with two digits after it
+makes `1.250` a number with decimals, a number without brackets makes `(1,315)` one below 0.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from typing import Literal
 
-from pearl.documents.numbers import MAX_DIGITS, SCALES, Quantity, find_quantity
+from pearl.documents.dates import read_dates
+from pearl.documents.numbers import (
+    CURRENCIES,
+    MAX_DIGITS,
+    SCALES,
+    Quantity,
+    UnclearNumberError,
+    find_quantity,
+    quantity,
+)
 
 MAX_LENGTH = 60
 """Characters of a cell that may be a number."""
@@ -92,3 +106,149 @@ def _restated(match: re.Match[str], is_point_decimal: bool) -> Quantity | None:
     if first.unit and again.unit and first.unit != again.unit:
         return None
     return Quantity(first.value, first.unit or again.unit, first.scale or again.scale)
+
+
+Kind = Literal["text", "number", "percent", "money", "date"]
+
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}")
+_DIGIT = re.compile(r"[0-9]")
+_DECIMAL = re.compile(r"(?<![0-9.])[0-9]{1,3}(?:,[0-9]{3})*\.(?:[0-9]{1,2}|[0-9]{4,})(?![0-9.,])")
+_BOTH = re.compile(r"[0-9],[0-9]{3}\.[0-9]|(?<![0-9])0\.[0-9]")
+_BRACKETS = re.compile(r"\s*[$€£¥]?\s*\(.*\)\s*%?\s*", re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table."""
+
+    name: str
+    kind: Kind
+    unit: str
+    scale: int
+    quantities: tuple[Quantity | None, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_column(name: str, cells: Sequence[str], scale: int = 0) -> Column:
+    """Read a column.
+
+    Example:
+        >>> column = read_column("2008", ["$9,000", "(1,315)", "—"])
+        >>> column.kind, column.unit, [q and str(q.value) for q in column.quantities]
+        ('money', '$', ['9000', '-1315', None])
+    """
+    filled = [cell for cell in cells if not is_blank(cell)]
+    read = read_quantities(cells)
+    found = [quantity for quantity in read if quantity]
+    kind: Kind = "text"
+    unit = ""
+    notes: list[str] = []
+    if filled and all(map(is_year, filled)):
+        kind = "date"
+    elif 2 * len(found) > len(filled):
+        kind, unit, notes = _of_numbers(name, cells, read)
+    elif 2 * sum(period is not None for period in read_dates(filled).periods) > len(filled):
+        kind = "date"
+    scale = scale_of(name) or scale
+    if kind in ("text", "date"):
+        return Column(name, kind, "", 0, tuple(read) if kind == "text" else (None,) * len(read))
+    if not unit and kind == "number" and (unit := _currency(name)):
+        kind = "money"
+    return Column(
+        name, kind, unit, scale, tuple(q and _in_column(q, scale) for q in read), tuple(notes)
+    )
+
+
+def is_year(text: str) -> bool:
+    """Whether a text is nothing but a year from 1900 to 2099.
+
+    Example:
+        >>> is_year("2008"), is_year("1250")
+        (True, False)
+    """
+    return _YEAR.fullmatch(text.strip()) is not None
+
+
+def read_quantities(cells: Sequence[str]) -> list[Quantity | None]:
+    """The number of each cell, as the others show how it is written.
+
+    Example:
+        >>> [q and str(q.value) for q in read_quantities(["1.250", "0.5", "(3)", "3 (b)"])]
+        ['1.250', '0.5', '-3', '3']
+        >>> read_quantities(["1.250"]), read_quantities(["(3)"])
+        ([None], [None])
+    """
+    different = [cell for cell in dict.fromkeys(cells) if _DIGIT.search(cell)]
+    is_decimal = any(_BOTH.search(cell) or _DECIMAL.search(cell) for cell in different)
+    read = {cell: read_quantity(cell, is_point_decimal=is_decimal) for cell in different}
+    if all(_BRACKETS.fullmatch(cell) for cell, found in read.items() if found):
+        # Brackets alone may number footnotes.
+        read = {cell: None if _is_small(cell) else found for cell, found in read.items()}
+    return [read.get(cell) for cell in cells]
+
+
+def numbers_of(items: Sequence[str]) -> list[Decimal]:
+    """The number of each entry, read together where one alone cannot surely be read.
+
+    Example:
+        >>> [int(number) for number in numbers_of(["$9,000", "(1,315)", "3.2 million"])]
+        [9000, -1315, 3200000]
+    """
+    read = [
+        in_column or quantity(item)
+        for item, in_column in zip(items, read_quantities(items), strict=True)
+    ]
+    units = {each.unit: item for each, item in zip(read, items, strict=True)}
+    if not units.keys() & {"%"}:
+        units.pop("", None)  # that of the others
+    if len(units) > 1:
+        one, other, *_ = (f"'{item[:60]}'" for item in units.values())
+        raise UnclearNumberError(f"numbers in different units: {one} and {other}")
+    return [each.number for each in read]
+
+
+def _of_numbers(
+    name: str, cells: Sequence[str], read: Sequence[Quantity | None]
+) -> tuple[Kind, str, list[str]]:
+    """The kind of a column of numbers, the unit of all of them, and what is unlike the rest."""
+    notes = []
+    units = Counter(quantity.unit for quantity in read if quantity and quantity.unit)
+    unread = [c for c, q in zip(cells, read, strict=True) if q is None and not is_blank(c)]
+    if unread:
+        notes.append(
+            f"{name}: {len(unread):,} of {len(cells):,} are no number, '{unread[0][:40]}' the first"
+        )
+    if len(units) > 1:
+        notes.append(f"{name}: in different units: {', '.join(units)}")
+        return "number", "", notes
+    unit = next(iter(units), "")
+    n_bare = sum(quantity is not None and not quantity.unit for quantity in read)
+    if unit == "%" and n_bare:
+        notes.append(f"{name}: {n_bare:,} without the % of the others")
+        return "number", "", notes
+    if unit == "%":
+        return "percent", unit, notes
+    if unit and unit not in CURRENCIES and n_bare:
+        notes.append(f"{name}: {n_bare:,} without the {unit} of the others")
+        return "number", "", notes
+    return ("money" if unit and unit in CURRENCIES else "number"), unit, notes
+
+
+def _in_column(quantity: Quantity, scale: int) -> Quantity:
+    """A number with the scale of its column, where it has none itself.
+
+    The unit of the others is not that of every number without one: there may be shares among dollars.
+    """
+    if quantity.scale or (quantity.unit and quantity.unit not in CURRENCIES):
+        return quantity
+    return Quantity(quantity.value, quantity.unit, scale)
+
+
+def _currency(name: str) -> str:
+    found = {each for each in CURRENCIES if each in name}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _is_small(cell: str) -> bool:
+    """Whether a number in brackets may be that of a footnote."""
+    return re.fullmatch(r"\s*\(\s*[0-9]{1,2}\s*\)\s*", cell) is not None

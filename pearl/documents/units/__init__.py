@@ -1,4 +1,4 @@
-"""A text → the pieces that it consists of. Every other module of this folder is one unit.
+"""A text → the pieces that it consists of. Every other module of this folder is one unit; `_plain` has five.
 
 A unit has `split(text, parts=()) -> list[Piece]`. Pieces are in order, are not blank, read exactly
 what stands at their offsets, and do not overlap unless the unit says `OVERLAPS = True`. Time is
@@ -53,9 +53,6 @@ class DocumentUnit(Protocol):
 
 
 CONTRACT = DocumentUnit
-
-UNITS = plugins.names(__name__)
-"""Names of all units."""
 
 
 def trimmed(text: str, start: int, end: int, fields: dict[str, str] | None = None) -> list[Piece]:
@@ -117,3 +114,7 @@ def left_out_note(text: str, pieces: Sequence[Piece], unit: str) -> str:
         f"{n:,} character{'s' * (n > 1)} of the text belong to no {unit} "
         f"({places}, the first at character {spans[0].start:,})"
     )
+
+
+UNITS = plugins.names(__name__)  # last: the units import what is above
+"""Names of all units."""

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 from pearl.documents.passages import is_wrapped, paragraphs
-from pearl.documents.units import Piece, left_out, line, paragraph, record, trimmed, turn
+from pearl.documents.units import Piece, left_out, record, trimmed, turn
+from pearl.documents.units._plain import split_lines, split_paragraphs
 
 _LEAST_BY_FORM = 0.5
 """Share of the text that records and turns cover at least: their form says what they are."""
@@ -61,8 +62,8 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     if not length:
         raise ValueError("no entry: the text is blank")
     if not _are_lines(text):
-        return paragraph.split(text)
-    return [piece._replace(fields=fields.get(piece.start, {})) for piece in line.split(text)]
+        return split_paragraphs(text)
+    return [piece._replace(fields=fields.get(piece.start, {})) for piece in split_lines(text)]
 
 
 def _is_only_row(text: str, pieces: Sequence[Piece]) -> bool:

@@ -12,7 +12,7 @@ from pearl.actions import native
 from pearl.actions.values import Scalar, Value
 from pearl.documents.document import Document
 from pearl.documents.rows import Rows, document_rows
-from pearl.documents.table.columns import numbers_of, read_column, read_quantities
+from pearl.documents.table.quantities import numbers_of, read_column, read_quantities
 
 
 @pytest.mark.parametrize(
