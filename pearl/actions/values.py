@@ -10,16 +10,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from statistics import NormalDist
 from typing import Any
 
 from pearl.documents.comparisons import key_of
 from pearl.documents.numbers import Quantity, UnclearNumberError, read_number
 from pearl.documents.rows import Row, Rows, shortened, without_duplicates
 from pearl.dsl.signatures import NOTHING, Parameter, ValueType
-
-Z_95 = 1.959963984540054
-"""Two-sided 95 % quantile of the normal distribution."""
-
 
 SAMPLED = "an estimate"
 """How a note begins that says of rows that they are a sample."""
@@ -48,8 +45,8 @@ def is_estimate(note: str) -> bool:
     return note.startswith((SAMPLED, INTERVAL, AMONG))
 
 
-def wilson(n_found: int, n_drawn: int) -> tuple[float, float]:
-    """The 95 % score interval of a share.
+def wilson(n_found: int, n_drawn: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The score interval of a share.
 
     Source:
         Wilson, Journal of the American Statistical Association 22 (1927).
@@ -58,9 +55,10 @@ def wilson(n_found: int, n_drawn: int) -> tuple[float, float]:
         >>> [round(end, 3) for end in wilson(10, 100)]
         [0.055, 0.174]
     """
-    share, square = n_found / n_drawn, Z_95**2 / n_drawn
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share, square = n_found / n_drawn, z**2 / n_drawn
     middle = share + square / 2
-    half = Z_95 * math.sqrt(share * (1 - share) / n_drawn + square / (4 * n_drawn))
+    half = z * math.sqrt(share * (1 - share) / n_drawn + square / (4 * n_drawn))
     low = 0.0 if n_found == 0 else (middle - half) / (1 + square)
     high = 1.0 if n_found == n_drawn else (middle + half) / (1 + square)
     return low, high

@@ -16,21 +16,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from pearl.documents.lexicon import MONTH, MONTHS, WEEKDAY, WEEKDAYS
+
 _MAX_LENGTH = 60
 """Characters of a date at most."""
 
 _FIRST_OF_TWO_DIGITS = 69
 """Years of two digits are 1969 to 2068, as POSIX has them."""
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTH = (
-    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
-    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
-)
+_MONTHS = [month[:3].lower() for month in MONTHS]
+_MONTH = rf"(?P<month>{MONTH})\b\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>\d{4}|['’]?\d{2})"
-_WEEKDAY = r"(?:(?:mon|tue(?:s)?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?[ ]+)?"
+_WEEKDAY = rf"(?:{WEEKDAY}\.?,?[ ]+)?"
 _TIME = (
     r"(?:(?:T|,?[ ]+(?:at[ ]+)?)\d{1,2}[:.]\d{2}(?:[:.]\d{2}(?:[.,]\d{1,9})?)?(?:[ ]?[ap]\.?m\b\.?)?"
     r"(?:[ ]?(?:Z|UTC|GMT|[a-z]{1,3}T|(?:UTC|GMT)?[-+]\d{2}:?\d{2}))?)?"
@@ -271,7 +269,7 @@ _PARTS: dict[str, Callable[[date], str]] = {
     "month": lambda day: f"{day.year:04}-{day.month:02}",
     "quarter": lambda day: f"{day.year:04}-Q{(day.month + 2) // 3}",
     "year": lambda day: f"{day.year:04}",
-    "weekday": lambda day: _WEEKDAYS[day.weekday()],
+    "weekday": lambda day: WEEKDAYS[day.weekday()],
 }
 
 DATE_PARTS = tuple(_PARTS)

@@ -31,9 +31,10 @@ DocumentKind = Literal["document", "corpus", "table"]
 
 KINDS: tuple[DocumentKind, ...] = get_args(DocumentKind)
 
-_RECORDS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
+_RECORDS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 """Suffixes of texts that are mostly tables."""
-_BINARY = (".parquet", ".xlsx", ".xlsm")
+ROW_SUFFIXES = (*_RECORDS, ".parquet")
+"""Suffixes of files that are read row by row."""
 _HEAD = 20_000
 """Characters in which the first records are looked for."""
 
@@ -45,7 +46,11 @@ def kind_by_name(name: str) -> DocumentKind:
         >>> kind_by_name("a/directory.CSV"), kind_by_name("report.md")
         ('table', 'document')
     """
-    return "table" if PurePath(name).suffix.lower() in (*_RECORDS, *_BINARY) else "document"
+    return (
+        "table"
+        if PurePath(name).suffix.lower() in (*ROW_SUFFIXES, ".xlsx", ".xlsm")
+        else "document"
+    )
 
 
 def is_table(text: str, path: str) -> bool:
@@ -89,8 +94,8 @@ DEFAULT_READER_SECONDS = 120
 """CPU time limit of a reader in seconds; PEARL_MAX_READER_SECONDS overrides. 30 MB of plain HTML
 and a PDF of 3,000 pages take 8."""
 
-AT_ONCE_BYTES = 20_000
-"""A plain text of so many bytes is read sooner than another thread has begun with it."""
+AT_ONCE = 20_000
+"""Bytes, or characters, up to which work on a text runs inline; a thread would cost more."""
 
 _CONTROLS = bytes(set(range(0x20)) - set(b"\t\n"))
 _BLANKED = dict.fromkeys(_CONTROLS, " ")
@@ -172,7 +177,7 @@ def load_at_once(path: str | Path, *, name: str | None = None) -> Document | Non
         found = os.stat(source)  # noqa: PTH116 - of thousands of files, and a Path takes ten times as long
     except (OSError, ValueError):
         return None
-    if not stat.S_ISREG(found.st_mode) or found.st_size > AT_ONCE_BYTES:
+    if not stat.S_ISREG(found.st_mode) or found.st_size > AT_ONCE:
         return None
     data = read_bytes(source, source)
     reader = _reader_of(data, source, source)

@@ -9,15 +9,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
-_ALIKE = (
-    "$ usd dollar dollars", "€ eur euro euros", "£ gbp pound pounds", "¥ jpy yen", "chf",
-    "% percent", "µg μg mcg ug microgram micrograms", "mg milligram milligrams", "g gram grams",
-    "kg kilogram kilograms", "lb lbs", "oz", "ml milliliter milliliters", "cl", "dl", "l liter liters litre litres",
-    "mm", "cm", "m meter meters metre metres", "km kilometer kilometers kilometre kilometres", "mile miles",
-    "ft foot feet", "inch inches", "second seconds sec", "minute minutes min", "hour hours h hr hrs",
-    "day days", "week weeks", "month months", "year years", "°c", "°f", "mmhg", "bpm", "mmol",
-)  # fmt: skip
-_UNITS = {word: names.split()[0] for names in _ALIKE for word in names.split()}
+from pearl.documents.lexicon import SCALES, UNITS
+
 _UNIT_AFTER = re.compile(r"\s?([%$€£¥]|°[CF]|[^\W\d_]+)")
 _CURRENCY_BEFORE = re.compile(r"([$€£¥])\s?\Z")
 
@@ -33,13 +26,10 @@ def unit_of(text: str, start: int, end: int) -> str:
     if before or text[start:end].lstrip("-+−")[:1] in "$€£¥":
         return before[1] if before else text[start:end].lstrip("-+−")[0]
     after = _UNIT_AFTER.match(text, end)
-    return _UNITS.get(after[1].lower(), "") if after else ""
+    return UNITS.get(after[1].lower(), "") if after else ""
 
 
 CURRENCIES = "$€£¥"
-
-SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
-"""Words for powers of ten."""
 
 _SCALE_WORDS = {
     **SCALES, **{f"{word}s": power for word, power in SCALES.items()}, "mn": 6, "bn": 9, "tn": 12,

@@ -12,6 +12,7 @@ from typing import Literal
 
 from pearl.documents.comparisons import are_mostly
 from pearl.documents.dates import Dates, date_part, read_dates
+from pearl.documents.lexicon import WEEKDAYS
 from pearl.documents.numbers import CURRENCIES, Quantity, unit_of
 from pearl.documents.rows import Rows
 from pearl.documents.table.quantities import is_blank, read_quantities, read_quantity
@@ -53,7 +54,7 @@ WEEK = 7 * DAY
 """Minutes; a week begins on Monday at 00:00."""
 
 _MAX_LENGTH = 300
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAYS = [day[:3].lower() for day in WEEKDAYS]
 _DAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:days?)?\.?"
 _TIME = r"(?:[01]?\d|2[0-4])(?!\d)(?:[:.][0-5]\d(?!\d))?\s*(?:[ap]\.?m\b\.?)?"
 _TO = r"\s*(?:-|–|to|until|till)\s*"

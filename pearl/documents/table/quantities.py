@@ -15,10 +15,10 @@ from decimal import Decimal
 from typing import Literal
 
 from pearl.documents.dates import read_dates
+from pearl.documents.lexicon import SCALES
 from pearl.documents.numbers import (
     CURRENCIES,
     MAX_DIGITS,
-    SCALES,
     Quantity,
     UnclearNumberError,
     find_quantity,
