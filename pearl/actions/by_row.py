@@ -85,14 +85,7 @@ def each_of(action: Action, library: ActionLibrary) -> Action | None:
 
 
 def reading(action: Action, library: ActionLibrary) -> Action:
-    """The action that reads one row as a document of its own.
-
-    Example:
-        >>> from pearl.dsl.signatures import Parameter
-        >>> harm = Action("HARM", (Parameter.named("ROWS"),), "Name the harm")
-        >>> reading(harm, ActionLibrary("none", [])).signature
-        'HARM(CTX)'
-    """
+    """The action that reads one row as a document of its own."""
     if (each := each_of(action, library)) is not None:
         return each
     module = by_row(action)

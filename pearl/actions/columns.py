@@ -37,17 +37,6 @@ def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
     """The column that a name means: exact, else in other case or number ("user IDs" for "User").
 
     `"Date by month"` is the months of a column of dates.
-
-    Example:
-        >>> rows = Rows((Row("x", {"User": "7", "Date": "2023-01-02"}),))
-        >>> read_column(rows, "users").values
-        ['7']
-        >>> read_column(rows, "date by month").values
-        ['2023-01']
-        >>> read_column(rows, "drug")
-        Traceback (most recent call last):
-            ...
-        ValueError: there is no field 'drug'; the rows have: User, Date, text
     """
     names = rows.names
     part = None if name in names else _PART.fullmatch(name)
@@ -126,12 +115,7 @@ def _bare(name: str) -> str:
 
 
 def stem(name: str) -> str:
-    """A name without plural endings and words for identifiers.
-
-    Example:
-        >>> stem("user IDs"), stem("Categories")
-        ('user', 'category')
-    """
+    """A name without plural endings and words for identifiers."""
     words = [word for word in re.split(r"[\W_]+", name.casefold()) if word]
     if len(words) > 1 and words[-1] in ("id", "ids", "name", "names", "number", "numbers"):
         words.pop()

@@ -152,12 +152,7 @@ def _flaws(action: Action, seen: Collection[str]) -> Iterator[Diagnostic]:
 
 
 def format_library(text: str) -> str:
-    r"""The canonical text of an action file: comments and blank lines are kept, spacing normalised.
-
-    Example:
-        >>> format_library("# Mine\n  FIND(CTX,X)# Find X")
-        '# Mine\nFIND(CTX, X) : Find X\n'
-    """
+    """The canonical text of an action file: comments and blank lines are kept, spacing normalised."""
     rows: list[str] = []
     broken: list[Diagnostic] = []
     spans = _lines(text)

@@ -49,28 +49,13 @@ def _of_search() -> frozenset[str]:
 
 
 def with_operators(library: ActionLibrary) -> ActionLibrary:
-    """The library with the operators that it does not define itself.
-
-    Example:
-        >>> from pearl.actions.library import load_library
-        >>> library = with_operators(load_library("quality"))
-        >>> library["CLASSIFY"].signature, library["COUNT"].is_native
-        ('CLASSIFY(ROWS, LABELS, X)', True)
-    """
+    """The library with the operators that it does not define itself."""
     own = [action for name, action in operators().items() if name not in library]
     return library.extended(own)
 
 
 def without_search(library: ActionLibrary, own: ActionLibrary) -> ActionLibrary:
-    """A library as it is shown for one document, whose passages need not be searched.
-
-    Example:
-        >>> from pearl.actions.library import load_library
-        >>> seed = load_library("seed")
-        >>> shown = without_search(with_operators(seed), seed)
-        >>> "RETRIEVE" in shown, "COUNT" in shown
-        (False, True)
-    """
+    """A library as it is shown for one document, whose passages need not be searched."""
     left_out = _of_search() - set(own)
     kept = [action for name, action in library.items() if name not in left_out]
     return ActionLibrary(library.name, kept)

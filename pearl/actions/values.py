@@ -50,10 +50,6 @@ def wilson(n_found: int, n_drawn: int, confidence: float = 0.95) -> tuple[float,
 
     Source:
         Wilson, Journal of the American Statistical Association 22 (1927).
-
-    Example:
-        >>> [round(end, 3) for end in wilson(10, 100)]
-        [0.055, 0.174]
     """
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     share, square = n_found / n_drawn, z**2 / n_drawn
@@ -149,12 +145,6 @@ def coerce(value: Value, wanted: ValueType) -> Value:
     A list is parsed from the lines of a text without bullets, numbering and quote marks (`> `), or
     from a single line with semicolons; `Nothing found.` is an empty list. A number is the only
     number in the text.
-
-    Example:
-        >>> coerce("1) salt\n2) iron", ValueType.LIST)
-        ['salt', 'iron']
-        >>> coerce("1,250 mg a day", ValueType.NUMBER)
-        1250
     """
     match wanted:
         case ValueType.LIST:
@@ -203,12 +193,7 @@ def number_of(value: Value) -> int | float:
 
 
 def written_out(number: Decimal) -> int | float | str:
-    """A number with all of its digits: as text where a float has too few.
-
-    Example:
-        >>> written_out(Decimal("3.0")), written_out(Decimal("0.12345678901234567"))
-        (3, '0.12345678901234567')
-    """
+    """A number with all of its digits: as text where a float has too few."""
     if number == number.to_integral_value():
         return int(number)
     digits = number.normalize().as_tuple().digits
@@ -232,12 +217,7 @@ def _short(value: Value) -> str:
 
 
 def as_text(value: Value, max_rows: int | None = None) -> str:
-    r"""A value as text, for prompts and answers.
-
-    Example:
-        >>> as_text(["a", "b"]), as_text([]), as_text(0.1 + 0.2), as_text(12345678901.25)
-        ('- a\n- b', 'Nothing found.', '0.3', '12345678901.25')
-    """
+    """A value as text, for prompts and answers."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

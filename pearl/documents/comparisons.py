@@ -47,12 +47,7 @@ class Wanted:
 
 
 def key_of(item: str) -> str:
-    """The comparison key of an entry: equal entries have equal keys.
-
-    Example:
-        >>> key_of("New  York") == key_of("new york")
-        True
-    """
+    """The comparison key of an entry: equal entries have equal keys."""
     return " ".join(item.split()).casefold()
 
 
@@ -78,12 +73,6 @@ def comparison(
 
     An empty value is never before, after, at least or at most anything. What is to be read as a
     date or a number and cannot be is undecided, as are numbers in another unit.
-
-    Example:
-        >>> years = ["2004", "2005", "n/a"]
-        >>> meets, _ = comparison("at least", Wanted(("2005",)), years, "year")
-        >>> [meets(year) for year in years]
-        [False, True, None]
     """
     if operator not in OPERATORS:
         raise ValueError(f"'{operator}' is no operator; operators are {', '.join(OPERATORS)}")

@@ -75,13 +75,7 @@ _of_year = _pattern(r"(?P<year>\d{4})")
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Days from the first to the last, both included; one day is a date.
-
-    Example:
-        >>> may = Period(date(2023, 5, 1), date(2023, 5, 31))
-        >>> may.is_before(Period(date(2023, 6, 1), date(2023, 6, 1)))
-        True
-    """
+    """Days from the first to the last, both included; one day is a date."""
 
     first: date
     last: date
@@ -139,17 +133,7 @@ class _Orders:
 
 
 def read_dates(values: Sequence[str | None]) -> Dates:
-    """Read a column.
-
-    Example:
-        >>> read_dates(["Feb 02, 2023", "2023-06-01T10:00Z", "5", "May 2023"]).dates
-        (datetime.date(2023, 2, 2), datetime.date(2023, 6, 1), None, None)
-        >>> dates = read_dates(["03/04/2023", "25/04/2023"])
-        >>> dates.note
-        'dates such as 03/04/2023 are read day first: as others have to be'
-        >>> str(dates.dates[0])
-        '2023-04-03'
-    """
+    """Read a column."""
     orders = _Orders()
     known: dict[str, tuple[Period | None, Period | None]] = {}  # month first, day first
     for value in values:
@@ -162,16 +146,7 @@ def read_dates(values: Sequence[str | None]) -> Dates:
 
 
 def read_period(text: str, is_day_first: bool | None = None) -> tuple[Period | None, str]:
-    """Read a date, month, quarter, week or year that a plan names.
-
-    Example:
-        >>> read_period("June 2023")[0]
-        Period(first=datetime.date(2023, 6, 1), last=datetime.date(2023, 6, 30))
-        >>> read_period("2023")[0].last
-        datetime.date(2023, 12, 31)
-        >>> read_period("03/04/2023")[1]
-        'dates such as 03/04/2023 are read month first: nothing in the column says which'
-    """
+    """Read a date, month, quarter, week or year that a plan names."""
     text = text.strip()
     if year := _of_year(text):
         return _period(year, 1, 12), ""
@@ -280,10 +255,6 @@ def date_part(when: date | Period, part: str) -> str | None:
     """The month, year, ... that a date is in, as a key to group by.
 
     All keys but weekdays sort in order of time, and can be read by `read_period`.
-
-    Example:
-        >>> [date_part(date(2023, 6, 1), part) for part in DATE_PARTS]
-        ['2023-06-01', '2023-W22', '2023-06', '2023-Q2', '2023', 'Thursday']
     """
     if part not in _PARTS:
         raise ValueError(f"'{part}' is no part of a date; they are {', '.join(DATE_PARTS)}")

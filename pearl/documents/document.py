@@ -40,12 +40,7 @@ _HEAD = 20_000
 
 
 def kind_by_name(name: str) -> DocumentKind:
-    """What a file of that name probably is, before it is read.
-
-    Example:
-        >>> kind_by_name("a/directory.CSV"), kind_by_name("report.md")
-        ('table', 'document')
-    """
+    """What a file of that name probably is, before it is read."""
     return (
         "table"
         if PurePath(name).suffix.lower() in (*ROW_SUFFIXES, ".xlsx", ".xlsm")
@@ -131,13 +126,7 @@ class Document(ShownInNotebooks):
         return text_sha256(self.text)
 
     def locate(self, start: int) -> tuple[str, int]:
-        """Map an offset of the text to a file and an offset within that file.
-
-        Example:
-            >>> document = join([from_text("one", "a"), from_text("two", "b")], "both")
-            >>> document.locate(document.text.index("two") + 1)
-            ('b', 1)
-        """
+        """Map an offset of the text to a file and an offset within that file."""
         name, begin = self.name, 0
         for part, at in self.parts:
             if at > start:
@@ -273,13 +262,7 @@ def heading(name: str) -> str:
 
 
 def part_spans(text: str, parts: Sequence[tuple[str, int]]) -> list[tuple[str, Span]]:
-    """The stretch of each of the parts of joined files, without the heading of the next.
-
-    Example:
-        >>> both = join([Document("one", "a"), Document("two", "b")], "both")
-        >>> part_spans(both.text, both.parts)
-        [('a', Span(start=5, end=8)), ('b', Span(start=15, end=18))]
-    """
+    """The stretch of each of the parts of joined files, without the heading of the next."""
     spans: list[tuple[str, Span]] = []
     for (name, start), (following, end) in pairwise([*parts, ("", len(text))]):
         title = heading(following) if following else ""

@@ -142,12 +142,7 @@ _EMPHASIS = re.compile(r"(\*\*|__(?![a-z0-9_]{1,60}__(?!\w))|`)(?=\S)(.{1,200}?)
 
 
 def plain(line: str) -> str:
-    """A line without Markdown emphasis, zero-width characters and other forms of digits and blanks.
-
-    Example:
-        >>> plain("**１2 mg**")
-        '12 mg'
-    """
+    """A line without Markdown emphasis, zero-width characters and other forms of digits and blanks."""
     line = _BLANK_GROUPS.sub(lambda match: re.sub(r"\D", "", match[0]), line)
     if not line.isascii():
         line = "".join(map(_plain_character, line))
@@ -191,14 +186,6 @@ def quantity(text: str, *, is_point_decimal: bool = False) -> Quantity:
 
     A minus stands directly before the digits or their currency, or is the word; a number in brackets is
     below 0.
-
-    Example:
-        >>> quantity("**USD 1.5 million**")
-        Quantity(value=Decimal('1.5'), unit='$', scale=6)
-        >>> quantity("- 5")
-        Traceback (most recent call last):
-            ...
-        pearl.documents.numbers.UnclearNumberError: a number that may be below 0 in '- 5'
     """
     if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS:
         return Quantity(Decimal(text))

@@ -70,13 +70,7 @@ _PARAGRAPH_BREAK = re.compile(r"\n[^\S\n]*\n\s*")
 
 
 def paragraphs(text: str) -> tuple[Span, ...]:
-    r"""The paragraphs of a text, in order, without blanks around them: blank lines part them.
-
-    Example:
-        >>> text = "One,\ntwo.\n \n\n Three.\n"
-        >>> [text[span.start : span.end] for span in paragraphs(text)]
-        ['One,\ntwo.', 'Three.']
-    """
+    """The paragraphs of a text, in order, without blanks around them: blank lines part them."""
     edges = [0, *(m.end() for m in _PARAGRAPH_BREAK.finditer(text)), len(text)]
     return tuple(span for a, b in pairwise(edges) for span in _trimmed(text, Span(a, b)))
 
@@ -86,11 +80,6 @@ def sentences(text: str) -> tuple[Span, ...]:
 
     A sentence may go over single line breaks where lines are wrapped. Headings, list items, turns
     of a dialogue (`Dr. X: ...`) and paragraphs begin a new one.
-
-    Example:
-        >>> text = "Dr. Ray and Ms. May\nslept. \n\nNOTES\n- a key\nAnn: Yes."
-        >>> [text[span.start : span.end] for span in sentences(text)]
-        ['Dr. Ray and Ms. May\nslept.', 'NOTES', '- a key', 'Ann: Yes.']
     """
     # Imported on use: `import pearl` stays light.
     from sentencex import get_sentence_boundaries
@@ -134,10 +123,6 @@ def is_wrapped(text: str) -> bool:
     r"""Whether lines are broken to a width, and not at the ends of what they say.
 
     The first thousand breaks between two lines decide.
-
-    Example:
-        >>> is_wrapped("She waited for the ferry until\nit came."), is_wrapped("bread\nmilk")
-        (True, False)
     """
     lines = text.split("\n")
     lengths = sorted(len(line) for line in lines if line.strip())
@@ -243,11 +228,6 @@ def chunks(text: str, max_tokens: int, count: Callable[[str], int]) -> tuple[Spa
 
     A chunk ends at a paragraph; a paragraph that is too long is split at a sentence, a sentence at
     a word, a word anywhere. A single character of more than `max_tokens` is a chunk of its own.
-
-    Example:
-        >>> text = "One two.\n\nThree four five."
-        >>> [text[span.start : span.end] for span in chunks(text, 3, lambda t: len(t.split()))]
-        ['One two.\n\n', 'Three four five.']
     """
     if max_tokens < 1:
         raise ValueError(f"max_tokens is {max_tokens}, must be at least 1")
@@ -332,14 +312,6 @@ def terms(text: str, *, drop_stop_words: bool = False, stem: Stem = "english") -
 
     Case and accents are folded, however they are encoded, and endings such as `'s` cut off; soft
     hyphens and joiners are left out; scripts written without blanks give character bigrams.
-
-    Example:
-        >>> terms("The children's cafés kept 1,200 keys", drop_stop_words=True)
-        ['child', 'cafe', 'keep', '1200', 'key']
-        >>> terms("東京都へ")
-        ['東京', '京都', '都へ']
-        >>> terms("relational keys", stem="porter"), terms("relational keys", stem="none")
-        (['relat', 'kei'], ['relational', 'keys'])
     """
     found: list[str] = []
     if not text.isascii():

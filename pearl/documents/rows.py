@@ -172,10 +172,6 @@ def document_rows(document: Document) -> Rows:
     r"""A document as one row; joined files as one each, with their names in the field `Document`.
 
     Those of a corpus have their metadata as fields, too.
-
-    Example:
-        >>> [row.fields for row in document_rows(Document("# a\n\none", "x", (("a", 5),)))]
-        [{'Document': 'a'}]
     """
     whole = [("", Span(0, len(document.text)))]
     spans = part_spans(document.text, document.parts) or whole

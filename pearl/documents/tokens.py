@@ -128,12 +128,6 @@ def estimate(text: str) -> int:
     75 languages is Welsh with 0.97. Vocabularies that spell numbers digit by digit come out at
     1.0 to 1.2 on tables, the 32,000 tokens of Mistral 7B at 1.1 to 1.3 on English. It
     underestimates only random strings: lower-case letters 0.7, Chinese characters 0.8.
-
-    Example:
-        >>> estimate("The cat sat on the mat.")
-        8
-        >>> estimate("")
-        0
     """
     cost = 0
     for part in _slices(text):
@@ -249,10 +243,6 @@ class Counter:
         """The counter for a model.
 
         The first use of a vocabulary may download it, once, for at most `DOWNLOAD_TIMEOUT_S`.
-
-        Example:
-            >>> Counter.for_model("extractive").method
-            'estimate'
         """
         from tiktoken.model import encoding_name_for_model
 
@@ -298,12 +288,7 @@ class Counter:
         return self._own.frame_tokens if self._own is not None and self._asks else 0
 
     def count(self, text: str) -> int:
-        """Count the tokens of a text; special tokens (`<|endoftext|>`) count as plain text.
-
-        Example:
-            >>> Counter().count("The cat sat on the mat.")
-            8
-        """
+        """Count the tokens of a text; special tokens (`<|endoftext|>`) count as plain text."""
         if len(text) < LONG:
             return self._count_here(text)
         self.has_counted = True
@@ -322,10 +307,6 @@ class Counter:
 
         It counts no more than it takes to tell: nothing, where a text is short; the rest of it, where
         a part of it is counted already; the text as a whole, where that decides.
-
-        Example:
-            >>> Counter().excess("The cat sat on the mat.", 100), Counter().excess("The cat sat.", 3)
-            (0, 3)
         """
         if self.at_most(text) <= most:
             return 0
@@ -334,12 +315,7 @@ class Counter:
         return max(0, self.count(text) + self.frame_tokens - most)
 
     def at_most(self, text: str) -> int:
-        """Tokens that a text cannot exceed, by its length alone.
-
-        Example:
-            >>> Counter().at_most("The cat sat on the mat."), Counter().at_most("chèvre")
-            (28, 29)
-        """
+        """Tokens that a text cannot exceed, by its length alone."""
         return ceil(len(text) * _MOST_A_CHARACTER[not text.isascii()])
 
     def bounds_with(self, text: str, part: str) -> tuple[int, int]:
@@ -347,10 +323,6 @@ class Counter:
 
         With a vocabulary or a tokenizer, only the rest is encoded, which takes most of the time of a
         short call; an estimate is exact.
-
-        Example:
-            >>> Counter().bounds_with("Here: The cat sat on the mat.", "The cat sat on the mat.")
-            (11, 11)
         """
         rest = text.replace(part, "", 1) if part else text
         if self._is_estimate or len(rest) == len(text):
@@ -375,10 +347,6 @@ class Counter:
         Exact for an estimate, which is additive except for the detected language. Vocabularies are
         not additive where texts meet and where long ones are sliced; the bounds include a margin
         for that.
-
-        Example:
-            >>> Counter().bounds("Sie schlief.")
-            (4, 6)
         """
         if self._is_estimate:
             data = text.encode("utf-8", errors="replace").replace(b"\xe2\x80", b"'")
@@ -420,12 +388,7 @@ def _load(vocabulary: str) -> Encoding | None:
 
 
 def window_of(model: str) -> int:
-    """Context window of a model in tokens; `DEFAULT_WINDOW` where its name is not known.
-
-    Example:
-        >>> window_of("my-own-model")
-        128000
-    """
+    """Context window of a model in tokens; `DEFAULT_WINDOW` where its name is not known."""
     return known_window(model) or DEFAULT_WINDOW
 
 

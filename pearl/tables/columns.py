@@ -24,12 +24,7 @@ _QUOTES = dict.fromkeys(map(ord, "‘’ʼ′`´"), "'") | dict.fromkeys(map(ord
 
 @lru_cache(maxsize=1 << 16)
 def fold(text: str) -> str:
-    """Texts that people take for the same have the same form.
-
-    Example:
-        >>> fold("  Café  TEL‑AVIV ") == fold("cafe tel-aviv")
-        True
-    """
+    """Texts that people take for the same have the same form."""
     if not text.isascii():
         decomposed = unicodedata.normalize("NFKD", text.translate(_DASHES | _QUOTES))
         text = "".join(c for c in decomposed if not unicodedata.combining(c))
@@ -86,12 +81,6 @@ def read_hours(text: str) -> tuple[tuple[int, int], ...] | None:
     """Opening hours → intervals from and to a minute of the week; None if they cannot be read.
 
     An interval that goes over the end of the week is two. `()` is closed.
-
-    Example:
-        >>> read_hours("Tue 08:00-16:30; Sat closed")
-        ((1920, 2430),)
-        >>> read_hours("by appointment") is None
-        True
     """
     if len(text) > _MAX_LENGTH:
         return None
@@ -119,14 +108,7 @@ def read_hours(text: str) -> tuple[tuple[int, int], ...] | None:
 
 
 def read_moment(text: str) -> Moment | None:
-    """What may be asked of opening hours: a day, or a day with a time or a range of times.
-
-    Example:
-        >>> read_moment("Friday 11:00")
-        Moment(start=6420, end=6420, is_whole=True)
-        >>> read_moment("Friday").is_whole, read_moment("soon")
-        (False, None)
-    """
+    """What may be asked of opening hours: a day, or a day with a time or a range of times."""
     match = _moment.fullmatch(text.strip()) if len(text) <= _MAX_LENGTH else None
     if match is None:
         return None
@@ -245,14 +227,7 @@ class TypedColumn:
 
 
 def typed_columns(rows: Rows) -> tuple[TypedColumn, ...]:
-    """Every field of rows, in order.
-
-    Example:
-        >>> from pearl.documents.rows import Row
-        >>> rows = Rows((Row("a", {"City": "Haifa", "Fee": "120"}), Row("b", {"City": "Eilat"})))
-        >>> [(column.name, column.kind, column.cells) for column in typed_columns(rows)]
-        [('City', 'text', ['Haifa', 'Eilat']), ('Fee', 'number', ['120', ''])]
-    """
+    """Every field of rows, in order."""
     return tuple(
         _column(name, [row.fields.get(name, "") for row in rows.rows]) for name in rows.names
     )

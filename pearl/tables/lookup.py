@@ -80,17 +80,7 @@ class Answer:
 
 
 class Lookup:
-    """A table that questions can be asked of; what is needed for that is made once.
-
-    Example:
-        >>> from pearl.documents.rows import Row, Rows
-        >>> rows = [Row("", {"Name": n, "City": c}) for n, c in [("Dan", "Tel Aviv-Yafo"), ("Gil", "Lod")]]
-        >>> lookup = Lookup(QueryTable(Rows(tuple(rows))))
-        >>> lookup.answer('{"select": ["Name"], "where": {"column": "City", "op": "is", "value": ["lod"]}}').lines
-        (Line(cells=('Gil', 'Lod'), rows=(1,)),)
-        >>> "nearest to the question: Tel Aviv-Yafo" in lookup.prompt("Who works in Tel Aviv?")
-        True
-    """
+    """A table that questions can be asked of; what is needed for that is made once."""
 
     def __init__(
         self,
@@ -287,14 +277,7 @@ def _noted(answer: Answer, n_repairs: int, why: str | None) -> Answer:
 
 
 def read_reply(reply: str) -> Query | str:
-    r"""Read the query of a reply: JSON or SQL.
-
-    Example:
-        >>> read_reply('Sure:\n```json\n{"limit": 3}\n```').limit
-        3
-        >>> read_reply("SELECT City FROM rows;")
-        'SELECT City FROM rows;'
-    """
+    """Read the query of a reply: JSON or SQL."""
     reply = _NEXT_QUESTION.split(reply, maxsplit=1)[0]
     statements = [text for text in _FENCE.findall(reply) or [reply] if _SQL.match(text)]
     other_text = _FENCE.sub(lambda fence: "" if _SQL.match(fence[1]) else fence[0], reply)
@@ -480,13 +463,7 @@ def tables_of_rows(rows: Rows) -> tuple[FoundTable, ...]:
 
 
 def meant(question: str, tables: Sequence[FoundTable]) -> FoundTable:
-    """The table that has most of the words of a question, in its caption, columns or cells.
-
-    Example:
-        >>> towns, fees = (Rows((Row("", {name: cell}),)) for name, cell in [("Town", "Lod"), ("Fee", "9")])
-        >>> meant("Which towns?", [*tables_of_rows(towns), *tables_of_rows(fees)]).label
-        'Town'
-    """
+    """The table that has most of the words of a question, in its caption, columns or cells."""
     if len(tables) == 1:
         return tables[0]
     asked = set(terms(question, drop_stop_words=True))

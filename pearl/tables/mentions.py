@@ -46,12 +46,7 @@ class Mention(NamedTuple):
 
 
 def question_words(question: str) -> list[re.Match[str]]:
-    """The words of a question, with their places.
-
-    Example:
-        >>> [word[0] for word in question_words("Who's open at 11:30?")]
-        ["Who's", 'open', 'at', '11', '30']
-    """
+    """The words of a question, with their places."""
     return list(re.finditer(r"[^\W_]+(?:['’ʼ][^\W_]+)*", question))[:_MAX_WORDS]
 
 

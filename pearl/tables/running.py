@@ -283,19 +283,7 @@ class Result:
 
 
 def run(query: Query, table: QueryTable) -> Result:
-    """Answer a query.
-
-    Example:
-        >>> from pearl.documents.rows import Row, Rows
-        >>> rows = [Row("", {"City": c, "Fee": f}) for c, f in [("Haifa", "90"), ("Eilat", "70"), ("haifa", "")]]
-        >>> table = QueryTable(Rows(tuple(rows)))
-        >>> where = Condition(column="city", op="is", value="HAIFA")
-        >>> [(line.cells, line.rows) for line in run(Query(where=where), table).lines]
-        [(('Haifa', '90'), (0,)), (('haifa', ''), (2,))]
-        >>> mean = Query.model_validate({"aggregate": {"function": "mean", "column": "fee"}})
-        >>> run(mean, table).lines
-        (Line(cells=('80',), rows=(0, 1, 2)),)
-    """
+    """Answer a query."""
     query = check(query, table)
     undecided = _undecided(query, table)
     notes = [note for name in _named(query) for note in table.known(name).notes]
@@ -403,12 +391,7 @@ def _figure_text(value: object) -> str:
 
 
 def describe(where: Where | None) -> str:
-    """A condition in words.
-
-    Example:
-        >>> describe(Condition(column="City", op="in", value=["Haifa", "Eilat"]))
-        'City in "Haifa", "Eilat"'
-    """
+    """A condition in words."""
     match where:
         case None:
             return "no condition"
@@ -424,14 +407,7 @@ def describe(where: Where | None) -> str:
 
 
 def why_empty(query: Query, table: QueryTable) -> str:
-    """Which condition leaves a query without rows, and what the column has instead.
-
-    Example:
-        >>> from pearl.documents.rows import Row, Rows
-        >>> table = QueryTable(Rows((Row("", {"City": "Tel Aviv-Yafo"}),)))
-        >>> why_empty(Query(where=Condition(column="City", op="is", value="Tel Aviv")), table)
-        'no row meets: City is "Tel Aviv" (City has: Tel Aviv-Yafo)'
-    """
+    """Which condition leaves a query without rows, and what the column has instead."""
     if not len(table):
         return "the table has no rows"
     parts = _parts(query.where)

@@ -66,18 +66,7 @@ class SqlResult:
 
 
 class SqlTable:
-    """A table as SQL sees it.
-
-    Example:
-        >>> from pearl.documents.rows import Row, Rows
-        >>> table = QueryTable(Rows((Row("", {"City": "Haifa", "Fee": "90"}),)), "clinics")
-        >>> SqlTable(table).run('SELECT row_id, "Fee" + 1 AS more FROM clinics').lines
-        (Line(cells=('91',), rows=(0,)),)
-        >>> SqlTable(table).run("SELECT name FROM sqlite_master")
-        Traceback (most recent call last):
-            ...
-        pearl.tables.sql.SqlError: only the table clinics may be read (access to sqlite_master.name is prohibited)
-    """
+    """A table as SQL sees it."""
 
     def __init__(
         self, table: QueryTable, limits: SqlLimits | None = None, engine: SqlEngine = "sqlite"

@@ -68,12 +68,7 @@ _NOTHING = Token("", 0, 0, "", "")
 
 
 def tokens(sql: str) -> list[Token]:
-    r"""The tokens of a statement without its comments.
-
-    Example:
-        >>> [token.text for token in tokens("SELECT \"a b\" FROM rows -- all")]
-        ['SELECT', '"a b"', 'FROM', 'rows']
-    """
+    """The tokens of a statement without its comments."""
     statement = []
     depth = 0
     for match in _TOKEN.finditer(sql):

@@ -58,12 +58,7 @@ class Term:
 
 
 class Synonyms:
-    """Phrases that may stand for one another, by a file of `pearl.retrieval.expansion`.
-
-    Example:
-        >>> sorted(Synonyms()("Is there an oculist in Haifa?"))[:2]
-        ['eye clinic', 'eye doctor']
-    """
+    """Phrases that may stand for one another, by a file of `pearl.retrieval.expansion`."""
 
     def __init__(self, path: Path = SYNONYMS) -> None:
         self._groups = [group for _, group in read_groups(path)]
@@ -97,16 +92,7 @@ class Synonyms:
 
 
 class Thesaurus:
-    """The terms of a table.
-
-    Example:
-        >>> from pearl.documents.rows import Row, Rows
-        >>> cells = [("Tel Aviv-Yafo", "Ophthalmology"), ("Haifa", "Cardiology")]
-        >>> table = QueryTable(Rows(tuple(Row("", {"City": a, "Service": b}) for a, b in cells)))
-        >>> found = Thesaurus(table).nearest("Where is an oculist in Tel Aviv?")
-        >>> [(column, [term.text for term in terms]) for column, terms in found.items()]
-        [('City', ['Tel Aviv-Yafo']), ('Service', ['Ophthalmology'])]
-    """
+    """The terms of a table."""
 
     def __init__(self, table: QueryTable, expand: Expand | None = None) -> None:
         self._expand = Synonyms() if expand is None else expand
@@ -225,15 +211,7 @@ class Texts:
 
 
 class RowSearch:
-    """Finds rows by what their cells read.
-
-    Example:
-        >>> from pearl.documents.rows import Row, Rows
-        >>> cities = ["Haifa", "Eilat", "Acre", "Lod"]
-        >>> search = RowSearch(QueryTable(Rows(tuple(Row("", {"City": city}) for city in cities))))
-        >>> search.like("Who works in Eilat?", 2), len(search.unlike("Eilat?", 2))
-        ([1], 2)
-    """
+    """Finds rows by what their cells read."""
 
     def __init__(self, table: QueryTable) -> None:
         self._n = len(table)
@@ -270,13 +248,7 @@ class Example:
 
 
 class Examples:
-    """A book of examples.
-
-    Example:
-        >>> book = Examples.read(SHIPPED)
-        >>> book.like("How many bakeries are there?", 1)[0].question
-        'How many libraries are there in Easton?'
-    """
+    """A book of examples."""
 
     def __init__(self, examples: Sequence[Example]) -> None:
         self.examples = tuple(examples)

@@ -101,12 +101,7 @@ class Result:
 
 
 def round_to(value: Decimal, places: int = PLACES) -> Decimal:
-    """A number to so many decimals; if it is closer to 0 than 1, to so many digits.
-
-    Example:
-        >>> round_to(Decimal("0.123456")), round_to(Decimal("0.000012345678"))
-        (Decimal('0.12346'), Decimal('0.000012346'))
-    """
+    """A number to so many decimals; if it is closer to 0 than 1, to so many digits."""
     if value and value.adjusted() < -1:
         places -= value.adjusted() + 1
     if value.adjusted() + places >= _CONTEXT.prec:
@@ -115,12 +110,7 @@ def round_to(value: Decimal, places: int = PLACES) -> Decimal:
 
 
 def plain(value: Decimal) -> str:
-    """A number in digits, without an exponent or zeros at its end.
-
-    Example:
-        >>> plain(Decimal("1250.500")), plain(Decimal("1E+3")), plain(Decimal("-0.0"))
-        ('1250.5', '1000', '0')
-    """
+    """A number in digits, without an exponent or zeros at its end."""
     digits = format(value, "f")
     digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
     return "0" if digits in ("-0", "") else digits
@@ -133,14 +123,7 @@ Rows = Callable[[str], Sequence[Amount]]
 def evaluate(
     program: Program, rows: Rows | None = None, names: Mapping[str, Amount] | None = None
 ) -> Result:
-    """Compute a program.
-
-    Example:
-        >>> from pearl.actions.arithmetic.program import parse
-        >>> result = evaluate(parse("subtract(110, 100), divide(#0, 100)"))
-        >>> result.value, result.formula
-        (Decimal('0.1'), '(110 - 100) / 100 = 0.1')
-    """
+    """Compute a program."""
     run = _Run(rows, names or {})
     if program.value is not None:
         amount, shown = run.operand(program.value)

@@ -40,12 +40,6 @@ def match(answer: str, reference: str, *, form: Form | None = None) -> Rule | No
 
     Texts without a number match if they are the same words. Signs, currencies and scales have to be the
     same: -5 is not 5, 3.2 million not 3.2.
-
-    Example:
-        >>> match("0.09474", "9.5%"), match("80", "80%"), match("80", "80%", form="number")
-        (<Rule.PERCENT: 'percent'>, <Rule.PERCENT: 'percent'>, None)
-        >>> match("$3.2 million", "3,200,000"), match("6.88702", "6.88"), match("102", "101")
-        (<Rule.EXACT: 'exact'>, <Rule.ROUNDED: 'rounded'>, <Rule.ONE_PERCENT: 'one percent'>)
     """
     said, right = _read(answer), _read(reference)
     if said is None or right is None:

@@ -113,13 +113,6 @@ def parse(text: str) -> Program:
 
     Source:
         Chen et al., FinQA (2021), and ConvFinQA (2022); `exp` is the power.
-
-    Example:
-        >>> program = parse("subtract(5735, 5180), divide(#0, 5180)")
-        >>> [step.operation for step in program.steps], program.steps[1].operands[0].index
-        (['subtract', 'divide'], 0)
-        >>> parse("5%").value.value
-        Decimal('0.05')
     """
     from lark import UnexpectedInput
 

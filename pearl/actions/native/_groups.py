@@ -24,10 +24,13 @@ from pearl.dsl.signatures import Parameter, ValueType
 
 PLUGINS = Family()
 
+_ROWS = (Parameter.named("ROWS"),)
+_ROWS_AND_NAME = (*_ROWS, Parameter("NAME"))
+
 
 @PLUGINS.action(
     "GROUP",
-    (Parameter.named("ROWS"), Parameter("NAME")),
+    _ROWS_AND_NAME,
     "Return one row for each value of the field NAME in ROWS, with the rows that have it as members",
     returns=ValueType.LIST,
 )
@@ -38,7 +41,7 @@ def group_by(rows: Rows, name: str) -> Value:
 
 @PLUGINS.action(
     "COUNT_BY",
-    (Parameter.named("ROWS"), Parameter("NAME")),
+    _ROWS_AND_NAME,
     "Return one row for each value of the field NAME in ROWS, with how many rows have it",
     returns=ValueType.LIST,
     counts=True,
@@ -143,7 +146,7 @@ def _meets(operator: str, size: int, low: int, high: int) -> bool | None:
 
 @PLUGINS.action(
     "MOST",
-    (Parameter.named("ROWS"),),
+    _ROWS,
     "Return the largest group of ROWS, the row rated highest, or the value that occurs most often",
     counts=True,
 )
@@ -154,7 +157,7 @@ def most(rows: Rows) -> Value:
 
 @PLUGINS.action(
     "LEAST",
-    (Parameter.named("ROWS"),),
+    _ROWS,
     "Return the smallest group of ROWS, the row rated lowest, or the value that occurs least often",
     counts=True,
 )
@@ -176,7 +179,7 @@ def nth(rows: Rows, k: int | float) -> Value:
 
 @PLUGINS.action(
     "RANKED",
-    (Parameter.named("ROWS"),),
+    _ROWS,
     "Return the groups of ROWS by size, the rows by rating, or the values by how often, most first",
     returns=ValueType.LIST,
 )
@@ -191,7 +194,7 @@ def in_order(rows: Rows) -> Value:
 
 @PLUGINS.action(
     "MOST_BY",
-    (Parameter.named("ROWS"), Parameter("NAME")),
+    _ROWS_AND_NAME,
     "Return one row for each value of the field NAME in ROWS, with the value that its rows have most",
     returns=ValueType.LIST,
     counts=True,

@@ -16,6 +16,11 @@ from pearl.dsl.signatures import Parameter, ValueType
 
 PLUGINS = Family()
 
+_LIST = ValueType.LIST
+_ITEMS = (Parameter("ITEMS", _LIST),)
+_NUMBERS = (Parameter("NUMBERS", _LIST),)
+_A_AND_B = (Parameter("A", _LIST), Parameter("B", _LIST))
+
 
 @PLUGINS.action(
     "CONCAT",
@@ -28,12 +33,7 @@ def concat(*texts: str) -> Value:
     return "\n\n".join(text.strip("\n") for text in texts if text.strip())
 
 
-@PLUGINS.action(
-    "FIRST",
-    (Parameter("ITEMS", ValueType.LIST),),
-    "Return the entry that stands first in ITEMS",
-    returns=ValueType.TEXT,
-)
+@PLUGINS.action("FIRST", _ITEMS, "Return the entry that stands first in ITEMS")
 def first(items: list[str]) -> Value:
     """Take the first entry."""
     if not items:
@@ -41,12 +41,7 @@ def first(items: list[str]) -> Value:
     return items[0]
 
 
-@PLUGINS.action(
-    "LAST",
-    (Parameter("ITEMS", ValueType.LIST),),
-    "Return the entry that stands last in ITEMS",
-    returns=ValueType.TEXT,
-)
+@PLUGINS.action("LAST", _ITEMS, "Return the entry that stands last in ITEMS")
 def last(items: list[str]) -> Value:
     """Take the last entry."""
     if not items:
@@ -57,12 +52,7 @@ def last(items: list[str]) -> Value:
 _LEADING = re.compile(r"\s*+([-+]?(?:\d{1,3}(?:,\d{3})++|\d++)(?:\.\d++)?)")
 
 
-@PLUGINS.action(
-    "SORT",
-    (Parameter("ITEMS", ValueType.LIST),),
-    "Return the entries of ITEMS in ascending order",
-    returns=ValueType.LIST,
-)
+@PLUGINS.action("SORT", _ITEMS, "Return the entries of ITEMS in ascending order", returns=_LIST)
 def sort(items: list[str]) -> Value:
     """Sort by number if every entry begins with one, else by letter, case aside."""
     leading = [match for item in items if (match := _LEADING.match(item))]
@@ -75,9 +65,9 @@ def sort(items: list[str]) -> Value:
 
 @PLUGINS.action(
     "UNIQUE",
-    (Parameter("ITEMS", ValueType.LIST),),
+    _ITEMS,
     "Return ITEMS with repeated entries dropped, keeping the order in which they first appear",
-    returns=ValueType.LIST,
+    returns=_LIST,
 )
 def unique(items: list[str]) -> Value:
     """Keep each entry where it stands first."""
@@ -86,10 +76,10 @@ def unique(items: list[str]) -> Value:
 
 @PLUGINS.action(
     "UNION",
-    (Parameter("A", ValueType.LIST), Parameter("B", ValueType.LIST)),
+    _A_AND_B,
     "Return the entries of A, B and any further lists as one list without repeats",
     is_variadic=True,
-    returns=ValueType.LIST,
+    returns=_LIST,
 )
 def union(*lists: list[str]) -> Value:
     """Put the lists one after the other and keep each entry where it stands first."""
@@ -97,10 +87,7 @@ def union(*lists: list[str]) -> Value:
 
 
 @PLUGINS.action(
-    "INTERSECT",
-    (Parameter("A", ValueType.LIST), Parameter("B", ValueType.LIST)),
-    "Return the entries that are in A and in B alike",
-    returns=ValueType.LIST,
+    "INTERSECT", _A_AND_B, "Return the entries that are in A and in B alike", returns=_LIST
 )
 def intersect(a: list[str], b: list[str]) -> Value:
     """Keep the entries of the first list that the second has, too, each once, as the first has them."""
@@ -108,12 +95,7 @@ def intersect(a: list[str], b: list[str]) -> Value:
     return without_repeats(item for item in a if key_of(item) in shared)
 
 
-@PLUGINS.action(
-    "DIFFERENCE",
-    (Parameter("A", ValueType.LIST), Parameter("B", ValueType.LIST)),
-    "Return the entries of A that are not in B",
-    returns=ValueType.LIST,
-)
+@PLUGINS.action("DIFFERENCE", _A_AND_B, "Return the entries of A that are not in B", returns=_LIST)
 def difference(a: list[str], b: list[str]) -> Value:
     """Keep the entries of the first list that the second lacks, repeats and order included."""
     taken = {key_of(item) for item in b}
@@ -131,7 +113,7 @@ def _count_bounds(rows: Rows) -> tuple[int, int]:
 
 @PLUGINS.action(
     "COUNT",
-    (Parameter("ITEMS", ValueType.LIST),),
+    _ITEMS,
     "Return how many entries ITEMS has, as a number",
     returns=ValueType.NUMBER,
     counts=True,
@@ -144,7 +126,7 @@ def count(items: list[str]) -> Value:
 
 @PLUGINS.action(
     "SUM",
-    (Parameter("NUMBERS", ValueType.LIST),),
+    _NUMBERS,
     "Add up all NUMBERS and return the total",
     returns=ValueType.NUMBER,
     counts=True,
@@ -160,11 +142,7 @@ def total(items: list[str]) -> Value:
 
 
 @PLUGINS.action(
-    "MAX",
-    (Parameter("NUMBERS", ValueType.LIST),),
-    "Return the largest of NUMBERS",
-    returns=ValueType.NUMBER,
-    counts=True,
+    "MAX", _NUMBERS, "Return the largest of NUMBERS", returns=ValueType.NUMBER, counts=True
 )
 def largest(items: list[str]) -> Value:
     """Take the largest."""
@@ -174,11 +152,7 @@ def largest(items: list[str]) -> Value:
 
 
 @PLUGINS.action(
-    "MIN",
-    (Parameter("NUMBERS", ValueType.LIST),),
-    "Return the smallest of NUMBERS",
-    returns=ValueType.NUMBER,
-    counts=True,
+    "MIN", _NUMBERS, "Return the smallest of NUMBERS", returns=ValueType.NUMBER, counts=True
 )
 def smallest(items: list[str]) -> Value:
     """Take the smallest."""

@@ -21,13 +21,7 @@ MAX_PAIRS = 1_000_000
 
 
 def pair(a: Row, b: Row) -> Row:
-    r"""Two rows as one: their values under one another, and the fields of both.
-
-    Example:
-        >>> row = pair(Row("x", {"User": "1", "Age": "3"}), Row("y", {"User": "1", "Age": "4"}))
-        >>> row.value, row.fields
-        ('A: x\nB: y', {'User': '1', 'Age': '3', 'Age (2)': '4'})
-    """
+    """Two rows as one: their values under one another, and the fields of both."""
     is_read = a.value is not None and b.value is not None
     text = f"A: {a.value}\nB: {b.value}" if is_read else None
     fields = dict(a.fields)

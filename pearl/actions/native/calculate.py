@@ -48,14 +48,6 @@ def run(name: str, *values: Value) -> Value:
     """Compute by name; units are kept, and numbers in millions and thousands brought together.
 
     `greater` with the names of both numbers behind them gives the name of the greater one.
-
-    Example:
-        >>> run("percentage change", "$1,250", "$1,000").value
-        '25%'
-        >>> run("ratio", 1, 0)
-        Traceback (most recent call last):
-            ...
-        pearl.actions.arithmetic.program.DivisionByZeroError: step #0 divides by 0: divide(1, 0)
     """
     called: Sequence[Value] = ()
     if name == "greater" and len(values) == 4:

@@ -37,15 +37,7 @@ _OF_DOCUMENTS = {"Document"}
 
 
 def run(rows: Rows, program: Value) -> Value:
-    """Evaluate a program; the rows behind it are those its numbers come from.
-
-    Example:
-        >>> table = Rows((Row("| revenue | 110 | 100 |", {"": "revenue", "2008": "110", "2007": "100"}),))
-        >>> run(table, "subtract(110, 100), divide(#0, 100)").value
-        '0.1'
-        >>> run(table, "table_sum(revenue, none)").value
-        '210'
-    """
+    """Evaluate a program; the rows behind it are those its numbers come from."""
     parsed = parse(as_text(program).strip())
     figures = Figures(_tables(rows))
     found: list[Row] = []

@@ -24,11 +24,6 @@ def run(rows: Rows, unit: str) -> Value:
     r"""Split every row; a document is one row, several joined documents are one each.
 
     Rows that a model has answered about are split by what they read, others by their value.
-
-    Example:
-        >>> rows = run(Rows((Row("a b\nc", {}, (Span(0, 5),), "a b\nc"),)), "line")
-        >>> [(row.value, row.spans) for row in rows]
-        [('a b', (Span(start=0, end=3),)), ('c', (Span(start=4, end=5),))]
     """
     if unit not in UNITS:
         raise ValueError(f"'{unit}' is no unit; units are {', '.join(UNITS)}")

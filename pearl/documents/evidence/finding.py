@@ -62,12 +62,6 @@ def quoted_line(line: str) -> str | None:
     """The content of a block-quote line, or None for any other line.
 
     The rule is Markdown's, except that a `>` right before a number is read as "more than".
-
-    Example:
-        >>> quoted_line(">The wind blew."), quoted_line("- > It rained."), quoted_line("> ")
-        ('The wind blew.', 'It rained.', '')
-        >>> quoted_line("He wrote > that."), quoted_line(">5 mg a day")
-        (None, None)
     """
     match = _QUOTED_LINE.fullmatch(line)
     return None if match is None else match["text"].rstrip()
@@ -79,10 +73,6 @@ def find_quotes(reply: str) -> list[str]:
     A block quote is a run of lines that `quoted_line` accepts. Inline quotations use the quotation
     marks of any language, single or double, and end within their paragraph; a nested quotation is
     part of the outer one. Not quotes: italics, code, headings, JSON keys and unclosed quotations.
-
-    Example:
-        >>> find_quotes("He wrote 'it was dark' in the boys' room.\n\n> The wind\n> blew.\n")
-        ['it was dark', 'The wind\nblew.']
     """
     quotes: list[str] = []
     for is_block, text in _paragraphs(reply):

@@ -134,12 +134,7 @@ Range = tuple[int, int]
 
 
 def normalise(text: str) -> str:
-    r"""The normal form of a text, equal for all typographic variants of a wording.
-
-    Example:
-        >>> normalise("a “so-\ncalled” ﬁle") == normalise("a 'so-called'   file")
-        True
-    """
+    """The normal form of a text, equal for all typographic variants of a wording."""
     return NormalText(text).text
 
 

@@ -81,17 +81,7 @@ _NOTHING = re.compile(r"""[\s.…,;:'"“”„‘’«»()\[\]*_–—-]*""")
 
 
 class Verifier:
-    r"""Verifies quotes against one document.
-
-    Example:
-        >>> verifier = Verifier("He called it\na “well-known” fact. Nobody spoke.")
-        >>> verifier.verify("He called it a 'well-known' fact").spans
-        (Span(start=0, end=32),)
-        >>> verifier.verify("He called it a little-known fact").result
-        'missing'
-        >>> verifier.verify("He called it ... fact.").result
-        'elided'
-    """
+    """Verifies quotes against one document."""
 
     def __init__(self, text: str, rows: TableRowFinder | None = None) -> None:
         self._text = text

@@ -42,22 +42,12 @@ _MAX_LENGTH = 40
 
 
 def recognises(data: bytes) -> bool:
-    """Whether the bytes begin as a web page does.
-
-    Example:
-        >>> recognises(b"<!DOCTYPE html><p>Text</p>")
-        True
-    """
+    """Whether the bytes begin as a web page does."""
     return _BEGINNING.match(data) is not None
 
 
 def read(data: bytes, path: str) -> str:
-    r"""The text of a page.
-
-    Example:
-        >>> read(b"<h1>One</h1><p>two <b>three</b>", "page.html")
-        'One\n\ntwo three'
-    """
+    """The text of a page."""
     from inscriptis.html_engine import Inscriptis
     from inscriptis.model.config import ParserConfig
 

@@ -107,13 +107,7 @@ def cell_span(row: Row, column: str) -> Span | None:
 def make_table(
     rows: Sequence[Row], source: str = "", caption: str = "", notes: Sequence[str] = ()
 ) -> Table:
-    """The table of rows that have the same fields.
-
-    Example:
-        >>> table = make_table([Row("", {"in millions": "revenue", "2008": "$5"})])
-        >>> table.cell(1, "2008").quantity
-        Quantity(value=Decimal('5'), unit='$', scale=6)
-    """
+    """The table of rows that have the same fields."""
     rows = mended(rows)
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
     scale = scale_of(names[0]) or scale_of(caption) or 0
@@ -217,12 +211,6 @@ def find_tables(document: Document) -> tuple[Table, ...]:
     r"""The tables of a document, in order; rows that follow each other with the same columns are one.
 
     Joined files are one document each.
-
-    Example:
-        >>> text = "In millions:\n\n| item | 2008 |\n|---|---|\n| sales | $5 |\n"
-        >>> (table,) = find_tables(Document(text, "report.md"))
-        >>> table.caption, str(table.cell(1, "2008")), table.cell(1, "2008").span
-        ('In millions:', "row 'sales', column '2008'", Span(start=50, end=52))
     """
     return tuple(make_table(each.rows, each.source, each.caption) for each in table_rows(document))
 
@@ -335,18 +323,7 @@ def tables_of_rows(rows: list[Row], source: str = "") -> list[Table]:
 
 
 def as_markdown(table: Table, max_rows: int | None = None) -> str:
-    r"""A table in Markdown, with its caption, and the cells as they are written.
-
-    Example:
-        >>> from pearl.documents.rows import Row
-        >>> from pearl.documents.table import make_table
-        >>> print(as_markdown(make_table([Row("", {"item": "a | b", "2008": "$5"})], caption="In millions")))
-        In millions
-        <BLANKLINE>
-        | item | 2008 |
-        | --- | --- |
-        | a \| b | $5 |
-    """
+    """A table in Markdown, with its caption, and the cells as they are written."""
     names = [column.name for column in table.columns]
     rows = table.rows if max_rows is None else table.rows[:max_rows]
     shown = markdown(names, ([row.fields.get(name) or "" for name in names] for row in rows))
@@ -359,27 +336,12 @@ def as_markdown(table: Table, max_rows: int | None = None) -> str:
 
 
 def markdown(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    r"""Cells as a Markdown table, which the unit `record` reads back.
-
-    Example:
-        >>> print(markdown(["a", "b"], [["1", "x\ny"]]))
-        | a | b |
-        | --- | --- |
-        | 1 | x y |
-    """
+    """Cells as a Markdown table, which the unit `record` reads back."""
     return "\n".join(map(_line, chain([names, ["---"] * len(names)], rows)))
 
 
 def chunks(table: Table) -> Iterator[str]:
-    """Each row with its header, caption and unit, so that it is understood and found alone.
-
-    Example:
-        >>> from pearl.documents.rows import Row
-        >>> from pearl.documents.table import make_table
-        >>> table = make_table([Row("", {"item": "sales", "2008": "$5", "2007": ""})], caption="In millions")
-        >>> list(chunks(table))
-        ['In millions; item: sales; 2008: $5']
-    """
+    """Each row with its header, caption and unit, so that it is understood and found alone."""
     scale = scale_word(table.scale)
     is_said = not scale or scale in table.caption.casefold()
     heads = [each for each in (table.caption, "" if is_said else f"in {scale}") if each]

@@ -178,12 +178,7 @@ def _stands_alone(text: str, after: int, line: Span) -> bool:
 
 
 def escaped(text: str) -> str:
-    r"""A text with lines that read like labels escaped.
-
-    Example:
-        >>> escaped("[text]\nas [text] shows\n [Table 2: in millions]")
-        '\\[text]\nas [text] shows\n \\[Table 2: in millions]'
-    """
+    """A text with lines that read like labels escaped."""
     return "\n".join(_escaped_line(line) for line in text.split("\n")) if text else text
 
 
@@ -217,31 +212,7 @@ class Atom(NamedTuple):
 
 
 class TablesApart:
-    r"""The tables and the text of a document. Tables are looked for in the parts that are shown.
-
-    Example:
-        >>> text = "Sales rose.\n\nIn millions:\n\nitem,2008\nsales,$5\ncosts,$4\n\nCosts did, too.\n"
-        >>> print(TablesApart(Document(text)).whole)
-        [tables]
-        <BLANKLINE>
-        [table 1]
-        <BLANKLINE>
-        In millions:
-        <BLANKLINE>
-        | item | 2008 |
-        | --- | --- |
-        | sales | $5 |
-        | costs | $4 |
-        <BLANKLINE>
-        [text]
-        <BLANKLINE>
-        Sales rose.
-        <BLANKLINE>
-        [table 1]
-        <BLANKLINE>
-        Costs did, too.
-        <BLANKLINE>
-    """
+    """The tables and the text of a document. Tables are looked for in the parts that are shown."""
 
     def __init__(self, document: Document) -> None:
         self.text = document.text

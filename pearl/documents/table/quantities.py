@@ -46,26 +46,12 @@ _BLANKS = frozenset({
 
 
 def is_blank(text: str) -> bool:
-    """Whether a cell has no value: blank, a dash, or a word for that.
-
-    Example:
-        >>> is_blank(" — "), is_blank("n/a"), is_blank("0")
-        (True, True, False)
-    """
+    """Whether a cell has no value: blank, a dash, or a word for that."""
     return " ".join(text.split()).casefold() in _BLANKS
 
 
 def read_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | None:
-    """The number in a cell; None if there is none, or not surely one.
-
-    Example:
-        >>> read_quantity("$ (1,315)")
-        Quantity(value=Decimal('-1315'), unit='$', scale=0)
-        >>> read_quantity("27 ( 27 % )"), read_quantity("-3 ( 3 )")
-        (Quantity(value=Decimal('27'), unit='%', scale=0), Quantity(value=Decimal('-3'), unit='', scale=0))
-        >>> read_quantity("$5.687 billion").amount == 5_687_000_000, read_quantity("1.250")
-        (True, None)
-    """
+    """The number in a cell; None if there is none, or not surely one."""
     text = text.strip()
     if not text or len(text) > MAX_LENGTH:
         return None
@@ -84,12 +70,7 @@ def read_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | No
 
 
 def scale_of(text: str) -> int | None:
-    """The power of ten that a caption or a header names; None if it names none, or several.
-
-    Example:
-        >>> scale_of("($ in millions)"), scale_of("in thousands, except per share"), scale_of("net")
-        (6, 3, None)
-    """
+    """The power of ten that a caption or a header names; None if it names none, or several."""
     found = {SCALES[word.lower().removesuffix("s")] for word in _NAMED_SCALE.findall(text)}
     return found.pop() if len(found) == 1 else None
 
@@ -130,13 +111,7 @@ class Column:
 
 
 def read_column(name: str, cells: Sequence[str], scale: int = 0) -> Column:
-    """Read a column.
-
-    Example:
-        >>> column = read_column("2008", ["$9,000", "(1,315)", "—"])
-        >>> column.kind, column.unit, [q and str(q.value) for q in column.quantities]
-        ('money', '$', ['9000', '-1315', None])
-    """
+    """Read a column."""
     filled = [cell for cell in cells if not is_blank(cell)]
     read = read_quantities(cells)
     found = [quantity for quantity in read if quantity]
@@ -170,14 +145,7 @@ def is_year(text: str) -> bool:
 
 
 def read_quantities(cells: Sequence[str]) -> list[Quantity | None]:
-    """The number of each cell, as the others show how it is written.
-
-    Example:
-        >>> [q and str(q.value) for q in read_quantities(["1.250", "0.5", "(3)", "3 (b)"])]
-        ['1.250', '0.5', '-3', '3']
-        >>> read_quantities(["1.250"]), read_quantities(["(3)"])
-        ([None], [None])
-    """
+    """The number of each cell, as the others show how it is written."""
     different = [cell for cell in dict.fromkeys(cells) if _DIGIT.search(cell)]
     is_decimal = any(_BOTH.search(cell) or _DECIMAL.search(cell) for cell in different)
     read = {cell: read_quantity(cell, is_point_decimal=is_decimal) for cell in different}
@@ -188,12 +156,7 @@ def read_quantities(cells: Sequence[str]) -> list[Quantity | None]:
 
 
 def numbers_of(items: Sequence[str]) -> list[Decimal]:
-    """The number of each entry, read together where one alone cannot surely be read.
-
-    Example:
-        >>> [int(number) for number in numbers_of(["$9,000", "(1,315)", "3.2 million"])]
-        [9000, -1315, 3200000]
-    """
+    """The number of each entry, read together where one alone cannot surely be read."""
     read = [
         in_column or quantity(item)
         for item, in_column in zip(items, read_quantities(items), strict=True)

@@ -75,10 +75,6 @@ def left_out(text: str, pieces: Sequence[Piece]) -> tuple[Span, ...]:
 
     A line that has nothing but names of fields (the header of a table) and what has no letter or digit
     are part of the form, and not left out.
-
-    Example:
-        >>> left_out("Two rows:\n1\n2", [Piece(10, 11, {}), Piece(12, 13, {})])
-        (Span(start=0, end=9),)
     """
     names = set(_WORD.findall(" ".join(dict.fromkeys(n for piece in pieces for n in piece.fields))))
     found: list[Span] = []
@@ -100,10 +96,6 @@ def left_out_note(text: str, pieces: Sequence[Piece], unit: str) -> str:
     r"""A sentence about the text that belongs to no piece; "" if there is none.
 
     It quotes nothing of the text.
-
-    Example:
-        >>> left_out_note("Two rows:\n1\n2", [Piece(10, 11, {}), Piece(12, 13, {})], "row")
-        '9 characters of the text belong to no row (1 place, the first at character 0)'
     """
     spans = left_out(text, pieces)
     if not spans:

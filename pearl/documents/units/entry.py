@@ -36,10 +36,6 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     5. paragraphs.
 
     A line that is a row below a header has its cells as fields.
-
-    Example:
-        >>> [text[a:b] for text in ["- one,\n  two\n- three"] for a, b, _ in split(text)]
-        ['- one,\n  two', '- three']
     """
     length = len(text.strip())
     fields: dict[int, dict[str, str]] = {}

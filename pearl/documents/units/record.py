@@ -65,23 +65,13 @@ class Keys(dict[str, str]):
 
 
 def fields_of(names: Sequence[str], values: Sequence[str]) -> dict[str, str]:
-    """The fields of a record; a name that occurs twice is numbered.
-
-    Example:
-        >>> fields_of(["note", "note"], ["a", "b"])
-        {'note': 'a', 'note (2)': 'b'}
-    """
+    """The fields of a record; a name that occurs twice is numbered."""
     fields = dict(zip(names, values, strict=True))
     return fields if len(fields) == len(names) else dict(zip(columns(names), values, strict=True))
 
 
 def columns(header: Sequence[str]) -> tuple[str, ...]:
-    """The names of columns: none is blank, none occurs twice.
-
-    Example:
-        >>> columns(["id", " note ", "", "note"])
-        ('id', 'note', 'column 3', 'note (2)')
-    """
+    """The names of columns: none is blank, none occurs twice."""
     names: dict[str, None] = {}
     numbers: dict[str, int] = {}
     for column, cell in enumerate(header, 1):
@@ -567,12 +557,7 @@ _MOST_BESIDE_ONE = 0.5
 
 
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
-    r"""Every record, with its fields.
-
-    Example:
-        >>> split("Two entries:\nUser: 7 || Text: yes\nUser: 9 || Text: no\n")[1]
-        Piece(start=34, end=53, fields={'User': '9', 'Text': 'no'})
-    """
+    """Every record, with its fields."""
     _, found = _best(text)
     if len(found) == 1:
         n_other = sum(span.end - span.start for span in left_out(text, found))

@@ -53,11 +53,6 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     and in capitals.
     What stands before the first is a section without a heading. A heading with nothing below it
     but a deeper heading belongs to the section of that one.
-
-    Example:
-        >>> text = "# Offer\n## Price\n10 euros.\n## Term\nOne year."
-        >>> [(text[a:b], fields) for a, b, fields in split(text)]
-        [('# Offer\n## Price\n10 euros.', {'Section': 'Price'}), ('## Term\nOne year.', {'Section': 'Term'})]
     """
     headings = _markdown(text)
     if len(headings) < 2 and not text[: headings[0].start if headings else 0].strip():

@@ -21,12 +21,7 @@ def split(
     size: int = SIZE,
     overlap: int = OVERLAP,
 ) -> list[Piece]:
-    """Every window; a word that is longer than a window is cut.
-
-    Example:
-        >>> [text[a:b] for text in ["one two three four"] for a, b, _ in split(text, (), 13, 5)]
-        ['one two three', 'three four']
-    """
+    """Every window; a word that is longer than a window is cut."""
     if not 0 <= overlap < size:
         raise ValueError(f"windows of {size} characters cannot share {overlap}")
     pieces: list[Piece] = []
