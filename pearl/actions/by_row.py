@@ -57,7 +57,7 @@ def _module(name: str) -> Any:
 
 
 def by_row(action: Action) -> ByRow:
-    """How an action that reads rows is carried out."""
+    """The implementation of an action on rows."""
     name = action.name.lower()
     if plugins.exists(__name__, name):
         module: ByRow = _module(name)
@@ -266,7 +266,7 @@ PLUGINS: dict[str, Any] = {
 }
 
 _MAX_OTHERS = 600
-"""Characters of a row up to which columns are shown that an instruction does not name."""
+"""Maximum characters of a row with columns that the instruction does not name."""
 
 _GENERIC = frozenset({
     "", "case", "client", "customer", "document", "entry", "item", "line", "nr", "no", "patient", "people", "person",
@@ -276,7 +276,7 @@ _GENERIC = frozenset({
 
 
 def shown_text(row: Row, instruction: str = "") -> str | None:
-    r"""What a model is shown of a row: its value; of a record without names beside its cells, `name: value` lines.
+    r"""The text of a row for a model: its value, or `name: value` lines for a record without names in its text.
 
     Of these the columns that the instruction names, and others as long as there is room; all
     columns if it names none.
@@ -307,14 +307,14 @@ def shown_text(row: Row, instruction: str = "") -> str | None:
 
 
 def _is_named(name: str, wanted: str) -> bool:
-    """Whether words that a column's name ends with stand in an instruction."""
+    """Whether an instruction contains the last words of a column's name."""
     words = stem(name).split()
     ends = (" ".join(words[i:]) for i in range(len(words)))
     return any(end not in _GENERIC and f" {end} " in wanted for end in ends)
 
 
 def _cells(row: Row) -> dict[str, str]:
-    """The cells of a row that consists of nothing else, in order; none if the text has their names."""
+    """The cells of a row whose text is only cells, in order; none if the text names them."""
     text = row.text.replace('""', '"').replace(r"\|", "|")
     cells: dict[str, str] = {}
     at = 0

@@ -18,7 +18,7 @@ from pearl.documents.rows import TEXT_COLUMN, Row, Rows
 from pearl.dsl.signatures import ValueType
 
 MAX_SHOWN = 12
-"""Names of fields in a message at most."""
+"""Maximum names of fields in a message."""
 
 _PART = re.compile(rf"(?P<name>.+) by (?P<part>{'|'.join(DATE_PARTS)})s?", re.I | re.S)
 
@@ -102,7 +102,7 @@ def _each(rows: Rows, name: str, value: Callable[[Row], str | None]) -> Column:
 
 
 def _empty_or_unread(value: str | None) -> str | None:
-    """The date part of a value that is no date: "" if it is empty, else None for undecided."""
+    """The date part of a value that is not a date: "" if empty, else None for undecided."""
     return "" if value is not None and not value.strip() else None
 
 
@@ -132,7 +132,7 @@ class Judged:
 
 
 def wanted_by(x: Value, *, is_list: bool) -> Wanted:
-    """The texts that an argument stands for."""
+    """The texts of an argument."""
     if isinstance(x, Rows):
         possible = tuple(row.value for row in x.doubtful if row.value is not None)
         is_any = any(row.value is None for row in (*x.rows, *x.doubtful))

@@ -12,7 +12,7 @@ from pearl.documents.numbers import read_number
 from pearl.documents.rows import EMPTY, Row, Rows, shortened
 
 MAX_SPELLINGS = 3
-"""Pairs of spellings that a note names at most."""
+"""Maximum pairs of spellings in a note."""
 
 
 def group(rows: Rows, column: Column) -> Rows:
@@ -55,19 +55,19 @@ def group(rows: Rows, column: Column) -> Rows:
 
 
 def counted(groups: Rows) -> Rows:
-    """Groups that show their sizes, in a field `count`, too."""
+    """Show the sizes of groups, also as a field `count`."""
     name = "count" if groups.column != "count" else "rows"
     rows = tuple(row.with_fields({name: str(len(row.members))}) for row in groups)
     return replace(groups, rows=rows, shows_possible=True)
 
 
 def are_groups(rows: Rows) -> bool:
-    """Whether there are rows with members, or that may have some."""
+    """Whether any row has members or possible members."""
     return any(row.members or row.possible for row in (*rows.rows, *rows.doubtful))
 
 
 def n_of_any(groups: Rows) -> int:
-    """How many rows may belong to any group, because their key is undecided."""
+    """The number of rows that may belong to any group, because their key is undecided."""
     return sum(max(1, len(row.possible)) for row in groups.doubtful if row.value is None)
 
 
@@ -90,12 +90,12 @@ def spelling_note(keys: Iterable[str], name: str) -> list[str]:
 
 
 NONE = "none"
-"""What is named where nothing can be."""
+"""The result of an empty ranking."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedEntry:
-    """What is ranked."""
+    """An entry of a ranking."""
 
     name: str
     row: Row
@@ -106,7 +106,7 @@ class RankedEntry:
 
 @dataclass(frozen=True, slots=True)
 class EntryRanking:
-    """Entries in no order yet."""
+    """Entries before sorting."""
 
     rows: Rows
     sure: tuple[RankedEntry, ...]
@@ -114,7 +114,7 @@ class EntryRanking:
 
 
 def ranking(rows: Rows) -> EntryRanking:
-    """What is ranked by what: groups by size, rows that a model rated by number.
+    """Choose the scores: the sizes of groups, or the ratings of rows by a model.
 
     All other rows are ranked by how often their value occurs.
     """
@@ -164,7 +164,7 @@ def ranked(ranking: EntryRanking, *, least_first: bool = False) -> list[RankedEn
 
 
 def place(rows: Rows, k: int, *, least_first: bool = False) -> Scalar:
-    """Name what has a place in the ranking, and all that share it."""
+    """Name the entries that share a place in the ranking."""
     given = ranking(rows)
     order = ranked(given, least_first=least_first)
     if k > len(order):
@@ -189,7 +189,7 @@ def place(rows: Rows, k: int, *, least_first: bool = False) -> Scalar:
 def _is_apart(
     before: list[RankedEntry], tied: list[RankedEntry], after: list[RankedEntry], sign: int
 ) -> bool:
-    """Whether the tied entries have the same places with every score that is possible."""
+    """Whether the tied entries keep their places with every possible score."""
 
     def lowest(entries: list[RankedEntry]) -> float:
         return min((e.low if sign > 0 else -e.high for e in entries), default=math.inf)
@@ -210,7 +210,7 @@ def _open(rows: Rows) -> tuple[Row, ...]:
 def first_of(
     ranked: Sequence[tuple[Row, bool]], n_unranked: int, k: int
 ) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """The first `k` of rows in order, where some are not surely there.
+    """The first `k` of ranked rows, some of which are doubtful.
 
     Example:
         >>> a, b, c = map(Row, "abc")

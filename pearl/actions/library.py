@@ -19,7 +19,7 @@ from pearl.errors import DataError, Diagnostic, LibraryError, Span, suggest
 from pearl.plugins.files import find_data, read_data
 
 MAX_ACTIONS = 5_000
-"""Of a file; the largest library of a paper has 143."""
+"""Maximum actions of a file; the largest published library has 143."""
 
 _TOO_MANY = f"the file has more than {MAX_ACTIONS:,} actions"
 

@@ -45,7 +45,7 @@ class FetchedPassage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a search of the document found."""
+    """The result of a search of the document."""
 
     queries: tuple[str, ...]
     method: str
@@ -64,7 +64,7 @@ class SearchedDocument:
 
     @property
     def is_corpus(self) -> bool:
-        """Whether it is several documents, of which a step is shown the passages that match."""
+        """Whether it is a corpus, whose matching passages a step reads."""
         return isinstance(self.document, IndexedDocument)
 
     @cached_property
@@ -74,7 +74,7 @@ class SearchedDocument:
         return part_spans(text, self.document.parts) or whole
 
     def part_at(self, place: int) -> Span:
-        """The stretch of the document that has a place of the whole text."""
+        """The span of the joined document at an offset."""
         return self._parts[bisect_right(self._parts, place, key=lambda part: part[1].start) - 1][1]
 
     @cached_property
@@ -117,7 +117,7 @@ class SearchedDocument:
         _ = self.index
 
     def first(self, n: int) -> tuple[FetchedPassage, ...]:
-        """Its first passages, which match nothing."""
+        """Its first passages, for a query without matches."""
         n = min(n, len(self.index.passages))
         return tuple(self._placed(Hit(self.index.passages[i], 0, 0.0)) for i in range(n))
 
@@ -182,7 +182,7 @@ async def best_passages(
 
 
 async def best_rows(searcher: Searcher, rows: Rows, queries: Sequence[str], k: int) -> FoundRows:
-    """The best of some rows: by what they read if a model has answered about them, else by their value.
+    """The best rows: by their text if a model has answered about them, else by their value.
 
     How rare a word is, is counted in all of them, the undecided ones included.
     """
@@ -216,13 +216,13 @@ def _ranked(row: Row, hit: FetchedPassage) -> Row:
 
 
 MAX_DOCUMENTS = 16
-"""Documents, the best first, of which a table is looked for."""
+"""Maximum documents, best first, that are searched for a table."""
 
 _AROUND = 8_000
-"""Characters before and after prose in which its table is looked for."""
+"""Characters before and after prose that are searched for its table."""
 
 _MAX_TABLE = 1_500
-"""Characters of a table that are shown along: of a longer one, rows around the best."""
+"""Maximum characters of a table beside prose; a longer table is cut to rows around the best."""
 
 
 def with_tables(
@@ -289,7 +289,7 @@ def _table(hit: FetchedPassage, query: str, searched: SearchedDocument) -> Fetch
 
 
 def _rows(text: str) -> list[list[Row]]:
-    """The rows of the tables of a text that know their place."""
+    """The rows of the tables of a text, as far as they have spans."""
     tables = ([row for row in each.rows if row.spans] for each in table_rows(Document(text)))
     return [table for table in tables if table]
 

@@ -19,18 +19,18 @@ from pearl.documents.rows import Row, Rows, shortened, without_duplicates
 from pearl.dsl.signatures import NOTHING, Parameter, ValueType
 
 SAMPLED = "an estimate"
-"""How a note begins that says of rows that they are a sample."""
+"""The beginning of notes on samples."""
 
 INTERVAL = "95 % interval"
-"""How a note begins that says what a sample says of all rows."""
+"""The beginning of notes on intervals."""
 
 
 AMONG = "among the"
-"""How a note begins that says of rows that others match, too."""
+"""The beginning of notes on further matches."""
 
 
 def among_best(k: int, queries: Sequence[str] = ()) -> str:
-    """What a search says of its rows where more match than are wanted.
+    """The note of a search with more matches than were requested.
 
     Example:
         >>> among_best(10, ["iron"])
@@ -41,7 +41,7 @@ def among_best(k: int, queries: Sequence[str] = ()) -> str:
 
 
 def is_estimate(note: str) -> bool:
-    """Whether a note says that a result is not of all rows: such a one is shown with it everywhere."""
+    """Whether a note marks a result as partial, so that it is always shown with the result."""
     return note.startswith((SAMPLED, INTERVAL, AMONG))
 
 
@@ -61,7 +61,7 @@ def wilson(n_found: int, n_drawn: int, confidence: float = 0.95) -> tuple[float,
 
 
 def sample_note(sample: tuple[int, int], low: int, high: int) -> str:
-    """What a count in a sample says of all rows.
+    """The note on all rows that a count in a sample implies.
 
     Example:
         >>> sample_note((100, 1000), 10, 10)
@@ -237,14 +237,14 @@ def as_text(value: Value, max_rows: int | None = None) -> str:
 
 
 def _marks(rows: Rows) -> list[str]:
-    """What makes a result uncertain, shown with it; other notes stand beside the answer."""
+    """The notes on uncertainty that are shown with a result."""
     n = len(rows.undecided)
     estimates = (f"({note})" for note in rows.notes if is_estimate(note))
     return [*([f"({n:,} undecided)"] if n else []), *estimates]
 
 
 def argument(value: Value, parameter: Parameter) -> Any:
-    """What a native action is given for a value."""
+    """Convert a value for a native action."""
     match parameter.reads:
         case "rows":
             return as_rows(value)

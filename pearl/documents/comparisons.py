@@ -31,7 +31,7 @@ Verdict = bool | None
 Kind = Literal["date", "number"]
 
 MAX_SAMPLED = 200
-"""Different values from which the kind of a column is inferred."""
+"""Maximum distinct values from which the kind of a column is inferred."""
 
 _WORD = re.compile(r"[^\W_]*[^\W\d_][^\W_]*")
 _YEAR = re.compile(r"\s*\d{4}\s*")
@@ -52,7 +52,7 @@ def key_of(item: str) -> str:
 
 
 def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
-    """Whether more than half of the different values that are not empty are of a kind.
+    """Whether more than half of the distinct non-empty values have a kind.
 
     Example:
         >>> are_mostly("number", ["7", "", "8 mg", "none"]), are_mostly("date", ["7", "8"])
@@ -69,7 +69,7 @@ def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
 def comparison(
     operator: str, wanted: Wanted, values: Sequence[str], name: str
 ) -> tuple[Callable[[str], Verdict], list[str]]:
-    """The test of one value of a column, and notes: what a reader has to know about it.
+    """Return the test of one value of a column, and notes for the reader.
 
     An empty value is never before, after, at least or at most anything. What is to be read as a
     date or a number and cannot be is undecided, as are numbers in another unit.
@@ -105,7 +105,7 @@ def _any_of(wanted: Wanted, same: Callable[[str, str], Verdict]) -> Callable[[st
 def _sameness(
     wanted: Wanted, values: Sequence[str]
 ) -> tuple[Callable[[str, str], Verdict], list[str]]:
-    """Whether two texts say the same: the same words, or beside dates the same date, and so on."""
+    """Whether two texts are equal: as words, or in a column of dates as dates, of numbers as numbers."""
     texts = (*wanted.sure, *wanted.possible)
     keys = {text: key_of(text) for text in (*texts, *values)}
     if any(read_period(text)[0] for text in texts) and are_mostly("date", values):
@@ -180,7 +180,7 @@ def _within(one: Period | None, other: Period) -> Verdict:
 def _order(
     operator: str, text: str, values: Sequence[str]
 ) -> tuple[Callable[[str], Verdict], list[str]]:
-    """The test of a value's place in time or of its size."""
+    """Return the test that compares a value as a date or a number."""
     if read_period(text)[0] and (not _YEAR.fullmatch(text) or are_mostly("date", values)):
         dates = read_dates(values)
         period, note = read_period(text, dates.is_day_first)
@@ -214,7 +214,7 @@ def _order(
 
 
 def _placed(operator: str, one: tuple[Any, Any], other: tuple[Any, Any]) -> Verdict:
-    """Compare what goes from a first to a last with another; None if only a part of it is there."""
+    """Compare two ranges; None if only a part of the first meets the condition."""
     match operator:
         case "before":
             ends = one[1] < other[0], one[0] < other[0]

@@ -19,7 +19,7 @@ from datetime import date, timedelta
 from pearl.documents.lexicon import MONTH, MONTHS, WEEKDAY, WEEKDAYS
 
 _MAX_LENGTH = 60
-"""Characters of a date at most."""
+"""Maximum characters of a date."""
 
 _FIRST_OF_TWO_DIGITS = 69
 """Years of two digits are 1969 to 2068, as POSIX has them."""
@@ -101,7 +101,7 @@ class Dates:
 
 @dataclass(slots=True)
 class _Orders:
-    """What the numeric dates of a column say about the order of day and month."""
+    """Evidence of the numeric dates of a column for the order of day and month."""
 
     n_day_first: int = 0
     n_month_first: int = 0
@@ -111,7 +111,7 @@ class _Orders:
     has_short_years: bool = False
 
     def is_day_first(self) -> bool:
-        """The order of the dates that have only one, else of the way in which they are written."""
+        """The order of the unambiguous dates, else the usual order of their notation."""
         if self.n_day_first != self.n_month_first:
             return self.n_day_first > self.n_month_first
         return 2 * self.n_dotted > self.n_open
@@ -158,7 +158,7 @@ def read_period(text: str, is_day_first: bool | None = None) -> tuple[Period | N
 
 
 def _read(text: str, orders: _Orders) -> tuple[Period | None, Period | None]:
-    """A text read month first and day first; the same twice if it can be read in one way only."""
+    """Read a text month first and day first; both are equal if the text has only one reading."""
     if len(text) > _MAX_LENGTH:
         return None, None
     if match := _of_year_first(text):
@@ -248,7 +248,7 @@ _PARTS: dict[str, Callable[[date], str]] = {
 }
 
 DATE_PARTS = tuple(_PARTS)
-"""What `date_part` can name."""
+"""The parts that `date_part` accepts."""
 
 
 def date_part(when: date | Period, part: str) -> str | None:

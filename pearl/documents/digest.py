@@ -20,7 +20,7 @@ def digest(parts: Iterable[str | bytes]) -> bytes:
 
 
 def digest_after(parts: Iterable[str | bytes]) -> Callable[[bytes], bytes]:
-    """What makes the digests of many byte strings that come after the same parts.
+    """Return a function that computes the digest of the same parts followed by other bytes.
 
     Example:
         >>> digest_after(["a"])(b"b") == digest_after(["a"])(b"b") != digest_after(["b"])(b"b")
@@ -37,7 +37,7 @@ def digest_after(parts: Iterable[str | bytes]) -> Callable[[bytes], bytes]:
 
 
 class RunningDigest:
-    """SHA-256 of bytes that come piece by piece."""
+    """SHA-256 of a stream of bytes."""
 
     def __init__(self) -> None:
         self._found = sha256()
@@ -45,13 +45,13 @@ class RunningDigest:
         self.is_line = True
 
     def add(self, data: bytes) -> None:
-        """Take in the next bytes."""
+        """Add the next bytes."""
         self._found.update(data)
         self.size += len(data)
         self.is_line = data.endswith(b"\n")
 
     def digest(self) -> bytes:
-        """The digest of what came so far."""
+        """The digest of the bytes added so far."""
         return self._found.digest()
 
 

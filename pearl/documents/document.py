@@ -36,11 +36,11 @@ _RECORDS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 ROW_SUFFIXES = (*_RECORDS, ".parquet")
 """Suffixes of files that are read row by row."""
 _HEAD = 20_000
-"""Characters in which the first records are looked for."""
+"""Characters searched for the first records."""
 
 
 def kind_by_name(name: str) -> DocumentKind:
-    """What a file of that name probably is, before it is read."""
+    """Guess the kind of a file from its name."""
     return (
         "table"
         if PurePath(name).suffix.lower() in (*ROW_SUFFIXES, ".xlsx", ".xlsm")
@@ -112,9 +112,9 @@ class Document(ShownInNotebooks):
     pages: tuple[tuple[str, int], ...] = field(default=(), repr=False)
     """For files with pages: the number and the start offset of each in `text`."""
     metadata: tuple[Mapping[str, str], ...] = field(default=(), repr=False, compare=False)
-    """For a corpus: what is known about each of its documents, in the order of `parts`."""
+    """For a corpus: the metadata of its documents, in the order of `parts`."""
     kind: DocumentKind = field(default="document", repr=False, compare=False)
-    """Plans are written for it."""
+    """The planner writes plans for this kind."""
 
     def __repr__(self) -> str:
         """Short, because notebooks display the result of `load`."""
@@ -152,7 +152,7 @@ def load(path: str | Path, *, name: str | None = None) -> Document:
 
 
 def from_bytes(data: bytes, path: str | Path, *, name: str | None = None) -> Document:
-    """What `load` makes of the bytes of a file."""
+    """Make a document of the bytes of a file, as `load` does."""
     source = str(path)
     label = "<stdin>" if source == "-" else source
     reader = _reader_of(data, source, label)
@@ -160,7 +160,7 @@ def from_bytes(data: bytes, path: str | Path, *, name: str | None = None) -> Doc
 
 
 def load_at_once(path: str | Path, *, name: str | None = None) -> Document | None:
-    """As `load`, but None for what may take a while: no small regular file, or no plain text."""
+    """As `load` for a small plain-text file; None for any other file, which may take longer."""
     source = str(path)
     try:
         found = os.stat(source)  # noqa: PTH116 - of thousands of files, and a Path takes ten times as long
@@ -204,7 +204,7 @@ def from_text(text: str, name: str = "document") -> Document:
 
 
 def _document(text: str, name: str, path: str, reader: str | None = None) -> Document:
-    """The document of a reader's text; `path` is the file, which messages call so."""
+    """Make a document of a reader's text; messages name the file by `path`."""
     text = text.replace("\r\n", "\n")
     feeds = [feed.end() for feed in re.finditer(r"\f", text)]
     pages = tuple((str(n), start) for n, start in enumerate([0, *feeds], 1)) if feeds else ()
@@ -302,7 +302,7 @@ def _reader_of(data: bytes, source: str, label: str) -> str:
 
 
 def _is_bounded(reader: str) -> bool:
-    """Whether a reader takes no more time and memory than its input allows."""
+    """Whether the time and memory of a reader are proportional to its input."""
     return _has(reader, "IS_BOUNDED")
 
 

@@ -1,4 +1,4 @@
-"""The number in a text, with its unit and scale: read where it is surely one, refused otherwise."""
+"""The number in a text, with its unit and scale; an ambiguous text is refused."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _SCALE_WORDS = {
     **SCALES, **{f"{word}s": power for word, power in SCALES.items()}, "mn": 6, "bn": 9, "tn": 12,
 }  # fmt: skip
 _SCALES_OF_MONEY = {"k": 3, "m": 6, "mm": 6, "b": 9}
-"""Metres, bytes and the like where no currency stands before the number."""
+"""Scales of amounts of money; without a currency these letters are units such as metres."""
 _FOREIGN_SCALES = {
     "tsd": 3, "tausend": 3, "mio": 6, "millionen": 6, "milionów": 6, "millones": 6, "milioni": 6,
     "mln": 6, "млн": 6, "mrd": 9, "milliarde": 9, "milliarden": 9, "milliard": 9, "milliards": 9,
     "miliardi": 9, "mld": 9, "млрд": 9,
 }  # fmt: skip
-"""Scales of languages in which a comma begins decimals."""
+"""Scales in languages that use a decimal comma."""
 _CODES = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "CHF": "chf"}
 
 _DIGITS = r"(?:[0-9]{1,3}(?:,[0-9]{3})++(?![0-9])|[0-9]++)(?:\.[0-9]++)?|\.[0-9]++"
@@ -67,7 +67,7 @@ _CAPTION = re.compile(
 )
 """A scale after a number: `138.0 (in millions)`."""
 _COMMA = re.compile(rf"(?<=[0-9]),(?=[0-9]{{1,2}}\s?(?:{'|'.join(_FOREIGN_SCALES)})(?!\w))", re.I)
-"""A comma that begins decimals."""
+"""A decimal comma."""
 
 _OTHER_NUMBER = re.compile(
     r"\s?+(?:(?:[kKM]|MM|cr|hundred|dozen|lakh|crore|quarter)s?\b"
@@ -76,7 +76,7 @@ _OTHER_NUMBER = re.compile(
     r"|[만억천백])"
     r"|[ _^]?[²³]|_\d|[eExX][-+]?\d|\s?+(?i:bps|basis points?)\b|\s?[%‰]?[?+]|[xX×](?![^\W\d_])|‰|(?i:st|nd|rd|th)\b"
 )
-"""Suffixes that change the value of the digits before them, or leave it open."""
+"""Suffixes that change the value of the preceding digits or make it ambiguous."""
 _IN_WORDS = re.compile(
     r"\b(?:half|zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|"
     r"eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|(?:hundred|thousand|million|billion|dozen)s?|"
@@ -114,7 +114,7 @@ class UnclearNumberError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number as it is written, with what it is counted in."""
+    """A number as written, with its unit and scale."""
 
     value: Decimal
     unit: str = ""
@@ -132,7 +132,7 @@ class Quantity:
 
     @property
     def kind(self) -> str:
-        """What the number is: `percent`, `money` or `number`."""
+        """The kind of the number: `percent`, `money` or `number`."""
         if self.unit == "%":
             return "percent"
         return "money" if self.unit in CURRENCIES and self.unit else "number"
@@ -233,7 +233,7 @@ def _value(figure: re.Match[str], text: str) -> Decimal:
 
 
 def _scale(line: str, figure: re.Match[str], text: str, *, is_money: bool) -> tuple[int, int]:
-    """The power of ten that is named after the digits, 0 if none is, and where that ends."""
+    """The power of ten named after the digits (0 if there is none), and the end of its name."""
     end = figure.end()
     if match := _CAPTION.match(line, end) or _WORD.match(line, end):
         word = match["word"].lower()
@@ -252,7 +252,7 @@ def _scale(line: str, figure: re.Match[str], text: str, *, is_money: bool) -> tu
 
 
 def _check_rest(line: str, before: str, after: str, text: str) -> None:
-    """Check that nothing beside a number changes it."""
+    """Check that the text around a number does not change its value."""
     # ½ and 万 are numeric, but not digits.
     is_mixed = any(c.isnumeric() and not c.isdecimal() and c not in "²³" for c in line)
     is_word = _IN_WORDS.search(before) or _IN_WORDS.search(after)
@@ -267,7 +267,7 @@ def _check_rest(line: str, before: str, after: str, text: str) -> None:
 
 
 def find_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | None:
-    """The same; None where `quantity` refuses.
+    """As `quantity`, but None instead of an error.
 
     Example:
         >>> find_quantity("30 mg"), find_quantity("30 or 40 mg")
@@ -280,7 +280,7 @@ def find_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | No
 
 
 def is_bound(text: str) -> bool:
-    """Whether a text says where a number lies, and not which it is.
+    """Whether a text gives a bound instead of a number.
 
     Example:
         >>> is_bound("less than $5"), is_bound(">5"), is_bound("about $5")
@@ -290,7 +290,7 @@ def is_bound(text: str) -> bool:
 
 
 def whole_number(number: int | float, name: str, *, least: int) -> int:
-    """A number as a whole one."""
+    """Convert to a whole number."""
     if number != int(number) or number < least:
         raise ValueError(f"{name} has to be a whole number from {least}, not {number:g}")
     return int(number)

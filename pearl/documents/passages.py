@@ -23,7 +23,7 @@ _LONG_SPEECH = 100
 """Quoted speech of at least this many characters is split into sentences."""
 
 _MIN_WIDTH = 30
-"""Characters of a line that is wrapped, at least."""
+"""Minimum characters of a wrapped line."""
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 _TERMINAL = re.compile(r"[.!?…:;。！？।][\"'”’»)\]]*\s*\Z")
@@ -46,7 +46,7 @@ _CUT = re.compile(
 )
 _NUMBER = re.compile(r"\s*\(?(?:\d{1,3}|[a-zA-Z])[.)]\s*")
 _TITLE = re.compile(r"\bMs\.\s*\Z")
-"""The title that the splitter does not know: it has Mr., Mrs., Dr. and others."""
+"""A title that the splitter does not know, unlike Mr., Mrs. and Dr."""
 _STOP = re.compile(r"[.!?…][\"'”’»)\]]{0,4}\s|[。！？।]")
 _GAP = re.compile(r"\s|[。！？।]")
 _OPENING = re.compile(r"\s([\"'“‘«(\[]+)\s*\Z")
@@ -120,7 +120,7 @@ def _language(text: str) -> str:
 
 
 def is_wrapped(text: str) -> bool:
-    r"""Whether lines are broken to a width, and not at the ends of what they say.
+    r"""Whether lines are wrapped at a width rather than at the end of a sentence.
 
     The first thousand breaks between two lines decide.
     """

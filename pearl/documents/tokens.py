@@ -32,7 +32,7 @@ A token split at a slice boundary counts twice, about one in ten thousand.
 """
 
 LONG = 100
-"""Minimum characters of a text whose count is cached: documents, and what stands around them in prompts.
+"""Minimum characters of a text whose count is cached, such as a document or a prompt.
 
 Shorter ones are not sent to a tokenizer in another process either.
 """
@@ -43,7 +43,7 @@ _MOST_A_CHARACTER = (1.2, 4.8)
 MAX_COUNTED = 10_000
 
 _counted: dict[tuple[object, int, int], int] = {}
-"""What counts, length and hash of a text → its tokens."""
+"""Counter, length and hash of a text → its tokens."""
 
 _COSTS: tuple[tuple[Iterable[int], float], ...] = (
     (range(0x80), 1.0),  # line ends, tabs, control characters
@@ -257,7 +257,7 @@ class Counter:
 
     @property
     def method(self) -> str:
-        """What counts: a tokenizer, the name of a vocabulary, or `estimate` with the reason."""
+        """The method: a tokenizer, the name of a vocabulary, or `estimate` with the reason."""
         if self._own is None or self._own.is_missing:
             return self._method
         if self._own.failure:
@@ -271,7 +271,7 @@ class Counter:
 
     @property
     def _counts(self) -> object:
-        """What tells counts by this counter from those by others."""
+        """The cache key of this counter's method."""
         return self._own.key if self._own is not None and self._asks else self._method
 
     @property

@@ -19,7 +19,7 @@ ENGINES: tuple[SqlEngine, ...] = get_args(SqlEngine)
 
 
 def check_engine(engine: str) -> None:
-    """Refuse an engine that there is not."""
+    """Reject an unknown or uninstalled engine."""
     if engine not in ENGINES:
         raise UsageError(f"unknown SQL engine '{engine}'", help=suggest(engine, ENGINES, "engines"))
     if engine == "duckdb" and find_spec("duckdb") is None:

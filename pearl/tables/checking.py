@@ -16,9 +16,9 @@ from pearl.tables.query_table import QueryTable
 from pearl.tables.specification import AllOf, AnyOf, Condition, Not, Query, Where
 
 _SHOWN = 12
-"""Names of columns in a message at most."""
+"""Maximum names of columns in a message."""
 _VALUES_SHOWN = 6
-"""Values of a column in a message at most."""
+"""Maximum values of a column in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class _Checker:
 
 
 def _value_flaw(column: TypedColumn, op: str, value: str) -> str | None:
-    """What is wrong with comparing a column with a value, or None."""
+    """The error of comparing a column with a value, or None."""
     if op == "open":
         if column.kind != "hours":
             return f"'open' is of opening hours, and {column.name} has {_some(column.values)}"
@@ -191,7 +191,7 @@ def _some(values: Sequence[str]) -> str:
 
 
 def nearest_values(column: TypedColumn, value: str, n: int = 3) -> list[str]:
-    """The values of a column that are written most like a text, best first.
+    """The values of a column with the most similar spelling, best first.
 
     Those that have a word of it come first, then those of similar letters.
     """

@@ -24,7 +24,7 @@ _QUOTES = dict.fromkeys(map(ord, "‘’ʼ′`´"), "'") | dict.fromkeys(map(ord
 
 @lru_cache(maxsize=1 << 16)
 def fold(text: str) -> str:
-    """Texts that people take for the same have the same form."""
+    """Normalise case, accents, dashes, quotes and blanks for comparison."""
     if not text.isascii():
         decomposed = unicodedata.normalize("NFKD", text.translate(_DASHES | _QUOTES))
         text = "".join(c for c in decomposed if not unicodedata.combining(c))
@@ -70,7 +70,7 @@ _moment = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time of the week for which something is asked to be open."""
+    """A time of the week in a query of opening hours."""
 
     start: int
     end: int
@@ -108,7 +108,7 @@ def read_hours(text: str) -> tuple[tuple[int, int], ...] | None:
 
 
 def read_moment(text: str) -> Moment | None:
-    """What may be asked of opening hours: a day, or a day with a time or a range of times."""
+    """Read a day, or a day with a time or a range of times, of a query of opening hours."""
     match = _moment.fullmatch(text.strip()) if len(text) <= _MAX_LENGTH else None
     if match is None:
         return None
@@ -171,7 +171,7 @@ def _in_week(start: int, end: int) -> set[tuple[int, int]]:
 
 
 def _merged(intervals: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same time in as few intervals as there can be: midnight is no end."""
+    """Merge adjacent intervals, such as those that meet at midnight."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(intervals):
         if merged and start <= merged[-1][1]:
@@ -187,18 +187,18 @@ _NUMBER_FIRST = re.compile(
     r"\s*+(?:[-+−]?\s?(?:US)?[$€£¥₪]?|[$€£¥₪]\s?[-−]?)\s?\.?\d[\d.,]*(?:[eE][-+]?\d+)?(.{0,12})",
     re.S,
 )
-"""A number, and what stands behind it."""
+"""A number and the text after it."""
 _IN_BRACKETS = re.compile(r"\s*+[$€£¥₪]?\s?\(")
 _BESIDE_NUMBERS = re.compile(
     r"|[(*†‡\[].*|[°%]\S*|(?!.*\b(?:st|nd|rd|th|or|and|to|plus|up|max|min|more|less)\b)[^\W\d_].*",
     re.S | re.I,
 )
-"""What may stand behind a number: nothing, a footnote, a unit; not what makes it an ordinal or a bound."""
+"""Text allowed after a number: nothing, a footnote, a unit; not an ordinal ending or a bound."""
 _PARTS = ("year", "quarter", "month", "weekday")
 DATE_PART = re.compile(rf"(?P<name>.+) by (?P<part>{'|'.join(_PARTS)})s?", re.I | re.S)
 """The name of a part of a column of dates."""
 _MAX_SAMPLED = 200
-"""Different values from which the kind of a column is inferred."""
+"""Maximum distinct values from which the kind of a column is inferred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ class TypedColumn:
 
     @property
     def unread(self) -> frozenset[str]:
-        """Cells that have a value which is not read as those of the column's kind are."""
+        """Cells with a value that cannot be read as the column's kind."""
         if self.kind == "text":
             return frozenset()
         read: Container[str] = self.hours if self.kind == "hours" else self.dates
@@ -284,7 +284,7 @@ def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedC
 
 
 def _read_numbers(values: Sequence[str]) -> dict[str, tuple[int | float, str]]:
-    """Value → number and unit, of the values that are a number alone, or with what stands behind many of them."""
+    """Value → number and unit, for values that are a number alone or with a common suffix."""
     behind = {
         value: match[1].strip().casefold().removesuffix("s")
         for value in values
@@ -318,7 +318,7 @@ def _are_mostly_hours(values: Sequence[str]) -> bool:
 
 
 def _are_mostly_numbers(values: Sequence[str]) -> bool:
-    """Whether more than half are a number, alone or with what stands behind many of them.
+    """Whether more than half are numbers, alone or with a common suffix.
 
     `Clinic 58` and `12 Herzl Street` have numbers, and are none.
     """
@@ -329,7 +329,7 @@ def _are_mostly_numbers(values: Sequence[str]) -> bool:
 
 
 def number_in(text: str) -> tuple[int | float, str] | None:
-    """The number that a text is and its unit; None if it is none, or not surely one.
+    """The number and unit of a text; None if it is not a number, or ambiguous.
 
     Example:
         >>> number_in("$ (1,315)"), number_in("12.5%"), number_in("much")
@@ -341,13 +341,13 @@ def number_in(text: str) -> tuple[int | float, str] | None:
 
 
 def _plain(quantity: Quantity) -> tuple[int | float, str]:
-    """A number as it is compared: what scale words say is multiplied, a percentage is not."""
+    """A number for comparison: multiplied by its scale, except for percentages."""
     number = quantity.value if quantity.unit == "%" else quantity.amount
     return int(number) if number == number.to_integral_value() else float(number), quantity.unit
 
 
 def _is_code(value: str) -> bool:
-    """Whether it is a number of digits that is no quantity: 0048, an area code."""
+    """Whether digits are a code rather than a quantity: 0048, an area code."""
     value = value.strip()
     return len(value) > 1 and value[0] == "0" and value.isdigit()
 
@@ -361,7 +361,7 @@ def _unread(name: str, what: str, values: Sequence[str], read: Container[str]) -
 
 
 def date_parts(column: TypedColumn) -> list[TypedColumn]:
-    """Of a column of dates `NAME by year`, `quarter`, `month` and `weekday`; else none.
+    """The columns `NAME by year`, `quarter`, `month` and `weekday` of a column of dates.
 
     A period of which only a part is in one of these has it undecided, as a cell that is no date has.
     """

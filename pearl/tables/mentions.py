@@ -24,13 +24,13 @@ value; a word of a column's name; a part of cells; that, where some cells say `n
 
 _MAX_WORDS = 40
 _MAX_SPAN = 6
-"""Words of a question, and of a mention, at most."""
+"""Maximum words of a question, and of a mention."""
 _MAX_DIFFERENT = 2_000
-"""Different terms of a column that is asked for by parts of them, at most."""
+"""Maximum distinct terms of a column that parts of terms may name."""
 _ALIKE = 0.8
-"""Letters in common of words that are spelt alike."""
+"""Minimum similarity of words with similar spelling."""
 _MIN_LETTERS = 4
-"""Of those."""
+"""Minimum letters of such words."""
 _NOT = re.compile(r"\b(?:no|not|never|without|nor|neither|except|excepted)\b", re.I)
 
 
@@ -93,7 +93,7 @@ class Mentions:
         return sorted(dict.fromkeys(found), key=lambda one: (one.start, one.end))
 
     def _of_span(self, said: str, stems: tuple[str, ...]) -> Iterator[tuple[str, str, How, bool]]:
-        """What some words that follow each other name."""
+        """The names that a run of words matches."""
         values = self._values.get(stems, ())
         for column, text, is_entry in values:
             yield column, text, "value", is_entry
@@ -134,7 +134,7 @@ class Mentions:
 
     @cached_property
     def _terms(self) -> list[tuple[str, list[str], frozenset[str]]]:
-        """Of each column its terms, and those that are entries of cells that list several."""
+        """The terms of each column, and those that are entries of lists in cells."""
         found = []
         for column in self._table.columns:
             texts = () if _is_prose(column.values) else column_terms(column)
@@ -192,7 +192,7 @@ class Mentions:
 
     @cached_property
     def _texts(self) -> dict[str, str]:
-        """Of each column of texts all that its cells say, as words."""
+        """All words of each text column."""
         return {
             column.name: "\n".join(word_form(fold(value)) for value in column.values)
             for column in self._table.columns

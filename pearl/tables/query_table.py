@@ -1,4 +1,4 @@
-"""A table in memory, as queries need it: typed columns, and a database of what they say.
+"""A table in memory for queries: typed columns, and a database of their values.
 
 The database holds, for each column `i`, the compared form of its cells (`f0`, `f1`, ...), those of texts
 as words (`w0`), too, their numbers (`n0`), the first and the last day of their dates (`a0`, `z0`), and for opening hours whether they
@@ -23,7 +23,7 @@ from pearl.tables.columns import Kind, TypedColumn, date_parts, folded, typed_co
 _FORMS: Mapping[Kind, str] = {"text": "fw", "number": "fn", "date": "faz", "hours": "fwr"}
 """The columns of the database for a column of each kind."""
 _MAX_FORMS = 2_000
-"""Columns that SQLite allows in a table."""
+"""Maximum columns of a table in SQLite."""
 
 
 class QueryTable:
@@ -60,7 +60,7 @@ class QueryTable:
         return self._queried[self._numbers[name]] if name in self._numbers else None
 
     def known(self, name: str) -> TypedColumn:
-        """The same, of a name that was checked."""
+        """As `column`, for a checked name."""
         return self._queried[self._numbers[name]]
 
     def unread_rows(self, name: str, rows: Iterable[int]) -> set[int]:
@@ -71,7 +71,7 @@ class QueryTable:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What any answer leaves out."""
+        """Notes on the rows that every answer leaves out."""
         n_doubtful = len(self.rows.doubtful)
         return (f"{n_doubtful:,} doubtful rows are left out",) if n_doubtful else ()
 
@@ -87,7 +87,7 @@ class QueryTable:
 
     @cached_property
     def database(self) -> sqlite3.Connection:
-        """What the columns say. Only SQL of `pearl.tables.running` reaches it."""
+        """The database of the columns' values. Only SQL of `pearl.tables.running` reaches it."""
         connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
         weakref.finalize(self, connection.close)
         connection.create_aggregate("sum_of", 1, _Sum)  # type: ignore[arg-type]

@@ -30,7 +30,7 @@ from pearl.tables.specification import (
 )
 
 _MARKS = re.compile(r"[^\w\s'.,;:/&-]")
-"""What does not merely join words."""
+"""Characters other than those that join words."""
 
 
 @dataclass
@@ -60,7 +60,7 @@ def compile_rows(query: Query, table: QueryTable) -> Statement:
 
 
 def compile_undecided(query: Query, table: QueryTable) -> Statement:
-    """The ids of the rows of which it is undecided whether they meet the query."""
+    """The ids of the rows for which the condition is undecided."""
     condition = _where(query.where, table)
     return Statement(f"SELECT id FROM cells WHERE ({condition.sql}) IS NULL", condition.values)
 
@@ -322,7 +322,7 @@ def run(query: Query, table: QueryTable) -> Result:
 def _unplaced(
     query: Query, rows: Sequence[int], n_lines: int, table: QueryTable
 ) -> list[tuple[str | None, set[int]]]:
-    """Rows that have no place in an order that a limit cuts, for each column that orders them."""
+    """Rows without a sort key in a result that a limit cuts, for each sort column."""
     if query.limit is None or query.limit >= n_lines:
         return []
     return [(one.by, table.unread_rows(one.by, rows)) for one in query.sort if table.column(one.by)]
@@ -350,7 +350,7 @@ def _named(query: Query) -> list[str]:
 
 
 def _shown(query: Query, table: QueryTable) -> tuple[str, ...]:
-    """What is selected, then what is filtered on, so that it can be checked at a glance."""
+    """The selected columns, then those of the conditions, so that a reader can check them."""
     if not query.select:
         return table.names
     filtered = [one.column for one in conditions(query.where)]
@@ -369,7 +369,7 @@ def _groups(query: Query, table: QueryTable) -> list[Line]:
 
 
 def _unread_in(one: Aggregate, rows: Sequence[int], table: QueryTable) -> set[int]:
-    """Rows that have a value which is not in a figure."""
+    """Rows with a value that a figure leaves out."""
     if one.column is None:
         return set()
     if one.function in ("count", "count different"):
@@ -437,7 +437,7 @@ def _count(parts: list[Where], table: QueryTable) -> int:
 
 
 def _instead(where: Where, table: QueryTable) -> str:
-    """What a column has that is like what was asked for."""
+    """The values of a column that are similar to the requested one."""
     if not isinstance(where, Condition) or where.op not in ("is", "in", "contains", *ORDERED):
         return ""
     column = table.known(where.column)

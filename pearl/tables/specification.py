@@ -33,12 +33,12 @@ OPERATORS: tuple[Operator, ...] = Operator.__args__  # type: ignore[attr-defined
 Function = Literal["count", "count different", "sum", "mean", "min", "max"]
 
 MAX_CONDITIONS = 60
-"""Conditions of a query at most."""
+"""Maximum conditions of a query."""
 MAX_DEPTH = 8
-"""Levels of `all`, `any` and `not` at most."""
+"""Maximum levels of `all`, `any` and `not`."""
 MAX_LIMIT = 1_000_000_000
 _MAX_TEXT = 500
-"""Characters of a name or a value at most."""
+"""Maximum characters of a name or a value."""
 _MAX_VALUES = 500
 
 _SYMBOLS = {
@@ -71,7 +71,7 @@ class _Model(BaseModel):
 
 
 class Condition(_Model):
-    """What a cell has to be."""
+    """A condition on a cell."""
 
     column: Text
     op: Annotated[Operator, BeforeValidator(_operator)]
@@ -127,7 +127,7 @@ class Aggregate(_Model):
 
     @property
     def name(self) -> str:
-        """What it is called in a result, and in `Sort.by`."""
+        """Its name in a result and in `Sort.by`."""
         return f"{self.function} of {self.column}" if self.column else self.function
 
 
@@ -194,7 +194,7 @@ def conditions(where: Where | None) -> Iterator[Condition]:
 
 
 def read_query(said: Any) -> Query:
-    """What a model or a person wrote → a query."""
+    """Validate data from a model or a person as a query."""
     if _depth(said) > 3 * MAX_DEPTH:
         raise ValueError(f"the query is nested more than {MAX_DEPTH} levels deep")
     try:
@@ -238,7 +238,7 @@ def _flaw(error: ValidationError) -> str:
 
 
 FIELDS = ("select", "where", "group", "aggregate", "sort", "limit")
-"""Of a query, in the order in which they are written."""
+"""The fields of a query, in the order of writing."""
 
 _TEXT = r"[^\u0000-\u001f\u007f]{0,200}"
 _MAX_LISTED = 20

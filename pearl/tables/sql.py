@@ -30,15 +30,15 @@ ROW = "row_id"
 """The column of the rows' places, from 0: SQL that selects it has its lines cited."""
 
 _MAX_CELL = 15_000
-"""Characters of a cell that SQL sees at most: one operation on a longer one cannot be stopped."""
+"""Maximum characters of a cell in SQL: one operation on a longer cell cannot be stopped."""
 _MAX_STATEMENT = 10_000
 
 Stored = str | int | float | None
 _BUSY = 10
-"""Seconds that may pass for one of processor time, on a machine that has other work."""
+"""Wall-clock seconds allowed per second of processor time, on a busy machine."""
 _OUT_OF_TIME = -signal.SIGPROF if hasattr(signal, "SIGPROF") else None
 _START_SECONDS = 30.0
-"""Until the table is there; of a few thousand rows it takes 0.1 to 0.5 s."""
+"""Time limit for loading the table; a few thousand rows take 0.1 to 0.5 s."""
 
 
 class SqlError(ValueError):
@@ -47,7 +47,7 @@ class SqlError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SqlLimits:
-    """What one statement may take."""
+    """Limits of one statement."""
 
     seconds: float = 2.0
     memory_bytes: int = 512_000_000
@@ -56,7 +56,7 @@ class SqlLimits:
 
 @dataclass(frozen=True, slots=True)
 class SqlResult:
-    """What a statement found."""
+    """The result of a statement."""
 
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
@@ -140,7 +140,7 @@ class SqlTable:
         return reply
 
     def _undecided(self, sql: str) -> tuple[set[int], tuple[str, ...]]:
-        """Rows with a cell that SQL does not see and that may matter, and notes about such cells."""
+        """Rows with an unreadable cell that may change the result, and notes on such cells."""
         unread = {name for name, cells in self._unread.items() if cells}
         read = dependence(sql, self._columns, self.table.name, ROW, unread)
         named = [name for name in self._columns if name in read.compared | read.used]
@@ -195,12 +195,12 @@ class SqlTable:
         return Line(shown, () if row is None else (row,))
 
     def _shown(self, column: TypedColumn, row: int) -> Stored:
-        """A cell as a result has it."""
+        """A cell as it appears in a result."""
         value = self._stored[column.name][column.cells[row]]
         return value[: MAX_CELL + 1] if isinstance(value, str) else value
 
     def _told(self, reply: Mapping[str, str]) -> str:
-        """Why there is no result, for whoever wrote the statement, with what there is instead."""
+        """The message for a refused statement, with alternatives."""
         what = reply.get("what", "")
         match reply["refused"]:
             case "time":
@@ -233,7 +233,7 @@ class SqlTable:
 
 
 def _stored(column: TypedColumn) -> dict[str | None, Stored]:
-    """Cell → how SQL sees it."""
+    """Map cells to their values in SQL."""
     cells: dict[str | None, Stored] = {None: None}
     for cell in column.cells:
         if cell is not None and cell not in cells:
@@ -252,7 +252,7 @@ def _typed(column: TypedColumn, cell: str) -> Stored:
 
 
 def _text(value: Any) -> str | None:
-    """A value of SQL as a cell; NULL is an empty one."""
+    """A value of SQL as a cell; NULL becomes an empty cell."""
     if value is None:
         return ""
     if isinstance(value, float):

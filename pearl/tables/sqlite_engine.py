@@ -25,7 +25,7 @@ FUNCTIONS = frozenset(
     trunc typeof unicode upper
     """.split()  # noqa: SIM905 - one a line is sixty lines
 )
-"""What SQL may call: of values, and without effects."""
+"""Functions that SQL may call: of values, without side effects."""
 
 _OPS_BETWEEN_CHECKS = 1_000
 _LENGTH = 64_000
@@ -54,7 +54,7 @@ def _limits(n_columns: int) -> dict[int, int]:
 
 
 def folders() -> list[str]:
-    """None: SQLite is of the standard library."""
+    """No folders: SQLite is in the standard library."""
     return []
 
 
@@ -100,7 +100,7 @@ def opened(request: dict[str, Any], data: bytes) -> sqlite3.Connection:
 
 
 def answer(connection: sqlite3.Connection, request: dict[str, Any]) -> dict[str, Any]:
-    """The lines of a statement, or why there are none."""
+    """The result lines of a statement, or the reason of its refusal."""
     for limit, most in _limits(request["n_columns"]).items():
         connection.setlimit(limit, most)
     connection.set_authorizer(_authorizer(request["table"], request["sql"]))

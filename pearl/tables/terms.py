@@ -1,4 +1,4 @@
-"""What a prompt shows of a table for a question: terms of its columns, rows, and examples of queries.
+"""The parts of a table prompt that depend on the question: terms, rows and example queries.
 
 People say Tel Aviv where a table says Tel Aviv-Yafo, and oculist where it says ophthalmology. The
 different values of a column are its terms; a term is found by its words, by the letters of its words,
@@ -40,9 +40,9 @@ SYNONYMS = Path(__file__).with_name("synonyms.txt")
 _MAX_LENGTH = 60
 """Characters of a column's values in the mean; longer ones are prose, and no terms."""
 _MIN_SHARE = 0.25
-"""Share of a term, by weight, that the question has to have."""
+"""Minimum share of a term's weight in the question."""
 _WORD_WEIGHT = 3.0
-"""Of a word beside three letters."""
+"""Weight of a word relative to a trigram."""
 
 Expand = Callable[[str], Iterable[str]]
 """A question → more phrases that it might have used."""
@@ -129,7 +129,7 @@ class Thesaurus:
         return {column: found[column] for column in self._columns if column in found}
 
     def _overlaps(self, grams: Iterable[str]) -> NDArray[np.float64]:
-        """For each term the weight of what a phrase has of it."""
+        """The weight of each term's overlap with a phrase."""
         import numpy as np
 
         total = np.zeros(len(self._terms))
@@ -178,7 +178,7 @@ def column_terms(column: TypedColumn) -> list[str]:
 
 
 def _grams(text: str) -> set[str]:
-    """What a text is found by: its stemmed words, marked with `=`, and three letters in a row."""
+    """The search keys of a text: its stemmed words, marked with `=`, and its trigrams."""
     words = word_form(fold(text))
     grams = {f"={stem}" for stem in terms(words, drop_stop_words=True)}
     for word in words.split():
@@ -197,7 +197,7 @@ def listed(found: dict[str, Sequence[Term]] | dict[str, list[Term]]) -> str:
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts that are ranked by their terms."""
+    """Texts ranked by their terms."""
 
     terms: TermIndex
     vectors: None = None
@@ -211,7 +211,7 @@ class Texts:
 
 
 class RowSearch:
-    """Finds rows by what their cells read."""
+    """Finds rows by the words of their cells."""
 
     def __init__(self, table: QueryTable) -> None:
         self._n = len(table)

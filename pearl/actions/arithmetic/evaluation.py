@@ -28,10 +28,10 @@ PERCENT = "%"
 """The unit of a share that is written as a percentage: 0.05 is 5%."""
 
 POINTS = "points"
-"""Of what is multiplied by 100: the number 5 is 5%."""
+"""The unit of a share multiplied by 100: the number 5 is 5%."""
 
 RATIO = "ratio"
-"""Of one number by another: it may be a share, or how many times."""
+"""The unit of a quotient: a share, or a multiple."""
 
 PLACES = 5
 """Decimals to which results are rounded, as in FinQA."""
@@ -40,7 +40,7 @@ MAX_POWER = 100
 """Results are between 10^-100 and 10^100, as far as they are not 0."""
 
 MAX_FORMULA = 300
-"""Characters of a formula; in longer ones `#k` stands for a step."""
+"""Maximum characters of a formula; longer ones refer to steps as `#k`."""
 
 _CONTEXT = Context(prec=50, Emax=10_000, Emin=-10_000, traps=[])
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "exp": "^", "greater": ">"}
@@ -67,7 +67,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a program comes to."""
+    """The result of a program."""
 
     value: Decimal | bool
     unit: str
@@ -260,7 +260,7 @@ def _checked(value: Decimal, operation: str) -> Decimal:
 
 
 def _same_unit(operation: str, a: Amount, b: Amount) -> tuple[str, int | None]:
-    """The unit of what is added or compared."""
+    """The common unit of two operands that are added or compared."""
     if a.unit and b.unit and a.unit != b.unit and not {a.unit, b.unit} <= {PERCENT, RATIO}:
         raise UnfitUnitsError(f"{operation}: one is in {a.unit}, the other in {b.unit}")
     if None not in (a.scale, b.scale) and a.scale != b.scale:
@@ -320,5 +320,5 @@ def _digits(amount: Amount) -> str:
 
 
 def _short(value: Decimal) -> Decimal:
-    """A number with no more digits than can be read."""
+    """A number rounded to readable digits."""
     return Context(prec=12).plus(value)

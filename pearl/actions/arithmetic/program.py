@@ -25,7 +25,7 @@ class ProgramError(ValueError):
 
 
 class BadTokenError(ProgramError):
-    """A part of the text is nothing of the language."""
+    """A part of the text is not in the language."""
 
 
 class MissingOperandError(ProgramError):
@@ -37,7 +37,7 @@ class UnclearOperandError(MissingOperandError, UnclearNumberError):
 
 
 class NotGivenError(MissingOperandError):
-    """The document does not give an operand: what was asked for it says so."""
+    """The document does not give an operand, according to the step that looked for it."""
 
 
 class DivisionByZeroError(ProgramError):
@@ -64,12 +64,12 @@ OPERATIONS = ("add", "subtract", "multiply", "divide", "exp", "greater")
 TABLE_OPERATIONS = ("table_max", "table_min", "table_sum", "table_average")
 
 MAX_TEXT = 4_000
-"""Characters of a program at most."""
+"""Maximum characters of a program."""
 
 MAX_STEPS = 64
 
 MAX_DIGITS = 40
-"""Digits of a number at most: longer ones are no quantities."""
+"""Maximum digits of a number: longer ones are not quantities."""
 
 _WORD = re.compile(r"(?<!\w)([A-Za-z_]\w*)\s*\(\Z|\A([A-Za-z_]\w*)\s*\(")
 _ARITY = 2
@@ -77,7 +77,7 @@ _ARITY = 2
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What an operation is applied to."""
+    """An operand of an operation."""
 
     kind: Literal["number", "constant", "step", "name", "row"]
     text: str
@@ -187,7 +187,7 @@ def _number(digits: str) -> Decimal:
 
 
 def _bad_token(text: str, at: int) -> BadTokenError:
-    """What stands where the grammar does not go on."""
+    """The error at the offset where the text leaves the grammar."""
     if not text.strip():
         return BadTokenError("the program is empty")
     word = _WORD.search(text[: at + 1] if text[at : at + 1] == "(" else text[at:])

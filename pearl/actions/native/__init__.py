@@ -91,7 +91,7 @@ def known() -> dict[str, Action]:
 
 
 def general() -> dict[str, Action]:
-    """Those that every library has.
+    """The native actions that every library has.
 
     The others would be in every planning prompt, and some have a shape of their own, which takes
     2 KB of a grammar.
@@ -146,7 +146,7 @@ def is_operator(action: Action) -> bool:
 
 
 def is_joining(action: Action) -> bool:
-    """Whether it joins texts, with whatever they say is undecided."""
+    """Whether it only joins texts, which may contain marks of undecided values."""
     return all(p.type is ValueType.TEXT and not p.reads for p in action.parameters)
 
 
@@ -180,7 +180,7 @@ def compute(action: Action, values: Sequence[Value]) -> Value:
 
 
 _MAX_CASES = 16
-"""Combinations of certain and possible entries that are computed."""
+"""Maximum combinations of certain and possible entries to compute."""
 
 
 def _over_rows(
@@ -237,7 +237,7 @@ def _over_rows(
 
 
 def _maybe(rows: Rows, anything: Sequence[str | None]) -> list[str | None]:
-    """The values that undecided rows may bring."""
+    """The possible values of undecided rows."""
     if any(row.value is None for row in (*rows.rows, *rows.doubtful)):
         return list(anything)
     return [row.value for row in rows.doubtful]

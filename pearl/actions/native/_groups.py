@@ -173,7 +173,7 @@ def least(rows: Rows) -> Value:
     counts=True,
 )
 def nth(rows: Rows, k: int | float) -> Value:
-    """Name what has a place, and all that share it: of 5, 3, 3 and 1, two share the places 2 and 3."""
+    """Name the entries that share a place: of 5, 3, 3 and 1, two share the places 2 and 3."""
     return place(rows, whole_number(k, "K", least=1))
 
 

@@ -70,7 +70,7 @@ def sort(items: list[str]) -> Value:
     returns=_LIST,
 )
 def unique(items: list[str]) -> Value:
-    """Keep each entry where it stands first."""
+    """Keep the first occurrence of each entry."""
     return without_repeats(items)
 
 
@@ -82,7 +82,7 @@ def unique(items: list[str]) -> Value:
     returns=_LIST,
 )
 def union(*lists: list[str]) -> Value:
-    """Put the lists one after the other and keep each entry where it stands first."""
+    """Concatenate the lists and keep the first occurrence of each entry."""
     return without_repeats(chain.from_iterable(lists))
 
 
@@ -90,20 +90,20 @@ def union(*lists: list[str]) -> Value:
     "INTERSECT", _A_AND_B, "Return the entries that are in A and in B alike", returns=_LIST
 )
 def intersect(a: list[str], b: list[str]) -> Value:
-    """Keep the entries of the first list that the second has, too, each once, as the first has them."""
+    """Keep the entries of the first list that are in the second, each once, in the first list's spelling."""
     shared = {key_of(item) for item in b}
     return without_repeats(item for item in a if key_of(item) in shared)
 
 
 @PLUGINS.action("DIFFERENCE", _A_AND_B, "Return the entries of A that are not in B", returns=_LIST)
 def difference(a: list[str], b: list[str]) -> Value:
-    """Keep the entries of the first list that the second lacks, repeats and order included."""
+    """Keep the entries of the first list that are not in the second, with repeats and order."""
     taken = {key_of(item) for item in b}
     return [item for item in a if key_of(item) not in taken]
 
 
 def _count_bounds(rows: Rows) -> tuple[int, int]:
-    """The least and the most that the count of rows is, whatever the undecided ones are."""
+    """The bounds of the count over all possible values of undecided rows."""
     n = len(rows.values)
     # A row without a value may stand for several: a pair whose key is not known.
     return n, n + sum(
@@ -132,7 +132,7 @@ def count(items: list[str]) -> Value:
     counts=True,
 )
 def total(items: list[str]) -> Value:
-    """Add up, exactly; nothing adds up to 0."""
+    """Return the exact sum; 0 for an empty list."""
     numbers = numbers_of(items)
     digits = [
         max(0, number.adjusted()) - min(0, int(number.as_tuple().exponent)) for number in numbers

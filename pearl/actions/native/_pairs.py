@@ -17,7 +17,7 @@ from pearl.retrieval.term_ranker import TermRanker
 PLUGINS = Family()
 
 MAX_PAIRS = 1_000_000
-"""Pairs at most: more would fill the memory, and nobody asks a model about them."""
+"""Maximum pairs: more would fill the memory."""
 
 
 def pair(a: Row, b: Row) -> Row:
@@ -33,12 +33,12 @@ def pair(a: Row, b: Row) -> Row:
 
 
 def identity(row: Row) -> object:
-    """Equal for rows that are one row of the document, and for no others."""
+    """A key that is equal only for the same row of the document."""
     return row.key if row.spans else id(row)
 
 
 def unread_pairs(unread: Iterable[Row], others: tuple[Row, ...]) -> list[Row]:
-    """What rows that cannot be read might pair with: one doubtful row for each of them."""
+    """One doubtful row for each unread row, with its possible partners."""
     return [Row(None, row.fields, row.spans, row.text, possible=others) for row in unread]
 
 

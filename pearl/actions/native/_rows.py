@@ -64,7 +64,7 @@ def field(rows: Rows, name: str) -> Value:
     returns=ValueType.LIST,
 )
 def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
-    """Select rows; those of which it is undecided are doubtful."""
+    """Select rows; undecided ones become doubtful."""
     if name == "count" and rows.shows_possible and are_groups(rows):
         return having(rows, operator, read_number(as_text(x)))
     judged = judge(rows, name, operator, x)
@@ -109,7 +109,7 @@ def sample(rows: Rows, n: int | float) -> Value:
     counts=True,
 )
 def share_of(rows: Rows, name: str, x: Value) -> Value:
-    """The share of those rows that are decided; of several values, the share that has one of them."""
+    """The share among decided rows; of several values, the share that has any of them."""
     judged = judge(rows, name, "in" if isinstance(x, list | Rows) else "is", x)
     found = [row for row, verdict in judged.rows if verdict]
     others = [row for row, verdict in judged.rows if verdict is False]
@@ -141,7 +141,7 @@ def share_of(rows: Rows, name: str, x: Value) -> Value:
     returns=ValueType.LIST,
 )
 def show(*columns: Rows) -> Value:
-    """Join rows that are the same one of the document; what a column lacks is blank.
+    """Join columns by row of the document; missing cells are blank.
 
     A row is undecided if it is in none of the columns surely, or a value of it is.
     """
@@ -181,7 +181,7 @@ def show(*columns: Rows) -> Value:
     "Compare the numbers A and B and return more, less or same, as A is more or less than B",
 )
 def relation(a: Value, b: Value) -> Value:
-    """Compare two numbers; decided where no undecided row can change it."""
+    """Compare two numbers; the result is decided if no undecided row can change it."""
     one, other = numbers_of([_text(a), _text(b)])
     word = _word(one - other)
     rows = behind([a, b])
@@ -212,7 +212,7 @@ def _high(value: Value, number: Decimal) -> Decimal:
 
 
 def _end(value: Value, number: Decimal, sign: int) -> Decimal:
-    """The least or the most that a number is, whatever the undecided rows are."""
+    """The lower or upper bound of a number over all possible values of undecided rows."""
     if not (isinstance(value, Scalar) and value.rows.undecided):
         return number
     end = value.low if sign < 0 else value.high

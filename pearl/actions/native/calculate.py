@@ -39,7 +39,7 @@ _DENIES = re.compile(
     r"\b(?:no|not|none|nothing|neither|never|without|cannot|unable|unclear|unknown|unavailable)\b|n['’]t\b",
     re.I,
 )
-"""Words of a text that says there is no number, whatever other numbers it has: `not given for 2008`."""
+"""Words of texts that deny a number, even if they contain another one: `not given for 2008`."""
 _YEAR = re.compile(r"\b(?:19|20)[0-9]{2}\b")
 _ADDITIVE = frozenset({"add", "subtract"})
 
@@ -81,7 +81,7 @@ def run(name: str, *values: Value) -> Value:
 
 
 def _read(operand: Operand, value: Value) -> Quantity:
-    """The number that an operand is given; of a row, in the scale that its table's header says."""
+    """The number of an operand; that of a row has the scale of its table's header."""
     scale = 0
     if isinstance(value, Rows):
         if len(value) != 1 or value.undecided:
@@ -121,7 +121,7 @@ def _read(operand: Operand, value: Value) -> Quantity:
 
 
 def _factors(name: str, operands: Sequence[Operand], values: Sequence[Value]) -> frozenset[str]:
-    """Operands that are in no scale: counts, and numbers of a plan that something is multiplied or divided by."""
+    """Operands without a scale: counts, and literal factors and divisors."""
     is_scaling = all(step.operation in ("multiply", "divide") for step in program_of(name).steps)
     return frozenset(
         operand.name
@@ -160,7 +160,7 @@ def _alike(
 
 
 def _in_scale(name: str, read: Sequence[Quantity], result: Result) -> Result:
-    """A sum or a difference in the scale that all operands are written in, if it is one."""
+    """A sum or a difference in the common scale of its operands, if they have one."""
     scales = {each.scale for each in read if each.value}
     is_additive = _ADDITIVE.issuperset(step.operation for step in program_of(name).steps)
     if not is_additive or len(scales) != 1 or result.unit in (PERCENT, RATIO):
@@ -171,7 +171,7 @@ def _in_scale(name: str, read: Sequence[Quantity], result: Result) -> Result:
 
 
 def _exact(result: Result) -> Quantity:
-    """The number that a later step goes on from, with all of its digits."""
+    """The unrounded number for later steps."""
     assert not isinstance(result.value, bool)
     if result.unit == PERCENT:
         return Quantity(result.value.scaleb(2), PERCENT)

@@ -61,7 +61,7 @@ def run(rows: Rows, program: Value) -> Value:
 
 
 def _tables(rows: Rows) -> list[Table]:
-    """The tables that selected rows are of, or those in the text of documents."""
+    """The tables of selected rows, or those in the text of documents."""
     every = [*rows.rows, *rows.doubtful]
     if any(row.fields.keys() - _OF_DOCUMENTS for row in every):
         return tables_of_rows(every)
@@ -75,7 +75,7 @@ def _tables(rows: Rows) -> list[Table]:
 def _with_units(
     program: Program, figures: Figures, amounts: dict[str, Amount], notes: list[str]
 ) -> Result:
-    """The result, with the units of the cells as far as they fit each other."""
+    """The result, with the units of the cells if they are compatible."""
     if amounts:
         try:
             return evaluate(_named(program, amounts), figures.amounts, amounts)
@@ -87,7 +87,7 @@ def _with_units(
 
 
 def _named(program: Program, amounts: dict[str, Amount]) -> Program:
-    """The program with names for the numbers of which the unit is known."""
+    """Replace the numbers with a known unit by names."""
 
     def named(operand: Operand) -> Operand:
         is_known = operand.kind == "number" and operand.text in amounts
@@ -119,7 +119,7 @@ def _told(result: Result) -> list[str]:
 MIN_DIGITS = 3
 
 MAX_PLACES = 100
-"""Places of a number in a text at most."""
+"""Maximum places of a number in a text."""
 
 _WORDS = re.compile(r"\w+")
 
@@ -144,7 +144,7 @@ class Figures:
                         found.append((row, cell))
 
     def amounts(self, name: str) -> Sequence[Amount]:
-        """The numbers of the row of that name; blank cells are left out, and said so."""
+        """The numbers of the row of that name; blank cells are left out and noted."""
         found = self._rows.get(_key(name), [])
         if not found or not _key(name):
             close = did_you_mean(name, self._names.values())
@@ -172,7 +172,7 @@ class Figures:
 
 
 def with_unit(operand: Operand, cells: Sequence[Cell]) -> Amount | None:
-    """A number of a program with the unit and scale that all cells with it have."""
+    """A number of a program with the common unit and scale of the cells that contain it."""
     if operand.value is None or operand.unit or len(operand.value.as_tuple().digits) < MIN_DIGITS:
         return None
     units = {(cell.quantity.unit, cell.quantity.scale) for cell in cells if cell.quantity}
@@ -183,7 +183,7 @@ def with_unit(operand: Operand, cells: Sequence[Cell]) -> Amount | None:
 
 
 def places(operand: Operand, rows: Rows) -> list[Row]:
-    """Where a text reads the number of a program: a row for each place, in order."""
+    """The places in a text with a number of the program, as rows in order."""
     if operand.value is None:
         return []
     value = abs(operand.value.scaleb(2) if operand.unit == PERCENT else operand.value)

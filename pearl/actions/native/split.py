@@ -17,7 +17,7 @@ ACTION = Action(
 )
 
 MAX_AROUND = 0.1
-"""Share of a text before the first and after the last row that is not worth a note."""
+"""Maximum share of the text before the first and after the last row without a note."""
 
 
 def run(rows: Rows, unit: str) -> Value:
@@ -48,7 +48,7 @@ def run(rows: Rows, unit: str) -> Value:
 def _parts(
     rows: Rows, row: Row, unit: str, reasons: list[str], notes: list[str], scales: list[str]
 ) -> list[Row]:
-    """The parts of a row; the row itself if what it says is undecided."""
+    """The parts of a row; the row itself if its text is undecided."""
     text = row.text if rows.is_answered and row.text else row.value
     if text is None:
         return [row]

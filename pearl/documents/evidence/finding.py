@@ -53,9 +53,9 @@ _INLINE = re.compile(
     + f"|{_SINGLE}",
 )
 _MARK = re.compile("""["“„‚«‹「『”»›‘']""")
-"""How an inline quotation may begin: most paragraphs have none, which is told much sooner."""
+"""Characters that may begin an inline quotation: a fast test, since most paragraphs have none."""
 _KEY = re.compile(r"[{,]\s*\Z"), re.compile(r"\s*:")
-"""What stands before and after a key of a JSON object, which quotes nothing."""
+"""The text before and after a key of a JSON object: keys are no quotes."""
 
 
 def quoted_line(line: str) -> str | None:
@@ -202,7 +202,7 @@ class TableRowFinder:
         self._document = document
 
     def find(self, quote: str) -> Iterator[Span]:
-        """The rows that have the cells of a quote beside each other, in its order."""
+        """Find the rows that contain the cells of a quote, adjacent and in the same order."""
         bars = quote.strip().removeprefix("|").removesuffix("|")
         quoted = [cell.strip().replace(r"\|", "|") for cell in _BAR.split(bars)]
         bare = [_bare(cell) for cell in quoted]
@@ -217,7 +217,7 @@ class TableRowFinder:
 
     @cached_property
     def _rows(self) -> dict[str, list[tuple[Span, tuple[str, ...]]]]:
-        """The rows and headers that have a cell, by what it says."""
+        """Rows and headers by the letters and digits of their cells."""
         found: dict[str, list[tuple[Span, tuple[str, ...]]]] = {}
         everywhere = Span(0, len(self._document.text))
         for table in TablesApart(self._document).tables(everywhere):
@@ -231,7 +231,7 @@ class TableRowFinder:
 
 
 def _bare(cell: str) -> str:
-    """What is compared first: letters and digits."""
+    """The letters and digits of a cell, which are compared first."""
     return _NO_LETTERS.sub("", cell)
 
 

@@ -43,7 +43,7 @@ _UNNAMED = re.compile(r"Sheet[0-9]*")
 _YEARS = range(1900, 2101)
 
 MAX_CELLS = 20_000_000
-"""Cells of a sheet from its first to its last, blank ones included."""
+"""Maximum cells of a sheet, blank ones included."""
 
 Grid = list[list[str]]
 

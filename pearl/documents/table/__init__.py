@@ -89,7 +89,7 @@ class Table:
 
 
 def cell_span(row: Row, column: str) -> Span | None:
-    """Where a cell is in the document: that of its row if the cell is written otherwise there."""
+    """The span of a cell; that of its row if the document writes the cell differently."""
     if not row.spans:
         return None
     start, at = row.spans[0].start, 0
@@ -118,7 +118,7 @@ def make_table(
 
 
 def mended(rows: Sequence[Row]) -> Sequence[Row]:
-    """Rows of a table without columns of signs and without a second row of headings."""
+    """Merge columns of signs, and a second row of headings, into the cells and names beside them."""
     return _one_heading(_joined_marks(rows))
 
 
@@ -127,7 +127,7 @@ _AFTER = frozenset({")", "%", ")%", ") %"})
 
 
 def _joined_marks(rows: Sequence[Row]) -> Sequence[Row]:
-    """Rows without columns of nothing but currency signs, brackets or percent signs.
+    """Merge columns that contain only currency signs, brackets or percent signs.
 
     Reports on the web have them, so that digits stand below each other.
     """
@@ -155,7 +155,7 @@ _AGAIN = re.compile(r" \([0-9]+\)\Z")
 
 
 def _one_heading(rows: Sequence[Row]) -> Sequence[Row]:
-    """Rows of which a second row of headings is in the names of the columns: `2008 Q1`, `2008 Q2`.
+    """Merge a second row of headings into the names of the columns: `2008 Q1`, `2008 Q2`.
 
     It is one if a name stands above several columns and all that the first row says is no number.
     """
@@ -178,7 +178,7 @@ def _one_heading(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _in_row(quantity: Quantity | None, label: str, caption: str) -> Quantity | None:
-    """A number with the scale of its row: what is said per share is in no millions."""
+    """Remove the scale of a number per share: it is not in millions."""
     if quantity is None or not quantity.scale:
         return quantity
     name, exceptions = label.casefold(), caption.casefold().partition("except")[2]
@@ -201,10 +201,10 @@ MAX_NAMES = 4
 """Names of columns in a note."""
 
 MAX_ABOVE = 2_000
-"""Characters above a table in which its caption is looked for."""
+"""Maximum characters between a caption and its table."""
 
 MAX_CAPTION = 200
-"""Characters of a line that may be a caption."""
+"""Maximum characters of a caption."""
 
 
 def find_tables(document: Document) -> tuple[Table, ...]:
@@ -239,7 +239,7 @@ def tables_in(text: str, offset: int | None = 0, source: str = "") -> Iterator[T
 
 
 def _rows_in(text: str, offset: int | None) -> Iterator[tuple[str, list[Row]]]:
-    """Of each table of a text the line above it, and its rows."""
+    """The caption and the rows of each table of a text."""
     try:
         pieces = json_lists(text) or split(text)
     except ValueError:  # nothing, or one row beside much text, which is a table all the same
@@ -262,7 +262,7 @@ def _rows_in(text: str, offset: int | None) -> Iterator[tuple[str, list[Row]]]:
 
 
 def scale_notes(text: str, pieces: Sequence[Piece]) -> Iterator[str]:
-    r"""What captions and headers say the numbers of records are in, a sentence each.
+    r"""Notes on the scales that captions and headers name, one sentence each.
 
     Example:
             >>> text = "In millions:\n\n| item | 2008 |\n|---|---|\n| sales | $5 |\n"
@@ -285,7 +285,7 @@ def scale_notes(text: str, pieces: Sequence[Piece]) -> Iterator[str]:
 
 
 def _numbered(text: str, pieces: list[Piece]) -> Iterator[tuple[int, Piece]]:
-    """Each piece with the number of its table: one ends with other columns, or other text between."""
+    """Number the tables: one ends where the columns change or other text follows."""
     number, previous = 0, None
     for piece in pieces:
         if previous is not None:
@@ -311,7 +311,7 @@ def _caption(text: str, start: int, end: int, first: Piece) -> str:
 
 _WORD = re.compile(r"\w+")
 _KEY = re.compile(r'"([^"]+)"\s*:\s*\[\s*\Z')
-"""A list of a JSON report."""
+"""The key of a list in a JSON report."""
 
 
 def tables_of_rows(rows: list[Row], source: str = "") -> list[Table]:
@@ -341,7 +341,7 @@ def markdown(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def chunks(table: Table) -> Iterator[str]:
-    """Each row with its header, caption and unit, so that it is understood and found alone."""
+    """One self-contained text for each row: caption, unit, and `header: cell` pairs."""
     scale = scale_word(table.scale)
     is_said = not scale or scale in table.caption.casefold()
     heads = [each for each in (table.caption, "" if is_said else f"in {scale}") if each]

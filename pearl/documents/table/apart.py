@@ -26,10 +26,10 @@ from pearl.documents.units.record import below_headers
 from pearl.errors import Span
 
 MAX_ROW = 2_000
-"""Characters of a row, or of a header: what is longer is prose in cells, and stays in the text."""
+"""Maximum characters of a row or header; longer ones are prose, and stay in the text."""
 
 MAX_CAPTION = 200
-"""Characters of a line that may be a caption, or read like a label."""
+"""Maximum characters of a caption or a label."""
 
 _WORD = re.compile(r"\w+")
 _OF_RULES = frozenset("|:-=+_, ;\t\n")
@@ -52,7 +52,7 @@ class ShownTable:
 
     @cached_property
     def head(self) -> str:
-        """What stands above its rows, wherever some of them are shown."""
+        """The label, caption and header, shown above any of its rows."""
         caption = [escaped(self.caption)] if self.caption else []
         return "\n\n".join([self.label, *caption, markdown(self.header, [])])
 
@@ -63,11 +63,11 @@ class ShownTable:
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
-        """Where each row begins; the first one with all that stands above it."""
+        """The start of each row; the first row includes the header and caption."""
         return (self.span.start, *(span.start for span, _ in self.rows[1:]))
 
     def within(self, span: Span) -> range:
-        """The rows that a span has something of."""
+        """The rows that overlap a span."""
         first = max(0, bisect_right(self.starts, span.start) - 1)
         last = bisect_right(self.starts, span.end - 1)
         return range(first, last)
@@ -119,7 +119,7 @@ def _grouped(text: str, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
 
 
 def _table(text: str, after: int, pieces: Sequence[Piece]) -> ShownTable | None:
-    """A table without number, with what belongs to its label; None if it is prose in cells."""
+    """A table without its number; None if its cells are prose."""
     first = pieces[0]
     names = tuple(first.fields)
     if max(sum(map(len, names)), *(each.end - each.start for each in pieces)) > MAX_ROW:
@@ -163,7 +163,7 @@ def _header(text: str, after: int, before: int, names: Sequence[str]) -> Span | 
 
 
 def _line_above(text: str, after: int, before: int) -> Span | None:
-    """The last line of a text that says something, if it is not too long for a caption."""
+    """The last non-blank line of a text, if it is short enough for a caption."""
     end = after + len(text[after:before].rstrip())
     start = max(after, text.rfind("\n", after, end) + 1)
     said = end - start
@@ -171,14 +171,14 @@ def _line_above(text: str, after: int, before: int) -> Span | None:
 
 
 def _stands_alone(text: str, after: int, line: Span) -> bool:
-    """Whether a line above a table is its caption, and not the end of what is said before it."""
+    """Whether a line above a table is its caption rather than the end of a paragraph."""
     before = text[after : line.start]
     is_alone = not before.strip() or before.endswith("\n\n") or not before.split("\n")[-2].strip()
     return is_alone and not _SENTENCE_END.search(text[line.start : line.end])
 
 
 def escaped(text: str) -> str:
-    """A text with lines that read like labels escaped."""
+    """Escape the lines of a text that look like labels."""
     return "\n".join(_escaped_line(line) for line in text.split("\n")) if text else text
 
 
@@ -197,14 +197,14 @@ def _escaped_line(line: str) -> str:
 TABLES, TEXT, GAP = "[tables]", "[text]", "[...]"
 
 LABELS = f"{TABLES}\n\n\n\n{TEXT}\n\n"
-"""What is shown beside tables and text, for counting it."""
+"""The labels around tables and text, for counting their tokens."""
 
 ATOMS = 8
-"""A part of a document has so many atoms at least."""
+"""Minimum atoms of a part of a document."""
 
 
 class Atom(NamedTuple):
-    """What is shown as a whole or not at all: a row of a table, or a passage of the text."""
+    """An indivisible part: a row of a table, or a passage of the text."""
 
     span: Span
     text: str
@@ -223,11 +223,11 @@ class TablesApart:
 
     @cached_property
     def whole(self) -> str:
-        """All of the document; as it is where it has no table."""
+        """The whole document, unchanged if it has no table."""
         return self.show([self._all]) if any(self.tables(self._all)) else self.text
 
     def tables(self, span: Span) -> Iterator[ShownTable]:
-        """The tables that a span of the document has something of, in order."""
+        """The tables that overlap a span, in order."""
         for i in range(self._part(span.start), self._part(span.end - 1) + 1):
             if i not in self._found:
                 name, part = self._parts[i]
@@ -282,7 +282,7 @@ class TablesApart:
         )
 
     def atoms(self, max_tokens: int, count: Callable[[str], int]) -> list[Atom]:
-        """All that the document consists of."""
+        """The indivisible parts of the document, in order."""
         atoms: list[Atom] = []
         for piece, table in self._pieces(self._all):
             if table is not None:
@@ -306,7 +306,7 @@ class TablesApart:
         return atoms
 
     def parts(self, max_tokens: int, count: Callable[[str], int]) -> list[str]:
-        """The document in parts of so many tokens at most, each with the heads of its tables.
+        """Split the document into parts of at most `max_tokens`, each with the heads of its tables.
 
         One that has a single row, or a word, may be longer.
         """
@@ -336,11 +336,11 @@ class TablesApart:
         return done
 
     def _part(self, at: int) -> int:
-        """The number of the joined document that an offset is in."""
+        """The number of the joined document at an offset."""
         return max(0, bisect_right(self._starts, at) - 1)
 
     def _pieces(self, span: Span) -> Iterator[tuple[Span, ShownTable | None]]:
-        """A span in order: what is of a table, and the text between."""
+        """Split a span into stretches of tables and of text, in order."""
         at = span.start
         for table in self.tables(span):
             if at < table.span.start:
@@ -352,7 +352,7 @@ class TablesApart:
 
 
 def _joined(spans: Sequence[Span]) -> Iterator[Span]:
-    """Spans of which none begins where another ends: lines that they divide are read as a whole."""
+    """Merge adjacent spans, so that lines are not divided."""
     start = end = -1
     for span in spans:
         if span.start == end:

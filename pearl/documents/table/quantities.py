@@ -26,13 +26,13 @@ from pearl.documents.numbers import (
 )
 
 MAX_LENGTH = 60
-"""Characters of a cell that may be a number."""
+"""Maximum characters of a numeric cell."""
 
 _CODE = re.compile(r"\W*0[0-9]+\W*")
-"""A code or a telephone number, and no quantity."""
+"""A code or a telephone number, not a quantity."""
 
 _ASIDE = re.compile(r"[^(]*[^\W_%][^(]*\((?!.*(?:thousand|[mbtr]illion)s\b)", re.I)
-"""Something in brackets after a number, but its scale: a footnote, or what a cell said before."""
+"""Brackets after a number that do not hold its scale: a footnote or an earlier value."""
 
 _SMALL_IN_BRACKETS = re.compile(r"\(\s*([0-9]{1,2})\s*\)")
 """Below 0 in a cell; `read_quantities` decides whether it may be the number of a footnote."""
@@ -51,7 +51,7 @@ def is_blank(text: str) -> bool:
 
 
 def read_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | None:
-    """The number in a cell; None if there is none, or not surely one."""
+    """The number in a cell; None if there is no number, or an ambiguous one."""
     text = text.strip()
     if not text or len(text) > MAX_LENGTH:
         return None
@@ -145,7 +145,7 @@ def is_year(text: str) -> bool:
 
 
 def read_quantities(cells: Sequence[str]) -> list[Quantity | None]:
-    """The number of each cell, as the others show how it is written."""
+    """The number of each cell, using the notation of the other cells."""
     different = [cell for cell in dict.fromkeys(cells) if _DIGIT.search(cell)]
     is_decimal = any(_BOTH.search(cell) or _DECIMAL.search(cell) for cell in different)
     read = {cell: read_quantity(cell, is_point_decimal=is_decimal) for cell in different}
@@ -156,7 +156,7 @@ def read_quantities(cells: Sequence[str]) -> list[Quantity | None]:
 
 
 def numbers_of(items: Sequence[str]) -> list[Decimal]:
-    """The number of each entry, read together where one alone cannot surely be read."""
+    """The number of each entry; the other entries resolve ambiguous ones."""
     read = [
         in_column or quantity(item)
         for item, in_column in zip(items, read_quantities(items), strict=True)
@@ -173,7 +173,7 @@ def numbers_of(items: Sequence[str]) -> list[Decimal]:
 def _of_numbers(
     name: str, cells: Sequence[str], read: Sequence[Quantity | None]
 ) -> tuple[Kind, str, list[str]]:
-    """The kind of a column of numbers, the unit of all of them, and what is unlike the rest."""
+    """The kind and unit of a column of numbers, and notes on the exceptions."""
     notes = []
     units = Counter(quantity.unit for quantity in read if quantity and quantity.unit)
     unread = [c for c, q in zip(cells, read, strict=True) if q is None and not is_blank(c)]

@@ -10,13 +10,13 @@ from pearl.documents.units import Piece, left_out, record, trimmed, turn
 from pearl.documents.units._plain import split_lines, split_paragraphs
 
 _LEAST_BY_FORM = 0.5
-"""Share of the text that records and turns cover at least: their form says what they are."""
+"""Minimum share of the text in records or turns, which have a distinctive form."""
 
 _LEAST_OF_ITEMS = 0.9
-"""Share of the text that the items of a list cover at least: prose may have lists in it."""
+"""Minimum share of the text in the items of lists; prose may contain lists, too."""
 
 _MAX_LINES = 10
-"""Lines of a paragraph that is an entry, on average."""
+"""Maximum mean number of lines of a paragraph that is an entry."""
 
 _OF_RULES = frozenset("|:- \t")
 
@@ -63,7 +63,7 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
 
 
 def _is_only_row(text: str, pieces: Sequence[Piece]) -> bool:
-    """Whether there is a table and no more; that two lines of names are one takes a number below."""
+    """Whether the text is only a table; without a rule, its row must contain a number."""
     if len(pieces) != 1 or text[pieces[0].end :].strip():
         return False
     (row,) = pieces

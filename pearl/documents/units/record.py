@@ -29,7 +29,7 @@ from pearl.documents.passages import paragraphs
 from pearl.documents.units import Piece, left_out
 
 MAX_LENGTH = 40
-"""Characters of a name at most."""
+"""Maximum characters of a name."""
 
 MAX_WORDS = 5
 
@@ -127,11 +127,11 @@ def find_json(text: str) -> list[Piece]:
 
 
 _LIST = re.compile(r'"(?:[^"\\\n]|\\.){1,100}"\s*:\s*\[\s*(?=\{)')
-"""A key with a list of objects; what is in that list is none of its own."""
+"""A key with a list of objects."""
 
 
 def json_lists(text: str) -> list[Piece]:
-    r"""The objects of the json_lists in a JSON report, `{"title": ..., "rows": [{...}, ...]}`; no others.
+    r"""The objects of the lists in a JSON report, `{"title": ..., "rows": [{...}, ...]}`.
 
     Example:
         >>> [piece.fields for piece in json_lists('{"unit": "$", "rows": [{"a": 1}, {"a": 2}]}')]
@@ -197,12 +197,12 @@ def _json_text(value: object) -> str | None:
 
 
 def _whole(text: str) -> str:
-    """The text without halves of characters, which may be written as escapes."""
+    """Replace lone surrogates, which may be written as escapes."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def _value_spans(text: str, at: int) -> Iterator[tuple[int, int]]:
-    """Where the values of the object that begins at `at` stand; it is valid."""
+    """The spans of the values of the valid object that begins at `at`."""
     while text[at] != "}":
         at = _skip_blanks(text, at + 1)
         _, at = _decode(text, at)
@@ -257,7 +257,7 @@ def _row_fields(row: str, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _row_cells(row: str, most: int = 0) -> list[str]:
-    """The cells of a row; the last of `most` has all that is left."""
+    """The cells of a row; the last of `most` contains the rest."""
     bare = row.strip().removeprefix("|")
     if bare.endswith("|") and not bare.endswith(r"\|"):
         bare = bare[:-1]
@@ -545,15 +545,15 @@ def _piece(text: str, row: _Row, names: tuple[str, ...], delimiter: str) -> Piec
 
 
 _FORMS = (find_json, find_markdown, find_pairs, find_blocks, find_cells)
-"""The more particular first."""
+"""More specific forms first."""
 
 _NEARLY_ALL = 0.9
 
 _MUCH_MORE = 1.25
-"""A later form covers so many times what an earlier one does, or the earlier one is taken."""
+"""Factor by which a later form must cover more text to replace an earlier one."""
 
 _MOST_BESIDE_ONE = 0.5
-"""Share of a text that may stand beside its only record: a line with two colons is no data."""
+"""Maximum share of other text beside a single record: a line with two colons is not data."""
 
 
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
@@ -571,7 +571,7 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
 
 
 def below_headers(text: str) -> list[Piece]:
-    r"""The rows that a header stands above: those of Markdown tables, of CSV and its kin.
+    r"""The rows below a header: those of Markdown tables, CSV and similar forms.
 
     None where the records of the text are in another form: each of these has its names beside its values.
 

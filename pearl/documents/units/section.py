@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pearl.documents.units import Piece, trimmed
 
 _MAX_HEADING = 100
-"""Characters of a heading at most."""
+"""Maximum characters of a heading."""
 
 _MAX_SHARE_OF_CAPITALS = 0.5
 """Where more of the lines are in capitals, capitals do not make a heading."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pearl.documents.units import Piece
 
 SIZE = 1_100
-"""Characters of a window, at most."""
+"""Maximum characters of a window."""
 
 OVERLAP = 300
-"""Characters that two windows share, at most."""
+"""Maximum characters shared by two windows."""
 
 OVERLAPS = True
 
