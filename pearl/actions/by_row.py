@@ -265,8 +265,7 @@ PLUGINS: dict[str, Any] = {
     ),
 }
 
-_MAX_OTHERS = 600
-"""Maximum characters of a row with columns that the instruction does not name."""
+_MAX_OTHERS = 600  # maximum characters of a row with columns that the instruction does not name
 
 _GENERIC = frozenset({
     "", "case", "client", "customer", "document", "entry", "item", "line", "nr", "no", "patient", "people", "person",

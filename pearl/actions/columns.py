@@ -17,8 +17,7 @@ from pearl.documents.dates import DATE_PARTS, date_part, read_dates, read_period
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows
 from pearl.dsl.signatures import ValueType
 
-MAX_SHOWN = 12
-"""Maximum names of fields in a message."""
+MAX_SHOWN = 12  # maximum names of fields in a message
 
 _PART = re.compile(rf"(?P<name>.+) by (?P<part>{'|'.join(DATE_PARTS)})s?", re.I | re.S)
 

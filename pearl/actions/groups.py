@@ -11,8 +11,7 @@ from pearl.actions.values import Scalar
 from pearl.documents.numbers import read_number
 from pearl.documents.rows import EMPTY, Row, Rows, shortened
 
-MAX_SPELLINGS = 3
-"""Maximum pairs of spellings in a note."""
+MAX_SPELLINGS = 3  # maximum pairs of spellings in a note
 
 
 def group(rows: Rows, column: Column) -> Rows:
@@ -89,8 +88,7 @@ def spelling_note(keys: Iterable[str], name: str) -> list[str]:
     return [f"{name}: different, although only in case: {shown}{more}"]
 
 
-NONE = "none"
-"""The result of an empty ranking."""
+NONE = "none"  # the result of an empty ranking
 
 
 @dataclass(frozen=True, slots=True)

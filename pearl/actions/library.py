@@ -18,8 +18,7 @@ from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import DataError, Diagnostic, LibraryError, Span, suggest
 from pearl.plugins.files import find_data, read_data
 
-MAX_ACTIONS = 5_000
-"""Maximum actions of a file; the largest published library has 143."""
+MAX_ACTIONS = 5_000  # maximum actions of a file; the largest published library has 143
 
 _TOO_MANY = f"the file has more than {MAX_ACTIONS:,} actions"
 

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 Matrix: TypeAlias = "NDArray[np.float64]"
 Likeness: TypeAlias = Callable[[Sequence[Action]], Matrix]
 """Actions → similarity matrix: symmetric, 0 to 1, with 1 on the diagonal."""
-Embedder: TypeAlias = Callable[[Sequence[str]], Matrix]
-"""Texts → one vector each, as rows."""
+Embedder: TypeAlias = Callable[[Sequence[str]], Matrix]  # texts → one vector each, as rows
 
 _LOOKING = frozenset(terms("find identify determine locate detect discover get list"))
 """Interchangeable verbs of action names; the object distinguishes the actions."""

@@ -215,11 +215,8 @@ def _ranked(row: Row, hit: FetchedPassage) -> Row:
     return row.with_fields({unused_name(name, row.fields): text for name, text in fields.items()})
 
 
-MAX_DOCUMENTS = 16
-"""Maximum documents, best first, that are searched for a table."""
-
-_AROUND = 8_000
-"""Characters before and after prose that are searched for its table."""
+MAX_DOCUMENTS = 16  # maximum documents, best first, that are searched for a table
+_AROUND = 8_000  # characters before and after prose that are searched for its table
 
 _MAX_TABLE = 1_500
 """Maximum characters of a table beside prose; a longer table is cut to rows around the best."""

@@ -18,15 +18,11 @@ from pearl.documents.numbers import Quantity, UnclearNumberError, read_number
 from pearl.documents.rows import Row, Rows, shortened, without_duplicates
 from pearl.dsl.signatures import NOTHING, Parameter, ValueType
 
-SAMPLED = "an estimate"
-"""The beginning of notes on samples."""
-
-INTERVAL = "95 % interval"
-"""The beginning of notes on intervals."""
+SAMPLED = "an estimate"  # the beginning of notes on samples
+INTERVAL = "95 % interval"  # the beginning of notes on intervals
 
 
-AMONG = "among the"
-"""The beginning of notes on further matches."""
+AMONG = "among the"  # the beginning of notes on further matches
 
 
 def among_best(k: int, queries: Sequence[str] = ()) -> str:
@@ -74,8 +70,7 @@ def sample_note(sample: tuple[int, int], low: int, high: int) -> str:
     return f"{INTERVAL} for all {n_all:,} rows: {least:,} to {most:,}"
 
 
-FLOAT_DIGITS = 15
-"""Significant digits that a float keeps, and that a text shows of it."""
+FLOAT_DIGITS = 15  # significant digits that a float keeps, and that a text shows of it
 
 
 @dataclass(frozen=True, slots=True)

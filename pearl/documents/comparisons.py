@@ -25,13 +25,11 @@ OPERATORS = (
 ORDERED = frozenset({"before", "after", "at least", "at most"})
 """Operators that compare with one date or number."""
 
-Verdict = bool | None
-"""Whether a value meets the condition; None if that is undecided."""
+Verdict = bool | None  # whether a value meets the condition; None if that is undecided
 
 Kind = Literal["date", "number"]
 
-MAX_SAMPLED = 200
-"""Maximum distinct values from which the kind of a column is inferred."""
+MAX_SAMPLED = 200  # maximum distinct values from which the kind of a column is inferred
 
 _WORD = re.compile(r"[^\W_]*[^\W\d_][^\W_]*")
 _YEAR = re.compile(r"\s*\d{4}\s*")

@@ -18,11 +18,8 @@ from datetime import date, timedelta
 
 from pearl.documents.lexicon import MONTH, MONTHS, WEEKDAY, WEEKDAYS
 
-_MAX_LENGTH = 60
-"""Maximum characters of a date."""
-
-_FIRST_OF_TWO_DIGITS = 69
-"""Years of two digits are 1969 to 2068, as POSIX has them."""
+_MAX_LENGTH = 60  # maximum characters of a date
+_FIRST_OF_TWO_DIGITS = 69  # years of two digits are 1969 to 2068, as POSIX has them
 
 _MONTHS = [month[:3].lower() for month in MONTHS]
 _MONTH = rf"(?P<month>{MONTH})\b\.?"
@@ -247,8 +244,7 @@ _PARTS: dict[str, Callable[[date], str]] = {
     "weekday": lambda day: WEEKDAYS[day.weekday()],
 }
 
-DATE_PARTS = tuple(_PARTS)
-"""The parts that `date_part` accepts."""
+DATE_PARTS = tuple(_PARTS)  # the parts that `date_part` accepts
 
 
 def date_part(when: date | Period, part: str) -> str | None:

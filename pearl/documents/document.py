@@ -33,10 +33,8 @@ KINDS: tuple[DocumentKind, ...] = get_args(DocumentKind)
 
 _RECORDS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 """Suffixes of texts that are mostly tables."""
-ROW_SUFFIXES = (*_RECORDS, ".parquet")
-"""Suffixes of files that are read row by row."""
-_HEAD = 20_000
-"""Characters searched for the first records."""
+ROW_SUFFIXES = (*_RECORDS, ".parquet")  # suffixes of files that are read row by row
+_HEAD = 20_000  # characters searched for the first records
 
 
 def kind_by_name(name: str) -> DocumentKind:

@@ -28,8 +28,7 @@ ORDINALS = (
 )  # fmt: skip
 """Words for the places 1 to 12, in order."""
 
-SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
-"""Words for powers of ten."""
+SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}  # words for powers of ten
 
 UNITS = {
     word: names.split()[0]

@@ -94,10 +94,8 @@ _NEGATIVE = re.compile(r"\b(?:minus|negative)\s\Z", re.I)
 _MAY_BE_NEGATIVE = re.compile(r"(?:[-−–—‒⁻‐‑(+]\s*+|\b(?:moins|menos|meno)\s)\Z", re.I)
 _NO_AMOUNT = re.compile(r"(?:[~≈≃±]\s?|#DIV/|[^\W\d_](?=\Z))\Z")
 """Signs before a number that is approximate, an error of a spreadsheet, and letters of another dollar: `A$5`."""
-_OTHER_DIGITS = re.compile(r"(?<![^\W\d_])[²³]")
-"""A power of a number, not of a unit."""
-_MAY_BE_GROUPED = re.compile(r"[1-9][0-9]{0,2}\.[0-9]{3}")
-"""1.250 is 1250 in most of Europe."""
+_OTHER_DIGITS = re.compile(r"(?<![^\W\d_])[²³]")  # a power of a number, not of a unit
+_MAY_BE_GROUPED = re.compile(r"[1-9][0-9]{0,2}\.[0-9]{3}")  # 1.250 is 1250 in most of Europe
 _FOOTNOTE = re.compile(r"[0-9]{1,2}")
 _BLANK_GROUPS = re.compile(
     r"(?<![\d.,])\d{1,3}(?:(?:[\u00a0\u2007\u2009\u202f'’]\d{3})++|(?: 000){2,})(?!\d)"

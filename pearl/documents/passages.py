@@ -19,11 +19,8 @@ from pearl.errors import Span
 _MAX_PIECE = 4_000
 """Maximum characters per call of the splitter, which is quadratic on unclosed quotes."""
 
-_LONG_SPEECH = 100
-"""Quoted speech of at least this many characters is split into sentences."""
-
-_MIN_WIDTH = 30
-"""Minimum characters of a wrapped line."""
+_LONG_SPEECH = 100  # quoted speech of at least this many characters is split into sentences
+_MIN_WIDTH = 30  # minimum characters of a wrapped line
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 _TERMINAL = re.compile(r"[.!?…:;。！？।][\"'”’»)\]]*\s*\Z")
@@ -285,8 +282,7 @@ there these they this those though through thus to too toward towards under unti
 very was we were what whatever when whenever where wherever whether which while who whoever
 whom whose why will with within without would yes yet you your yours yourself yourselves
 """
-STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
-"""English stop words."""
+STOP_WORDS = frozenset(_FUNCTION_WORDS.split())  # english stop words
 
 _UNSPACED = "\u0e00-\u0e7f\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 _MARKS = (

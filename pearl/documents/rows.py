@@ -14,14 +14,9 @@ from typing import NamedTuple, overload
 from pearl.documents.document import Document, part_spans
 from pearl.errors import Span
 
-TEXT_COLUMN = "text"
-"""The name of the column of the rows' texts."""
-
-DOCUMENT = "Document"
-"""The name of the field with the document of a row."""
-
-EMPTY = "(empty)"
-"""How an empty field is shown."""
+TEXT_COLUMN = "text"  # the name of the column of the rows' texts
+DOCUMENT = "Document"  # the name of the field with the document of a row
+EMPTY = "(empty)"  # how an empty field is shown
 
 _GAP = "[...]"
 

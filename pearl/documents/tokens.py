@@ -19,11 +19,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-DEFAULT_WINDOW = 128_000
-"""Context window in tokens of a model that is not in models.toml."""
-
-DOWNLOAD_TIMEOUT_S = 10.0
-"""Time limit of a vocabulary download in seconds."""
+DEFAULT_WINDOW = 128_000  # context window in tokens of a model that is not in models.toml
+DOWNLOAD_TIMEOUT_S = 10.0  # time limit of a vocabulary download in seconds
 
 SLICE = 50_000
 """Maximum characters per call: tiktoken panics on longer runs of blanks, and is slow on any run.
@@ -72,8 +69,7 @@ _SMALL_LETTERS = b"abcdefghijklmnopqrstuvwxyz"
 _ENGLISH = (b" the ", b" of ", b" and ", b" to ")
 """English has 10 to 30 of these in a thousand characters, other languages at most two."""
 
-_UNIT = 50
-"""Costs are summed in fiftieths of a token."""
+_UNIT = 50  # costs are summed in fiftieths of a token
 
 
 _Table = tuple[tuple[int, bytes], ...]
@@ -109,8 +105,7 @@ def _cost(data: bytes, table: _Table) -> int:
 _WIDEST = round(0.36 * _UNIT) / round(0.26 * _UNIT)
 """Maximum ratio of a text's count inside non-English text to its count alone."""
 
-_SEAM = 4
-"""Tokens by which the count of a concatenation may differ from the sum of the counts."""
+_SEAM = 4  # tokens by which the count of a concatenation may differ from the sum of the counts
 
 
 def _slices(text: str) -> Iterator[str]:
@@ -142,8 +137,7 @@ def estimate(text: str) -> int:
 TOKENIZER_SLICE = 10_000
 """Maximum characters per call of a tokenizer: few enough that no window cuts them off."""
 
-_WORDS_A_TOKEN = 2
-"""Maximum words per token on average; a few vocabularies have pairs of words."""
+_WORDS_A_TOKEN = 2  # maximum words per token on average; a few vocabularies have pairs of words
 
 _BYTES_A_CHARACTER = 4
 

@@ -15,10 +15,8 @@ from pearl.tables.columns import DATE_PART, TypedColumn, fold, number_in, read_m
 from pearl.tables.query_table import QueryTable
 from pearl.tables.specification import AllOf, AnyOf, Condition, Not, Query, Where
 
-_SHOWN = 12
-"""Maximum names of columns in a message."""
-_VALUES_SHOWN = 6
-"""Maximum values of a column in a message."""
+_SHOWN = 12  # maximum names of columns in a message
+_VALUES_SHOWN = 6  # maximum values of a column in a message
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,7 @@ def word_form(folded: str) -> str:
 
 
 DAY = 24 * 60
-WEEK = 7 * DAY
-"""Minutes; a week begins on Monday at 00:00."""
+WEEK = 7 * DAY  # minutes; a week begins on Monday at 00:00
 
 _MAX_LENGTH = 300
 _DAYS = [day[:3].lower() for day in WEEKDAYS]
@@ -197,8 +196,7 @@ _BESIDE_NUMBERS = re.compile(
 _PARTS = ("year", "quarter", "month", "weekday")
 DATE_PART = re.compile(rf"(?P<name>.+) by (?P<part>{'|'.join(_PARTS)})s?", re.I | re.S)
 """The name of a part of a column of dates."""
-_MAX_SAMPLED = 200
-"""Maximum distinct values from which the kind of a column is inferred."""
+_MAX_SAMPLED = 200  # maximum distinct values from which the kind of a column is inferred
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,7 @@ _SOURCES = frozenset(
 _MODIFIERS = re.compile(r"(?:ORDER|LIMIT|LIMIT_PERCENT|DISTINCT)_MODIFIER")
 _ORDERS = frozenset(["ASCENDING", "DESCENDING", "ORDER_DEFAULT"])
 
-_MAX_STATEMENT = 10_000
-"""Maximum characters of a statement."""
+_MAX_STATEMENT = 10_000  # maximum characters of a statement
 
 _SETTINGS = (
     ("temp_directory", "''"),

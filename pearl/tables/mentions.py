@@ -23,14 +23,10 @@ How = Literal["value", "column", "synonym", "short", "alike", "column word", "ph
 value; a word of a column's name; a part of cells; that, where some cells say `no` before it."""
 
 _MAX_WORDS = 40
-_MAX_SPAN = 6
-"""Maximum words of a question, and of a mention."""
-_MAX_DIFFERENT = 2_000
-"""Maximum distinct terms of a column that parts of terms may name."""
-_ALIKE = 0.8
-"""Minimum similarity of words with similar spelling."""
-_MIN_LETTERS = 4
-"""Minimum letters of such words."""
+_MAX_SPAN = 6  # maximum words of a question, and of a mention
+_MAX_DIFFERENT = 2_000  # maximum distinct terms of a column that parts of terms may name
+_ALIKE = 0.8  # minimum similarity of words with similar spelling
+_MIN_LETTERS = 4  # minimum letters of such words
 _NOT = re.compile(r"\b(?:no|not|never|without|nor|neither|except|excepted)\b", re.I)
 
 

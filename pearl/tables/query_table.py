@@ -22,8 +22,7 @@ from pearl.tables.columns import Kind, TypedColumn, date_parts, folded, typed_co
 
 _FORMS: Mapping[Kind, str] = {"text": "fw", "number": "fn", "date": "faz", "hours": "fwr"}
 """The columns of the database for a column of each kind."""
-_MAX_FORMS = 2_000
-"""Maximum columns of a table in SQLite."""
+_MAX_FORMS = 2_000  # maximum columns of a table in SQLite
 
 
 class QueryTable:

@@ -29,8 +29,7 @@ from pearl.tables.specification import (
     conditions,
 )
 
-_MARKS = re.compile(r"[^\w\s'.,;:/&-]")
-"""Characters other than those that join words."""
+_MARKS = re.compile(r"[^\w\s'.,;:/&-]")  # characters other than those that join words
 
 
 @dataclass

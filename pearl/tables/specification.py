@@ -32,13 +32,10 @@ OPERATORS: tuple[Operator, ...] = Operator.__args__  # type: ignore[attr-defined
 
 Function = Literal["count", "count different", "sum", "mean", "min", "max"]
 
-MAX_CONDITIONS = 60
-"""Maximum conditions of a query."""
-MAX_DEPTH = 8
-"""Maximum levels of `all`, `any` and `not`."""
+MAX_CONDITIONS = 60  # maximum conditions of a query
+MAX_DEPTH = 8  # maximum levels of `all`, `any` and `not`
 MAX_LIMIT = 1_000_000_000
-_MAX_TEXT = 500
-"""Maximum characters of a name or a value."""
+_MAX_TEXT = 500  # maximum characters of a name or a value
 _MAX_VALUES = 500
 
 _SYMBOLS = {

@@ -26,19 +26,16 @@ from pearl.tables.running import Line
 from pearl.tables.sql_child import GRACE_SECONDS, MAX_CELL, READY
 from pearl.tables.statement import dependence, in_sql, sqlite_dialect, with_typed_values
 
-ROW = "row_id"
-"""The column of the rows' places, from 0: SQL that selects it has its lines cited."""
+ROW = "row_id"  # the column of the rows' places, from 0: SQL that selects it has its lines cited
 
 _MAX_CELL = 15_000
 """Maximum characters of a cell in SQL: one operation on a longer cell cannot be stopped."""
 _MAX_STATEMENT = 10_000
 
 Stored = str | int | float | None
-_BUSY = 10
-"""Wall-clock seconds allowed per second of processor time, on a busy machine."""
+_BUSY = 10  # wall-clock seconds allowed per second of processor time, on a busy machine
 _OUT_OF_TIME = -signal.SIGPROF if hasattr(signal, "SIGPROF") else None
-_START_SECONDS = 30.0
-"""Time limit for loading the table; a few thousand rows take 0.1 to 0.5 s."""
+_START_SECONDS = 30.0  # time limit for loading the table; a few thousand rows take 0.1 to 0.5 s
 
 
 class SqlError(ValueError):

@@ -29,17 +29,13 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-MAX_CELL = 4_000
-"""Maximum characters of a result cell; one more is written to mark a longer cell."""
-
-MAX_REPLY = 64_000_000
-"""Maximum characters of a result."""
+MAX_CELL = 4_000  # maximum characters of a result cell; one more is written to mark a longer cell
+MAX_REPLY = 64_000_000  # maximum characters of a result
 
 GRACE_SECONDS = 0.25
 """After its time, before it is killed: SQLite stops most statements by itself, and says so."""
 
-READY = b"\n"
-"""The line that marks the start of the statement's time."""
+READY = b"\n"  # the line that marks the start of the statement's time
 
 
 def main() -> None:

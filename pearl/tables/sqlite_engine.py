@@ -28,8 +28,7 @@ FUNCTIONS = frozenset(
 """Functions that SQL may call: of values, without side effects."""
 
 _OPS_BETWEEN_CHECKS = 1_000
-_LENGTH = 64_000
-"""Bytes of a text while it runs: one operation on it cannot be interrupted."""
+_LENGTH = 64_000  # bytes of a text while it runs: one operation on it cannot be interrupted
 _CTE = re.compile(
     r"(\w+)\s*(?:\([^()]*\)\s*)?\bas\s*(?:(?:not\s+)?materialized\s*)?\(", re.IGNORECASE
 )

@@ -82,8 +82,7 @@ def tokens(sql: str) -> list[Token]:
     return statement
 
 
-Columns = Mapping[str, TypedColumn]
-"""Columns by lower-case name."""
+Columns = Mapping[str, TypedColumn]  # columns by lower-case name
 
 
 def with_typed_values(sql: str, columns: Columns) -> str:

@@ -34,18 +34,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SYNONYMS = Path(__file__).with_name("synonyms.txt")
-"""Groups of words for professions and services."""
+SYNONYMS = Path(__file__).with_name("synonyms.txt")  # groups of words for professions and services
 
 _MAX_LENGTH = 60
 """Characters of a column's values in the mean; longer ones are prose, and no terms."""
-_MIN_SHARE = 0.25
-"""Minimum share of a term's weight in the question."""
-_WORD_WEIGHT = 3.0
-"""Weight of a word relative to a trigram."""
+_MIN_SHARE = 0.25  # minimum share of a term's weight in the question
+_WORD_WEIGHT = 3.0  # weight of a word relative to a trigram
 
-Expand = Callable[[str], Iterable[str]]
-"""A question → more phrases that it might have used."""
+Expand = Callable[[str], Iterable[str]]  # A question → more phrases that it might have used
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +181,6 @@ def _grams(text: str) -> set[str]:
         padded = f" {word} "
         grams.update(padded[i : i + 3] for i in range(len(padded) - 2))
     return grams
-
-
-def listed(found: dict[str, Sequence[Term]] | dict[str, list[Term]]) -> str:
-    """Terms for a prompt, a line for each column."""
-    return "\n".join(
-        f"- {column}: {'; '.join(term.text for term in nearest)}"
-        for column, nearest in found.items()
-    )
 
 
 @dataclass(frozen=True)

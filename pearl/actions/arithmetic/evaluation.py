@@ -24,23 +24,12 @@ from pearl.actions.arithmetic.program import (
 from pearl.documents.lexicon import SCALES
 from pearl.documents.numbers import CURRENCIES, Quantity
 
-PERCENT = "%"
-"""The unit of a share that is written as a percentage: 0.05 is 5%."""
-
-POINTS = "points"
-"""The unit of a share multiplied by 100: the number 5 is 5%."""
-
-RATIO = "ratio"
-"""The unit of a quotient: a share, or a multiple."""
-
-PLACES = 5
-"""Decimals to which results are rounded, as in FinQA."""
-
-MAX_POWER = 100
-"""Results are between 10^-100 and 10^100, as far as they are not 0."""
-
-MAX_FORMULA = 300
-"""Maximum characters of a formula; longer ones refer to steps as `#k`."""
+PERCENT = "%"  # the unit of a share that is written as a percentage: 0.05 is 5%
+POINTS = "points"  # the unit of a share multiplied by 100: the number 5 is 5%
+RATIO = "ratio"  # the unit of a quotient: a share, or a multiple
+PLACES = 5  # decimals to which results are rounded, as in FinQA
+MAX_POWER = 100  # results are between 10^-100 and 10^100, as far as they are not 0
+MAX_FORMULA = 300  # maximum characters of a formula; longer ones refer to steps as `#k`
 
 _CONTEXT = Context(prec=50, Emax=10_000, Emin=-10_000, traps=[])
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "exp": "^", "greater": ">"}
@@ -116,8 +105,7 @@ def plain(value: Decimal) -> str:
     return "0" if digits in ("-0", "") else digits
 
 
-Rows = Callable[[str], Sequence[Amount]]
-"""The numbers of the row of a table that has a name."""
+Rows = Callable[[str], Sequence[Amount]]  # the numbers of the row of a table that has a name
 
 
 def evaluate(

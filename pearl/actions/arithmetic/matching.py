@@ -11,15 +11,11 @@ from pearl.documents.numbers import Quantity, find_quantity
 from pearl.documents.table.quantities import read_quantity
 from pearl.documents.words import words
 
-_ANY = Decimal("0.01")
-"""Difference that `Rule.ONE_PERCENT` allows, relative to the reference."""
+_ANY = Decimal("0.01")  # difference that `Rule.ONE_PERCENT` allows, relative to the reference
 
 _FIRST_DIGIT = re.compile(r"\W*(?:US)?\W*[0-9]")
-_MAX_UNIT_WORDS = 2
-"""Words that a number may be followed by, as in `3 million dollars`."""
-
-MAX_POWER = 100
-"""Numbers beyond 10 to this power are equal only if they are written alike."""
+_MAX_UNIT_WORDS = 2  # words that a number may be followed by, as in `3 million dollars`
+MAX_POWER = 100  # numbers beyond 10 to this power are equal only if they are written alike
 
 
 class Rule(StrEnum):

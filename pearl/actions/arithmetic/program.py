@@ -63,13 +63,11 @@ class UnfitUnitsError(ProgramError):
 OPERATIONS = ("add", "subtract", "multiply", "divide", "exp", "greater")
 TABLE_OPERATIONS = ("table_max", "table_min", "table_sum", "table_average")
 
-MAX_TEXT = 4_000
-"""Maximum characters of a program."""
+MAX_TEXT = 4_000  # maximum characters of a program
 
 MAX_STEPS = 64
 
-MAX_DIGITS = 40
-"""Maximum digits of a number: longer ones are not quantities."""
+MAX_DIGITS = 40  # maximum digits of a number: longer ones are not quantities
 
 _WORD = re.compile(r"(?<!\w)([A-Za-z_]\w*)\s*\(\Z|\A([A-Za-z_]\w*)\s*\(")
 _ARITY = 2

@@ -179,8 +179,7 @@ def compute(action: Action, values: Sequence[Value]) -> Value:
     return Scalar(result, given, is_marked=is_joining(action))
 
 
-_MAX_CASES = 16
-"""Maximum combinations of certain and possible entries to compute."""
+_MAX_CASES = 16  # maximum combinations of certain and possible entries to compute
 
 
 def _over_rows(

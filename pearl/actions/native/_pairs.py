@@ -16,8 +16,7 @@ from pearl.retrieval.term_ranker import TermRanker
 
 PLUGINS = Family()
 
-MAX_PAIRS = 1_000_000
-"""Maximum pairs: more would fill the memory."""
+MAX_PAIRS = 1_000_000  # maximum pairs: more would fill the memory
 
 
 def pair(a: Row, b: Row) -> Row:

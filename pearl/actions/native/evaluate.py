@@ -118,8 +118,7 @@ def _told(result: Result) -> list[str]:
 
 MIN_DIGITS = 3
 
-MAX_PLACES = 100
-"""Maximum places of a number in a text."""
+MAX_PLACES = 100  # maximum places of a number in a text
 
 _WORDS = re.compile(r"\w+")
 

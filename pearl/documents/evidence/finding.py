@@ -20,8 +20,7 @@ from pearl.errors import Span
 MIN_PASSAGE_WORDS = 4
 """Minimum words of a passage; a shorter quote is a term or a title, which may occur in many
 places."""
-CHARACTERS_PER_WORD = 2
-"""Minimum characters in scripts without blanks between words."""
+CHARACTERS_PER_WORD = 2  # minimum characters in scripts without blanks between words
 
 _QUOTED_LINE = re.compile(
     r"""[ \t]* (?:(?:[-*+•]|\d{1,3}[.)])[ \t]+)?  # may be an item of a list
@@ -150,8 +149,7 @@ _PARTS = (
 _NEGATION = re.compile(
     rf"(?<![^\W_])(?:{'|'.join(_WORDS)})(?!\w)|(?<!\w)\w+n't\b|{_PARTS}", re.IGNORECASE
 )
-_REACH = 32
-"""Characters inspected before a quote; the longest negation has fewer."""
+_REACH = 32  # characters inspected before a quote; the longest negation has fewer
 
 _BEFORE = re.compile(
     rf"(?<![^\W_])(?:{'|'.join(_WORDS)}|\w+n['’]t)[^\S\n]?\n?[^\S\n]?\Z", re.IGNORECASE

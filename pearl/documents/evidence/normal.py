@@ -22,8 +22,7 @@ from functools import cached_property
 
 from pearl.errors import Span
 
-_REACH = 24
-"""Characters inspected on either side of a boundary; no rule needs more."""
+_REACH = 24  # characters inspected on either side of a boundary; no rule needs more
 _AT = "\0"
 
 _W = r"[^\W_]"
@@ -129,8 +128,7 @@ number."""
 MAX_PLACES = 5_000
 """Maximum matches inside words that are examined: a text without word breaks has one everywhere."""
 
-Range = tuple[int, int]
-"""Start and end offsets in a normal form."""
+Range = tuple[int, int]  # start and end offsets in a normal form
 
 
 def normalise(text: str) -> str:
@@ -193,8 +191,7 @@ class _FoldTable(dict[int, str]):
 _PLAIN = _FoldTable(lambda character: p if len(p := _plain(character)) == 1 else character)
 _KINDS = _FoldTable(lambda character: _kind(_plain(character)))
 
-_SIGN = "\u02d7"
-"""The minus of a number, distinct from other dashes: `was -5` is not `was - 5`."""
+_SIGN = "\u02d7"  # the minus of a number, distinct from other dashes: `was -5` is not `was - 5`
 _SIGNS = re.compile(r"[-−–‐‑](?=[.·]?\d)(?<![\w–—-][-−–‐‑])(?<!\d[ \u00a0][-−–‐‑])")
 _LINE_END = re.compile(r"\xad+|[-‐‑\xad]\s+|.*\n", re.DOTALL)
 """A hyphen that may come from line breaking: `exam-\\nple`, or `exam- ple` where lines were

@@ -36,15 +36,12 @@ MAX_ATTRIBUTION_LENGTH = 80
 """Maximum characters of an attribution after a quote: `(chapter 2)`, `— The Author, p. 7`."""
 MAX_ATTRIBUTION_WORDS = 8
 
-MAX_OMITTED = 500
-"""Maximum characters of one omission, in normal form."""
+MAX_OMITTED = 500  # maximum characters of one omission, in normal form
 MIN_PIECE_LETTERS = 4
 """Minimum letters of a one-word piece; pieces of two words, or of two characters in scripts without
 blanks, always qualify."""
-MIN_LONGEST_WORDS = 3
-"""Minimum words of the longest piece of a quote with omissions."""
-_MAX_TRIED = 200
-"""Maximum candidate places examined for the pieces of one quote."""
+MIN_LONGEST_WORDS = 3  # minimum words of the longest piece of a quote with omissions
+_MAX_TRIED = 200  # maximum candidate places examined for the pieces of one quote
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,14 +36,12 @@ _DAMAGE = (BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError,
 
 _UNCOMPUTED = "(formula without a value)"
 
-_FORMULA = re.compile(rb"<(?:[\w.-]++:)?f[\s/>]")
-"""The element of a formula, with any prefix."""
+_FORMULA = re.compile(rb"<(?:[\w.-]++:)?f[\s/>]")  # the element of a formula, with any prefix
 _CURRENCY = re.compile(r"\[\$([$€£¥])[^\]]*\]|(?<!\[)([$€£¥])")
 _UNNAMED = re.compile(r"Sheet[0-9]*")
 _YEARS = range(1900, 2101)
 
-MAX_CELLS = 20_000_000
-"""Maximum cells of a sheet, blank ones included."""
+MAX_CELLS = 20_000_000  # maximum cells of a sheet, blank ones included
 
 Grid = list[list[str]]
 

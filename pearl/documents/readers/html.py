@@ -31,14 +31,9 @@ _MOST_ATTRIBUTES = 10_000
 
 _LONG_NUMBER = re.compile(r"[0-9]{4,}")
 
-_MAX_SPAN = 100
-"""Maximum columns or rows of a merged cell."""
-
-_MAX_SPREAD = 100_000
-"""Maximum cells added to a page."""
-
-_MAX_LENGTH = 40
-"""Maximum indent in characters, and margin in lines, of a `style`."""
+_MAX_SPAN = 100  # maximum columns or rows of a merged cell
+_MAX_SPREAD = 100_000  # maximum cells added to a page
+_MAX_LENGTH = 40  # maximum indent in characters, and margin in lines, of a `style`
 
 
 def recognises(data: bytes) -> bool:

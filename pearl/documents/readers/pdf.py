@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".pdf",)
 
-_HYPHEN = "\x02"
-"""pdfium's replacement for a line-end hyphen and its line break."""
+_HYPHEN = "\x02"  # pdfium's replacement for a line-end hyphen and its line break
 
 
 def recognises(data: bytes) -> bool:

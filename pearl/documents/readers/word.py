@@ -31,8 +31,7 @@ _DAMAGE = (BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError,
 SyntaxErrors."""
 
 
-_NO_MEMORY = 2
-"""XML_ERR_NO_MEMORY of libxml2."""
+_NO_MEMORY = 2  # XML_ERR_NO_MEMORY of libxml2
 
 
 def recognises(data: bytes) -> bool:

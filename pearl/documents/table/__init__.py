@@ -197,14 +197,9 @@ def scale_word(scale: int) -> str:
     return next((f"{word}s" for word, power in SCALES.items() if power == scale), "")
 
 
-MAX_NAMES = 4
-"""Names of columns in a note."""
-
-MAX_ABOVE = 2_000
-"""Maximum characters between a caption and its table."""
-
-MAX_CAPTION = 200
-"""Maximum characters of a caption."""
+MAX_NAMES = 4  # names of columns in a note
+MAX_ABOVE = 2_000  # maximum characters between a caption and its table
+MAX_CAPTION = 200  # maximum characters of a caption
 
 
 def find_tables(document: Document) -> tuple[Table, ...]:
@@ -310,8 +305,7 @@ def _caption(text: str, start: int, end: int, first: Piece) -> str:
 
 
 _WORD = re.compile(r"\w+")
-_KEY = re.compile(r'"([^"]+)"\s*:\s*\[\s*\Z')
-"""The key of a list in a JSON report."""
+_KEY = re.compile(r'"([^"]+)"\s*:\s*\[\s*\Z')  # the key of a list in a JSON report
 
 
 def tables_of_rows(rows: list[Row], source: str = "") -> list[Table]:

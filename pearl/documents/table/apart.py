@@ -28,8 +28,7 @@ from pearl.errors import Span
 MAX_ROW = 2_000
 """Maximum characters of a row or header; longer ones are prose, and stay in the text."""
 
-MAX_CAPTION = 200
-"""Maximum characters of a caption or a label."""
+MAX_CAPTION = 200  # maximum characters of a caption or a label
 
 _WORD = re.compile(r"\w+")
 _OF_RULES = frozenset("|:-=+_, ;\t\n")
@@ -199,8 +198,7 @@ TABLES, TEXT, GAP = "[tables]", "[text]", "[...]"
 LABELS = f"{TABLES}\n\n\n\n{TEXT}\n\n"
 """The labels around tables and text, for counting their tokens."""
 
-ATOMS = 8
-"""Minimum atoms of a part of a document."""
+ATOMS = 8  # minimum atoms of a part of a document
 
 
 class Atom(NamedTuple):

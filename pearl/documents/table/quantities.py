@@ -25,11 +25,8 @@ from pearl.documents.numbers import (
     quantity,
 )
 
-MAX_LENGTH = 60
-"""Maximum characters of a numeric cell."""
-
-_CODE = re.compile(r"\W*0[0-9]+\W*")
-"""A code or a telephone number, not a quantity."""
+MAX_LENGTH = 60  # maximum characters of a numeric cell
+_CODE = re.compile(r"\W*0[0-9]+\W*")  # A code or a telephone number, not a quantity
 
 _ASIDE = re.compile(r"[^(]*[^\W_%][^(]*\((?!.*(?:thousand|[mbtr]illion)s\b)", re.I)
 """Brackets after a number that do not hold its scale: a footnote or an earlier value."""

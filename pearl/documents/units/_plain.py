@@ -12,8 +12,7 @@ from pearl.documents.units import Piece, trimmed
 
 Parts = Sequence[tuple[str, int]]
 
-_WRAPPED = 120
-"""Maximum characters of a wrapped line: a longer one is a paragraph."""
+_WRAPPED = 120  # maximum characters of a wrapped line: a longer one is a paragraph
 
 
 def split_documents(text: str, parts: Parts = ()) -> list[Piece]:

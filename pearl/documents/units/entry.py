@@ -15,8 +15,7 @@ _LEAST_BY_FORM = 0.5
 _LEAST_OF_ITEMS = 0.9
 """Minimum share of the text in the items of lists; prose may contain lists, too."""
 
-_MAX_LINES = 10
-"""Maximum mean number of lines of a paragraph that is an entry."""
+_MAX_LINES = 10  # maximum mean number of lines of a paragraph that is an entry
 
 _OF_RULES = frozenset("|:- \t")
 

@@ -28,8 +28,7 @@ from typing import NamedTuple, cast
 from pearl.documents.passages import paragraphs
 from pearl.documents.units import Piece, left_out
 
-MAX_LENGTH = 40
-"""Maximum characters of a name."""
+MAX_LENGTH = 40  # maximum characters of a name
 
 MAX_WORDS = 5
 
@@ -83,8 +82,7 @@ def columns(header: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-_MAX_VAIN = 4
-"""Failed parses may scan the text this many times: time is linear."""
+_MAX_VAIN = 4  # failed parses may scan the text this many times: time is linear
 
 _CANDIDATE = re.compile(r"^[ \t]*+(?:\[\s*+)?(?=\{)", re.M)
 _AFTER = re.compile(r"\s*+(?:,\s*+(?=\{)|\])|[ \t]*+,?[ \t]*+(?=\n|\Z)")
@@ -126,8 +124,7 @@ def find_json(text: str) -> list[Piece]:
     return pieces
 
 
-_LIST = re.compile(r'"(?:[^"\\\n]|\\.){1,100}"\s*:\s*\[\s*(?=\{)')
-"""A key with a list of objects."""
+_LIST = re.compile(r'"(?:[^"\\\n]|\\.){1,100}"\s*:\s*\[\s*(?=\{)')  # A key with a list of objects
 
 
 def json_lists(text: str) -> list[Piece]:
@@ -374,11 +371,8 @@ def find_blocks(text: str) -> list[Piece]:
 
 
 _DELIMITERS = (",", "\t", ";", "|")
-_UNQUOTED = frozenset("\t|")
-"""Delimiters of files in which quote marks are often plain characters."""
-
-_MAX_CELL = 2**31 - 1
-"""Characters; Python's own limit is 131,072."""
+_UNQUOTED = frozenset("\t|")  # delimiters of files in which quote marks are often plain characters
+_MAX_CELL = 2**31 - 1  # characters; Python's own limit is 131,072
 
 
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
@@ -549,8 +543,7 @@ _FORMS = (find_json, find_markdown, find_pairs, find_blocks, find_cells)
 
 _NEARLY_ALL = 0.9
 
-_MUCH_MORE = 1.25
-"""Factor by which a later form must cover more text to replace an earlier one."""
+_MUCH_MORE = 1.25  # factor by which a later form must cover more text to replace an earlier one
 
 _MOST_BESIDE_ONE = 0.5
 """Maximum share of other text beside a single record: a line with two colons is not data."""

@@ -9,14 +9,12 @@ from typing import NamedTuple
 
 from pearl.documents.units import Piece, trimmed
 
-_MAX_HEADING = 100
-"""Maximum characters of a heading."""
+_MAX_HEADING = 100  # maximum characters of a heading
 
 _MAX_SHARE_OF_CAPITALS = 0.5
 """Where more of the lines are in capitals, capitals do not make a heading."""
 
-_ITEM = 3
-"""Level of `1. ...`: a heading or the item of a list."""
+_ITEM = 3  # level of `1. ...`: a heading or the item of a list
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _MARKDOWN = re.compile(r"[ ]{0,3}(#{1,6})[ \t]++(?=\S)(.+)")

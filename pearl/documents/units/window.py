@@ -6,11 +6,8 @@ from collections.abc import Sequence
 
 from pearl.documents.units import Piece
 
-SIZE = 1_100
-"""Maximum characters of a window."""
-
-OVERLAP = 300
-"""Maximum characters shared by two windows."""
+SIZE = 1_100  # maximum characters of a window
+OVERLAP = 300  # maximum characters shared by two windows
 
 OVERLAPS = True
 
