@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pearl.actions.values import Scalar, Value, as_text, coerce
 from pearl.documents.comparisons import ORDERED, Kind, Verdict, Wanted, are_mostly, comparison
 from pearl.documents.dates import DATE_PARTS, date_part, read_dates, read_period
+from pearl.documents.lexicon import singular
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows
 from pearl.dsl.signatures import ValueType
 
@@ -118,7 +119,7 @@ def stem(name: str) -> str:
     words = [word for word in re.split(r"[\W_]+", name.casefold()) if word]
     if len(words) > 1 and words[-1] in ("id", "ids", "name", "names", "number", "numbers"):
         words.pop()
-    return " ".join(re.sub(r"(?<=[a-z]{2})s\Z", "", re.sub(r"ies\Z", "y", word)) for word in words)
+    return " ".join(map(singular, words))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from statistics import NormalDist
 from typing import Any
 
 from pearl.documents.comparisons import key_of
-from pearl.documents.numbers import Quantity, UnclearNumberError, read_number
+from pearl.documents.numbers import Quantity, UnclearNumberError, quoted, read_number
 from pearl.documents.rows import Row, Rows, shortened, without_duplicates
 from pearl.dsl.signatures import NOTHING, Parameter, ValueType
 
@@ -203,12 +203,7 @@ def _truth(value: Value) -> bool:
     word = as_text(value).strip().lower().rstrip(".!")
     if word in ("yes", "true", "no", "false"):
         return word in ("yes", "true")
-    raise ValueError(f"neither yes nor no: {_short(value)}")
-
-
-def _short(value: Value) -> str:
-    text = as_text(value)
-    return repr(text if len(text) <= 60 else f"{text[:59]}…")
+    raise ValueError(f"neither yes nor no: {quoted(as_text(value))}")
 
 
 def as_text(value: Value, max_rows: int | None = None) -> str:

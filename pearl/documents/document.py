@@ -276,6 +276,17 @@ def limit_bytes() -> int:
     return int(_from_environment("PEARL_MAX_DOCUMENT_MB", DEFAULT_LIMIT_MB) * 1_000_000)
 
 
+def check_size(n_bytes: int, what: str, path: str, advice: str) -> None:
+    """Refuse a text or an archive that is larger than the limit of documents."""
+    limit = limit_bytes()
+    if n_bytes > limit:
+        raise DataError(
+            f"the {what} than the limit of {limit / 1_000_000:g} MB",
+            path=path,
+            help=f"{advice}, or set PEARL_MAX_DOCUMENT_MB to a larger number",
+        )
+
+
 def _from_environment(name: str, default: int) -> float:
     """A limit in megabytes or seconds from an environment variable."""
     given = os.environ.get(name, "").strip()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
     "November", "December",
@@ -43,3 +45,13 @@ UNITS = {
     for word in names.split()
 }  # fmt: skip
 """Names of units → one name for each unit."""
+
+
+def singular(word: str) -> str:
+    """A noun without its plural ending: `categories`, `users`.
+
+    Example:
+        >>> singular("categories"), singular("users"), singular("is")
+        ('category', 'user', 'is')
+    """
+    return re.sub(r"(?<=[a-z]{2})s\Z", "", re.sub(r"ies\Z", "y", word))

@@ -160,11 +160,11 @@ def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
     for item, start, end in places:
         word = _WORD.match(item, end)
         if _OTHER_NUMBER.match(item, end) or (word and word["word"].lower() in _SCALE_WORDS):
-            raise UnclearNumberError(f"a number that is not written out in {_short(item)}")
+            raise UnclearNumberError(f"a number that is not written out in {quoted(item)}")
         if unit := unit_of(item, start, end):
             units.setdefault(unit, item)
     if len(units) > 1:
-        one, other, *_ = map(_short, units.values())
+        one, other, *_ = map(quoted, units.values())
         raise UnclearNumberError(f"numbers in different units: {one} and {other}")
 
 
@@ -192,10 +192,10 @@ def quantity(text: str, *, is_point_decimal: bool = False) -> Quantity:
     if brackets:
         line = "".join(part.strip() for part in brackets.groups())
     if brackets and _FOOTNOTE.fullmatch(line):
-        raise UnclearNumberError(f"a number of a footnote, or below 0, in {_short(text)}")
+        raise UnclearNumberError(f"a number of a footnote, or below 0, in {quoted(text)}")
     figures = list(islice(_FIGURE.finditer(line), 2))
     if len(figures) != 1:
-        raise UnclearNumberError(f"{'more than one' if figures else 'no'} number in {_short(text)}")
+        raise UnclearNumberError(f"{'more than one' if figures else 'no'} number in {quoted(text)}")
     (figure,) = figures
     currency = (
         (figure["currency"] or "")[-1:] if "$" in (figure["currency"] or "") else figure["currency"]
@@ -206,16 +206,16 @@ def quantity(text: str, *, is_point_decimal: bool = False) -> Quantity:
     unit = currency or unit_of(line, figure.start("digits"), end)
     is_share = unit == "%"
     if (is_share and (scale or after.startswith("%%"))) or (currency and after.startswith("%")):
-        raise UnclearNumberError(f"a percentage that is something else, too, in {_short(text)}")
+        raise UnclearNumberError(f"a percentage that is something else, too, in {quoted(text)}")
     if not (is_point_decimal or is_share or scale) and _MAY_BE_GROUPED.fullmatch(figure["digits"]):
         raise UnclearNumberError(
-            f"a point that may group thousands or begin decimals in {_short(text)}"
+            f"a point that may group thousands or begin decimals in {quoted(text)}"
         )
     value = _value(figure, text)
     is_negative = _NEGATIVE.search(before) is not None
     n_signs = is_negative + bool(brackets) + bool(figure["sign"]) + bool(figure["late"])
     if n_signs > 1 or (not is_negative and _MAY_BE_NEGATIVE.search(before)):
-        raise UnclearNumberError(f"a number that may be below 0 in {_short(text)}")
+        raise UnclearNumberError(f"a number that may be below 0 in {quoted(text)}")
     _check_rest(line, before, after, text)
     return Quantity(-value if n_signs and figure["sign"] != "+" else value, unit, scale)
 
@@ -223,10 +223,10 @@ def quantity(text: str, *, is_point_decimal: bool = False) -> Quantity:
 def _value(figure: re.Match[str], text: str) -> Decimal:
     digits = figure["digits"].replace(",", "") + (figure["exponent"] or "")
     if len(digits) > MAX_DIGITS:
-        raise UnclearNumberError(f"the number is too long in {_short(text)}")
+        raise UnclearNumberError(f"the number is too long in {quoted(text)}")
     value = Decimal(digits)
     if value and value.adjusted() > _MAX_POWER:
-        raise UnclearNumberError(f"the number is too large in {_short(text)}")
+        raise UnclearNumberError(f"the number is too large in {quoted(text)}")
     return value
 
 
@@ -241,11 +241,11 @@ def _scale(line: str, figure: re.Match[str], text: str, *, is_money: bool) -> tu
             and (power := _FOREIGN_SCALES.get(word, 0))
             and figure["digits"][-4:-3] in (".", ",")
         ):
-            raise UnclearNumberError(f"a mark before three digits, in {_short(text)}")
+            raise UnclearNumberError(f"a mark before three digits, in {quoted(text)}")
         if power:
             return power, match.end()
     if _OTHER_NUMBER.match(line, end):
-        raise UnclearNumberError(f"a number that is not written out in {_short(text)}")
+        raise UnclearNumberError(f"a number that is not written out in {quoted(text)}")
     return 0, end
 
 
@@ -256,12 +256,12 @@ def _check_rest(line: str, before: str, after: str, text: str) -> None:
     is_word = _IN_WORDS.search(before) or _IN_WORDS.search(after)
     if is_mixed or is_word or _OTHER_DIGITS.search(line):
         raise UnclearNumberError(
-            f"more than one number in {_short(text)}, one of them not in digits"
+            f"more than one number in {quoted(text)}, one of them not in digits"
         )
     if is_bound(line):
-        raise UnclearNumberError(f"{_short(text)} is a bound, no number")
+        raise UnclearNumberError(f"{quoted(text)} is a bound, no number")
     if _NO_AMOUNT.search(before):
-        raise UnclearNumberError(f"{_short(text)} is no exact number")
+        raise UnclearNumberError(f"{quoted(text)} is no exact number")
 
 
 def find_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | None:
@@ -294,5 +294,6 @@ def whole_number(number: int | float, name: str, *, least: int) -> int:
     return int(number)
 
 
-def _short(text: str) -> str:
+def quoted(text: str) -> str:
+    """A text in quotes for a message, cut to 60 characters."""
     return repr(text if len(text) <= 60 else f"{text[:59]}…")

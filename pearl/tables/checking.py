@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pearl.documents.comparisons import ORDERED
 from pearl.documents.dates import read_period
+from pearl.documents.lexicon import singular
 from pearl.documents.table.quantities import is_year
 from pearl.errors import did_you_mean
 from pearl.tables.columns import DATE_PART, TypedColumn, fold, number_in, read_moment
@@ -216,4 +217,4 @@ def _bare(name: str) -> str:
 def _singular(name: str) -> str:
     """A name with its words in the singular."""
     words = re.findall(r"[^\W_]+", fold(name))
-    return " ".join(re.sub(r"(?<=[a-z]{2})s\Z", "", re.sub(r"ies\Z", "y", word)) for word in words)
+    return " ".join(map(singular, words))

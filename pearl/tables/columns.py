@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pearl.documents.comparisons import are_mostly
 from pearl.documents.dates import Dates, date_part, read_dates
@@ -43,6 +43,8 @@ def word_form(folded: str) -> str:
     words = re.findall(r"[^\W_]+", re.sub(r"(?<=\w)'(?=\w)", "", folded))
     return f" {' '.join(words)} "
 
+
+_Number = TypeVar("_Number", bound=float | None)
 
 DAY = 24 * 60
 WEEK = 7 * DAY  # minutes; a week begins on Monday at 00:00
@@ -342,6 +344,11 @@ def _plain(quantity: Quantity) -> tuple[int | float, str]:
     """A number for comparison: multiplied by its scale, except for percentages."""
     number = quantity.value if quantity.unit == "%" else quantity.amount
     return int(number) if number == number.to_integral_value() else float(number), quantity.unit
+
+
+def storable(number: _Number) -> _Number | float:
+    """A number as SQLite can hold it."""
+    return float(number) if isinstance(number, int) and abs(number) >= 2**63 else number
 
 
 def _is_code(value: str) -> bool:

@@ -18,7 +18,15 @@ from itertools import chain
 from threading import Lock
 
 from pearl.documents.rows import Rows
-from pearl.tables.columns import Kind, TypedColumn, date_parts, folded, typed_columns, word_form
+from pearl.tables.columns import (
+    Kind,
+    TypedColumn,
+    date_parts,
+    folded,
+    storable,
+    typed_columns,
+    word_form,
+)
 
 _FORMS: Mapping[Kind, str] = {"text": "fw", "number": "fn", "date": "faz", "hours": "fwr"}
 """The columns of the database for a column of each kind."""
@@ -102,7 +110,7 @@ class QueryTable:
                 words = {form: form if form is None else word_form(form) for form in set(forms)}
                 data.append([words[form] for form in forms])
             if column.kind == "number":
-                data.append([_stored(column.numbers.get(cell or "")) for cell in column.cells])
+                data.append([storable(column.numbers.get(cell or "")) for cell in column.cells])
             elif column.kind == "date":
                 days = [column.dates.get(cell or "", (None, None)) for cell in column.cells]
                 data += [[first for first, _ in days], [last for _, last in days]]
@@ -131,11 +139,6 @@ def _add_hours(connection: sqlite3.Connection, i: int, column: TypedColumn) -> N
 
 def _words(form: str | None) -> str | None:
     return form if form is None else word_form(form)
-
-
-def _stored(number: float | None) -> float | None:
-    """A number as the database can hold it."""
-    return float(number) if isinstance(number, int) and abs(number) >= 2**63 else number
 
 
 class _Sum:

@@ -16,7 +16,15 @@ from pearl.documents.comparisons import ORDERED
 from pearl.documents.dates import read_period
 from pearl.errors.wording import counted
 from pearl.tables.checking import check, nearest_values
-from pearl.tables.columns import WEEK, TypedColumn, fold, number_in, read_moment, word_form
+from pearl.tables.columns import (
+    WEEK,
+    TypedColumn,
+    fold,
+    number_in,
+    read_moment,
+    storable,
+    word_form,
+)
 from pearl.tables.query_table import QueryTable
 from pearl.tables.specification import (
     Aggregate,
@@ -188,7 +196,7 @@ def _any(parts: list[Statement]) -> Statement:
 
 def _equal(i: int, column: TypedColumn, value: str) -> Statement:
     if column.kind == "number" and (found := number_in(value)):
-        return Statement(f"f{i} <> '' AND n{i} = ?", [_bound(found[0])])
+        return Statement(f"f{i} <> '' AND n{i} = ?", [storable(found[0])])
     if column.kind == "date" and (days := _days(column, value)):
         first, last = days
         return Statement(
@@ -205,7 +213,7 @@ def _ordered(i: int, column: TypedColumn, operator: str, value: str) -> Statemen
         found = number_in(value)
         assert found
         sign = {"before": "<", "after": ">", "at least": ">=", "at most": "<="}[operator]
-        return Statement(f"f{i} <> '' AND n{i} {sign} ?", [_bound(found[0])])
+        return Statement(f"f{i} <> '' AND n{i} {sign} ?", [storable(found[0])])
     days = _days(column, value)
     assert days
     first, last = days
@@ -216,11 +224,6 @@ def _ordered(i: int, column: TypedColumn, operator: str, value: str) -> Statemen
         "at most": (f"z{i} <= ?", f"a{i} > ?", last),
     }[operator]
     return Statement(f"f{i} <> '' AND CASE WHEN {yes} THEN 1 WHEN {no} THEN 0 END", [day, day])
-
-
-def _bound(number: float) -> float:
-    """A number as the database takes it."""
-    return float(number) if isinstance(number, int) and abs(number) >= 2**63 else number
 
 
 def _days(column: TypedColumn, value: str) -> tuple[str, str] | None:

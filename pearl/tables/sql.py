@@ -20,7 +20,7 @@ from pearl.documents.table.quantities import is_blank
 from pearl.errors import did_you_mean
 from pearl.errors.wording import counted
 from pearl.tables import SqlEngine, check_engine
-from pearl.tables.columns import TypedColumn
+from pearl.tables.columns import TypedColumn, storable
 from pearl.tables.query_table import QueryTable
 from pearl.tables.running import Line
 from pearl.tables.sql_child import GRACE_SECONDS, MAX_CELL, READY
@@ -240,8 +240,7 @@ def _stored(column: TypedColumn) -> dict[str | None, Stored]:
 
 def _typed(column: TypedColumn, cell: str) -> Stored:
     if column.kind == "number":
-        number = column.numbers.get(cell)
-        return float(number) if isinstance(number, int) and abs(number) >= 2**63 else number
+        return storable(column.numbers.get(cell))
     if column.kind == "date":
         first, last = column.dates.get(cell, ("", None))
         return first if first == last else None

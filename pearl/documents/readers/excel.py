@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
-from pearl.documents.document import limit_bytes
+from pearl.documents.document import check_size
 from pearl.documents.table import markdown
 from pearl.errors import DataError
 from pearl.plugins.extras import install_hint
@@ -63,7 +63,8 @@ def read(data: bytes, path: str) -> str:
         ) from None
     try:
         with ZipFile(BytesIO(data)) as archive:
-            _check_size(archive, path)
+            n_bytes = sum(part.file_size for part in archive.infolist())
+            check_size(n_bytes, "file unpacks to more", path, "take pictures out")
             parts = (name for name in archive.namelist() if name.startswith("xl/worksheets/"))
             has_formulas = any(_FORMULA.search(archive.read(part)) for part in parts)
         values = openpyxl.load_workbook(BytesIO(data), data_only=True)
@@ -75,16 +76,6 @@ def read(data: bytes, path: str) -> str:
         raise DataError(
             "the file is damaged or no .xlsx", path=path, help="save it anew as .xlsx"
         ) from error
-
-
-def _check_size(archive: ZipFile, path: str) -> None:
-    limit = limit_bytes()
-    if sum(part.file_size for part in archive.infolist()) > limit:
-        raise DataError(
-            f"the file unpacks to more than the limit of {limit / 1_000_000:g} MB",
-            path=path,
-            help="take pictures out, or set PEARL_MAX_DOCUMENT_MB to a larger number",
-        )
 
 
 def _sheets(values: Workbook, formulas: Workbook | None) -> Iterator[str]:
