@@ -77,14 +77,14 @@ def _found(rows: Rows, names: tuple[str, ...], name: str, kind: Kind | None) -> 
             raise ValueError(f"'{name}' may mean any of the fields {_listed(close)}")
     within = [each for each in names if f" {stem(each)}".endswith(f" {stem(name)}")]
     if len(within) == 1 and stem(name):
-        note = f"'{name}' is no field: {within[0]} was taken, the only one that ends so"
+        note = f"'{name}' is not a field: using {within[0]}, the only field with this ending"
         return replace(_of_field(rows, within[0]), notes=(note,))
     if within and stem(name):
         raise ValueError(f"'{name}' may mean any of the fields {_listed(within)}")
     if kind:
         fitting = [each for each in names if are_mostly(kind, _of_field(rows, each).values)]
         if len(fitting) == 1:
-            note = f"'{name}' is no field: {fitting[0]} was taken, the only one of {kind}s"
+            note = f"'{name}' is not a field: using {fitting[0]}, the only field of {kind}s"
             return replace(_of_field(rows, fitting[0]), notes=(note,))
     raise ValueError(f"there is no field '{name}'; the rows have: {_listed(known)}")
 

@@ -68,7 +68,7 @@ def read_library(text: str, name: str, *, path: Path | None = None) -> ActionLib
         )
     if not actions:
         raise LibraryError(
-            "there is no action in it",
+            "the file defines no action",
             path=path or name,
             help="one a line: NAME(CTX, X) : definition",
         )

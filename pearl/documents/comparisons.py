@@ -73,7 +73,7 @@ def comparison(
     date or a number and cannot be is undecided, as are numbers in another unit.
     """
     if operator not in OPERATORS:
-        raise ValueError(f"'{operator}' is no operator; operators are {', '.join(OPERATORS)}")
+        raise ValueError(f"unknown operator '{operator}'; operators are {', '.join(OPERATORS)}")
     if operator in ORDERED:
         (text,) = (*wanted.sure, *wanted.possible)
         is_sure = bool(wanted.sure)

@@ -253,7 +253,7 @@ def date_part(when: date | Period, part: str) -> str | None:
     All keys but weekdays sort in order of time, and can be read by `read_period`.
     """
     if part not in _PARTS:
-        raise ValueError(f"'{part}' is no part of a date; they are {', '.join(DATE_PARTS)}")
+        raise ValueError(f"unknown part of a date '{part}'; parts are {', '.join(DATE_PARTS)}")
     name = _PARTS[part]
     if isinstance(when, date):
         return name(when)

@@ -259,9 +259,9 @@ def _check_rest(line: str, before: str, after: str, text: str) -> None:
             f"more than one number in {quoted(text)}, one of them not in digits"
         )
     if is_bound(line):
-        raise UnclearNumberError(f"{quoted(text)} is a bound, no number")
+        raise UnclearNumberError(f"{quoted(text)} is a bound, not a number")
     if _NO_AMOUNT.search(before):
-        raise UnclearNumberError(f"{quoted(text)} is no exact number")
+        raise UnclearNumberError(f"{quoted(text)} is not an exact number")
 
 
 def find_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | None:

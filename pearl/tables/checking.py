@@ -154,7 +154,7 @@ def _value_flaw(column: TypedColumn, op: str, value: str) -> str | None:
         if column.kind != "hours":
             return f"'open' is of opening hours, and {column.name} has {_some(column.values)}"
         if read_moment(value) is None:
-            return f"'{value[:60]}' is no time of a week; write 'Friday', 'Friday 10:00' or 'Friday 10:00-12:00'"
+            return f"'{value[:60]}' is not a time of the week; write 'Friday', 'Friday 10:00' or 'Friday 10:00-12:00'"
         return None
     is_typed = op in ORDERED or op in ("is", "is not", "in", "not in")
     if not is_typed:

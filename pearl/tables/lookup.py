@@ -161,7 +161,7 @@ class Lookup:
                 raise ReplyError(str(error)) from error
             if found.is_cut:
                 most = self.sql(engine).limits.max_rows
-                raise ReplyError(f"the statement gives more than {most:,} lines; ask for less")
+                raise ReplyError(f"the statement returns more than {most:,} lines; narrow it down")
             n_lines = len(found.lines)
             return Answer(query, found.columns, found.lines, n_lines, found.undecided, found.notes)
         try:
@@ -288,9 +288,9 @@ def read_reply(reply: str) -> Query | str:
         dict.fromkeys([*(text.strip() for text in statements), *queries])
     )
     if len(different) > 1:
-        raise ReplyError("the reply has several queries: it has to have the one that is meant")
+        raise ReplyError("the reply has several queries; write only one")
     if not different:
-        raise ReplyError("the reply has no query: it has to be one JSON object")
+        raise ReplyError("the reply has no query; write one JSON object")
     return different[0]
 
 
@@ -309,7 +309,7 @@ def _without_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]
     fields = dict(pairs)
     if len(fields) < len(pairs):
         key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"the key '{key[:60]}' stands twice in one object")
+        raise ValueError(f"the key '{key[:60]}' occurs twice in one object")
     return fields
 
 
@@ -466,6 +466,6 @@ def meant(question: str, tables: Sequence[FoundTable]) -> FoundTable:
     if len(best) > 1:
         named = "; ".join(table.label for table in best[:_MAX_NAMED])
         raise SeveralTablesError(
-            f"{len(best):,} tables fit the question equally, and it has to say which: {named}"
+            f"{len(best):,} tables fit the question equally; the question has to name one of them: {named}"
         )
     return best[0]

@@ -38,7 +38,9 @@ class QueryTable:
 
     def __init__(self, rows: Rows, name: str = "rows") -> None:
         if not re.fullmatch(r"(?!sqlite_)[^\W\d]\w*", name, re.I):
-            raise ValueError(f"'{name[:60]}' is no name of a table: write letters, digits and _")
+            raise ValueError(
+                f"'{name[:60]}' cannot be the name of a table: use letters, digits and _"
+            )
         self.rows = rows
         self.name = name
         self.columns: tuple[TypedColumn, ...] = typed_columns(rows)
@@ -49,9 +51,7 @@ class QueryTable:
         if not self.columns:
             raise ValueError("there is no table: the rows have no fields")
         if sum(len(_FORMS[column.kind]) for column in self._queried) >= _MAX_FORMS:
-            raise ValueError(
-                f"the table has {len(self.columns):,} columns, and that is too many for a query"
-            )
+            raise ValueError(f"the table has {len(self.columns):,} columns, too many for a query")
         self.lock = Lock()
         """Held while `database` is used: its cursors share one connection."""
 

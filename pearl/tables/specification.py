@@ -226,7 +226,7 @@ def _flaw(error: ValidationError) -> str:
     path = ".".join(str(key) for key in one["loc"] if not _KINDS.fullmatch(str(key)))
     message = one["msg"].removeprefix("Value error, ")
     if one["loc"] and one["loc"][-1] == "op":
-        message = f"{one['input']!r:.60} is no operator; operators are {', '.join(OPERATORS)}"
+        message = f"unknown operator {one['input']!r:.60}; operators are {', '.join(OPERATORS)}"
     elif one["type"] == "extra_forbidden":
         message = "there is no such field; see the form of a query"
     elif one["type"] == "model_type" or one["type"].endswith("_type"):

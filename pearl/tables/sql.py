@@ -102,7 +102,7 @@ class SqlTable:
     def run(self, sql: str) -> SqlResult:
         """Run one statement."""
         if "\0" in sql or not sql.strip():
-            raise SqlError("there is no SQL statement")
+            raise SqlError("the SQL statement is empty")
         if len(sql) > _MAX_STATEMENT:
             raise SqlError(f"the statement has more than {_MAX_STATEMENT:,} characters")
         try:

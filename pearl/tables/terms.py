@@ -247,7 +247,7 @@ class Examples:
         try:
             said = tomllib.loads(read_bytes(str(path), str(path)).decode("utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise DataError(f"it is no TOML: {error}", path=path) from error
+            raise DataError(f"it is not valid TOML: {error}", path=path) from error
         examples = []
         for number, one in enumerate(said.get("example", ()), 1):
             try:
@@ -255,7 +255,7 @@ class Examples:
                 read_query(json.loads(example.query))
             except (KeyError, TypeError, ValueError) as error:
                 raise DataError(
-                    f"example {number} is none: {error}",
+                    f"example {number} is invalid: {error}",
                     path=path,
                     help="an example has a question, a query in JSON and an explanation",
                 ) from error

@@ -233,7 +233,7 @@ def test_a_row_is_cited_only_if_the_line_shows_what_it_has(engine: SqlEngine) ->
         ("SELECT random()", "there is no function random here"),
         ("SELECT 1; SELECT 2", "one statement at a time"),
         ("SELECT FROM WHERE", "syntax error"),
-        ("", "there is no SQL statement"),
+        ("", "the SQL statement is empty"),
     ],
 )  # fmt: skip
 @ENGINES
@@ -419,7 +419,7 @@ def test_what_is_no_engine_or_is_not_installed_is_told(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", ["", "two words", "x;y", "sqlite_x", '"', "7"])
 def test_a_table_has_a_name_that_sql_can_take(name: str) -> None:
-    with pytest.raises(ValueError, match="is no name of a table"):
+    with pytest.raises(ValueError, match="cannot be the name of a table"):
         QueryTable(CLINICS.rows, name)
 
 

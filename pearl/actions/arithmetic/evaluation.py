@@ -241,7 +241,7 @@ def _apply(operation: str, a: Amount, b: Amount, index: int) -> Amount:
 
 def _checked(value: Decimal, operation: str) -> Decimal:
     if not value.is_finite() or value.adjusted() > MAX_POWER:
-        raise MagnitudeError(f"{operation} gives no real number, or one beyond 10^{MAX_POWER}")
+        raise MagnitudeError(f"{operation} has no real result, or one beyond 10^{MAX_POWER}")
     if value.adjusted() < -MAX_POWER:
         raise MagnitudeError(f"{operation} gives a number closer to 0 than 10^-{MAX_POWER}")
     return value

@@ -160,7 +160,7 @@ def _operand(token: Token, index: int) -> Operand:
     match token.type:
         case "STEP":
             if len(text) > MAX_DIGITS or (number := int(text[1:])) >= index:
-                raise MissingOperandError(f"step #{index}: {text[:20]} is no step before it")
+                raise MissingOperandError(f"step #{index}: {text[:20]} is not an earlier step")
             return Operand("step", text, index=number)
         case "CONSTANT":
             digits = text.removeprefix("const_")
@@ -175,7 +175,7 @@ def _operand(token: Token, index: int) -> Operand:
         case "NAME":
             return Operand("name", text)
         case _:
-            raise MissingOperandError("the program is nothing but 'none'")
+            raise MissingOperandError("the program is only 'none'")
 
 
 def _number(digits: str) -> Decimal:
@@ -196,4 +196,4 @@ def _bad_token(text: str, at: int) -> BadTokenError:
         advice = f"did you mean '{close}'?" if close else f"there are {', '.join(OPERATIONS)}"
         return BadTokenError(f"'{name[:40]}' is no operation; {advice}")
     shown = repr(rest[:20]) if rest else "the end"
-    return BadTokenError(f"{shown} at character {at:,} is nothing of the language")
+    return BadTokenError(f"{shown} at character {at:,} is not in the language")

@@ -112,10 +112,10 @@ OPERATORS = ("is", "is not", "at least", "at most")
 def having(rows: Rows, operator: str, n: int | float) -> Value:
     """Select groups; those whose undecided rows might change it are doubtful."""
     if operator not in OPERATORS:
-        raise ValueError(f"'{operator}' is no operator; operators are {', '.join(OPERATORS)}")
+        raise ValueError(f"unknown operator '{operator}'; operators are {', '.join(OPERATORS)}")
     size = whole_number(n, "N", least=0)
     if len(rows) and not are_groups(rows):
-        raise ValueError("there are no groups; GROUP and COUNT_BY make some")
+        raise ValueError("the rows are not groups; use GROUP or COUNT_BY first")
     n_any = n_of_any(rows)
     sure = [(row, _meets(operator, size, *size_range(row, n_any))) for row in rows]
     unsure = [

@@ -53,7 +53,7 @@ def run(name: str, *values: Value) -> Value:
     if name == "greater" and len(values) == 4:
         values, called = values[:2], values[2:]
     if name not in CALCULATORS:
-        raise ValueError(f"'{name}' is no calculator; there are {', '.join(CALCULATORS)}")
+        raise ValueError(f"unknown calculator '{name}'; calculators are {', '.join(CALCULATORS)}")
     calculator = load_calculator(name)
     operands = calculator.OPERANDS
     if len(values) != len(operands):
@@ -114,7 +114,7 @@ def _read(operand: Operand, value: Value) -> Quantity:
     is_year = not found.unit and (year := _YEAR.search(text)) and found.value == int(year[0])
     if is_year and any(character.isalpha() for character in text):  # "figures for 2015"
         raise UnclearOperandError(
-            f"{operand.name}: {shortened(text, 60)!r} names a year, and no figure surely"
+            f"{operand.name}: {shortened(text, 60)!r} names a year rather than a figure"
         )
     is_amount = found.unit == "" or found.unit in CURRENCIES
     return replace(found, scale=found.scale or scale) if is_amount else found

@@ -26,7 +26,7 @@ def run(rows: Rows, unit: str) -> Value:
     Rows that a model has answered about are split by what they read, others by their value.
     """
     if unit not in UNITS:
-        raise ValueError(f"'{unit}' is no unit; units are {', '.join(UNITS)}")
+        raise ValueError(f"unknown unit '{unit}'; units are {', '.join(UNITS)}")
     reasons: list[str] = []
     notes: list[str] = []
     scales: list[str] = []

@@ -176,7 +176,7 @@ def _of_numbers(
     unread = [c for c, q in zip(cells, read, strict=True) if q is None and not is_blank(c)]
     if unread:
         notes.append(
-            f"{name}: {len(unread):,} of {len(cells):,} are no number, '{unread[0][:40]}' the first"
+            f"{name}: {len(unread):,} of {len(cells):,} are not numbers, the first is '{unread[0][:40]}'"
         )
     if len(units) > 1:
         notes.append(f"{name}: in different units: {', '.join(units)}")

@@ -158,7 +158,7 @@ def test_calculators(values: tuple[Value, ...], shown: str) -> None:
         (("ratio", "3 or 4", 3), MissingOperandError, "numerator: more than one"),
         (("ratio", "I cannot tell. A table says 5.", 3), MissingOperandError, "may not be given"),
         (("difference", "- 138.0", "124.0"), MissingOperandError, "may be below 0"),
-        (("ratio", "~5", "$3"), MissingOperandError, "no exact number"),
+        (("ratio", "~5", "$3"), MissingOperandError, "not an exact number"),
         (("ratio", "less than $5", "$3"), MissingOperandError, "numerator: .* is a bound"),
         (("ratio", "1e9999999", 3), MissingOperandError, "not written out"),
         (("ratio", "0x10", 3), MissingOperandError, "not written out"),
@@ -168,7 +168,7 @@ def test_calculators(values: tuple[Value, ...], shown: str) -> None:
         (("operating margin", "$12 million", "48"), UnfitUnitsError, "revenue is 48 without a scale"),
         (("percentage change", "$3", "€ 2"), UnfitUnitsError, "one is in"),
         (("operating margin", "$3", "€ 2"), UnfitUnitsError, "different units"),
-        (("profit", 1, 2), ValueError, "no calculator; there are cash flow"),
+        (("profit", 1, 2), ValueError, "unknown calculator .*; calculators are cash flow"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_calculated(
