@@ -166,9 +166,13 @@ def _collect_top(rows: Rows, replies: Sequence[str | None], column: str) -> Rows
     return replace(rows.where(ordered, doubtful), is_answered=False)
 
 
+_LIST = ValueType.LIST
+_ROWS, _CONTEXT, _X = Parameter.named("ROWS"), Parameter.named("CTX"), Parameter("X")
+_K = Parameter("K", ValueType.TEXT, "number")
+
 _RATE_ONE = Action(
     "RATE_ONE",
-    (Parameter.named("CTX"), Parameter("X")),
+    (_CONTEXT, _X),
     "Rate CTX from 0 to 10 by X and return the number",
     returns=ValueType.NUMBER,
 )
@@ -177,18 +181,14 @@ PLUGINS: dict[str, Any] = {
     "classify": SimpleNamespace(
         ACTION=Action(
             "CLASSIFY",
-            (
-                Parameter.named("ROWS"),
-                Parameter("LABELS", ValueType.LIST, "labels"),
-                Parameter("X"),
-            ),
+            (_ROWS, Parameter("LABELS", _LIST, "labels"), _X),
             "Say of each of ROWS, on its own, which one of LABELS is X, and return the rows with their labels",
-            returns=ValueType.LIST,
+            returns=_LIST,
         ),
         KIND="label",
         READING=Action(
             "CHOOSE_LABEL",
-            (Parameter.named("CTX"), Parameter("LABELS"), Parameter("X")),
+            (_CONTEXT, Parameter("LABELS"), _X),
             "Say which one of LABELS is X in CTX, and nothing but that label",
         ),
         collect=with_column,
@@ -196,14 +196,14 @@ PLUGINS: dict[str, Any] = {
     "filter": SimpleNamespace(
         ACTION=Action(
             "FILTER",
-            (Parameter.named("ROWS"), Parameter("X")),
+            (_ROWS, _X),
             "Say of each of ROWS, on its own, whether X is true of it, and keep those of which it is",
-            returns=ValueType.LIST,
+            returns=_LIST,
         ),
         KIND="yes_no",
         READING=Action(
             "IS_TRUE",
-            (Parameter.named("CTX"), Parameter("X")),
+            (_CONTEXT, _X),
             "Say whether X is true of CTX, yes or no",
             returns=ValueType.BOOL,
         ),
@@ -212,22 +212,20 @@ PLUGINS: dict[str, Any] = {
     "map": SimpleNamespace(
         ACTION=Action(
             "MAP",
-            (Parameter.named("ROWS"), Parameter("X")),
+            (_ROWS, _X),
             "Return X of each of ROWS, on its own, as one short line",
-            returns=ValueType.LIST,
+            returns=_LIST,
         ),
         KIND="line",
-        READING=Action(
-            "READ", (Parameter.named("CTX"), Parameter("X")), "Return X of CTX as one short line"
-        ),
+        READING=Action("READ", (_CONTEXT, _X), "Return X of CTX as one short line"),
         collect=with_column,
     ),
     "rate": SimpleNamespace(
         ACTION=Action(
             "RATE",
-            (Parameter.named("ROWS"), Parameter("X")),
+            (_ROWS, _X),
             "Rate each of ROWS, on its own, from 0 to 10 by X, and return the rows with their numbers",
-            returns=ValueType.LIST,
+            returns=_LIST,
         ),
         KIND="rating",
         READING=_RATE_ONE,
@@ -236,15 +234,15 @@ PLUGINS: dict[str, Any] = {
     "rerank": SimpleNamespace(
         ACTION=Action(
             "RERANK",
-            (Parameter.named("ROWS"), Parameter("QUERY"), Parameter("K", ValueType.TEXT, "number")),
+            (_ROWS, Parameter("QUERY"), _K),
             "Rate each of ROWS, on its own, from 0 to 10 by how well it answers QUERY, and return the best K, "
             "the best first",
-            returns=ValueType.LIST,
+            returns=_LIST,
         ),
         KIND="rating",
         READING=Action(
             "RATE_ANSWER",
-            (Parameter.named("CTX"), Parameter("QUERY")),
+            (_CONTEXT, Parameter("QUERY")),
             "Rate from 0 to 10 how well CTX answers QUERY and return the number",
             returns=ValueType.NUMBER,
         ),
@@ -255,9 +253,9 @@ PLUGINS: dict[str, Any] = {
     "top": SimpleNamespace(
         ACTION=Action(
             "TOP",
-            (Parameter.named("ROWS"), Parameter("X"), Parameter("K", ValueType.TEXT, "number")),
+            (_ROWS, _X, _K),
             "Compare ROWS by X and return the first K of them, the first one first",
-            returns=ValueType.LIST,
+            returns=_LIST,
         ),
         KIND="pick",
         READING=_RATE_ONE,

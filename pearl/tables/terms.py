@@ -41,7 +41,7 @@ _MAX_LENGTH = 60
 _MIN_SHARE = 0.25  # minimum share of a term's weight in the question
 _WORD_WEIGHT = 3.0  # weight of a word relative to a trigram
 
-Expand = Callable[[str], Iterable[str]]  # A question → more phrases that it might have used
+Expand = Callable[[str], Iterable[str]]  # a question → more phrases that it might have used
 
 
 @dataclass(frozen=True, slots=True)

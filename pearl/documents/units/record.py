@@ -82,6 +82,8 @@ def columns(header: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
+# JSON objects: one after the other, a line each or not, or in an array.
+
 _MAX_VAIN = 4  # failed parses may scan the text this many times: time is linear
 
 _CANDIDATE = re.compile(r"^[ \t]*+(?:\[\s*+)?(?=\{)", re.M)
@@ -214,6 +216,8 @@ def _skip_blanks(text: str, at: int) -> int:
     return blanks.end() if blanks else at
 
 
+# Tables in Markdown: a header, a line of dashes, and rows up to a line without bars.
+
 _BAR = re.compile(r"(?<!\\)\|")
 _DASHES = re.compile(r"\s*:?-+:?\s*")
 _OF_RULES = frozenset("|:- \t")
@@ -260,6 +264,8 @@ def _row_cells(row: str, most: int = 0) -> list[str]:
         bare = bare[:-1]
     return _BAR.split(bare, max(0, most - 1)) if most != 1 else [bare]
 
+
+# Lines of pairs: `Date: Feb 02, 2023 || User: 76153 || Text: ...`.
 
 _SEPARATORS = ("||", " | ", "\t")
 _BULLET = re.compile(r"\s*(?:[-*•]|\(?\d{1,9}[.)])\s+")
@@ -332,6 +338,8 @@ def _longer(text: str, piece: Piece, end: int) -> Piece:
     return Piece(piece.start, end, {**piece.fields, last: text[start:end]})
 
 
+# Blocks of `Key: value` lines with blank lines between them.
+
 _KEYED = re.compile(r"^[ \t]*([^:\n|]{1,60}):(?=\s|\Z)", re.M)
 
 
@@ -369,6 +377,8 @@ def find_blocks(text: str) -> list[Piece]:
         or 2 * sum(shared[name] > 1 for name in piece.fields) >= len(piece.fields)
     ]
 
+
+# Rows of cells with a header: CSV and its kin.
 
 _DELIMITERS = (",", "\t", ";", "|")
 _UNQUOTED = frozenset("\t|")  # delimiters of files in which quote marks are often plain characters
