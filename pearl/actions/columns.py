@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pearl.actions.values import Scalar, Value, as_text, coerce
 from pearl.documents.comparisons import ORDERED, Kind, Verdict, Wanted, are_mostly, comparison
 from pearl.documents.dates import DATE_PARTS, date_part, read_dates, read_period
-from pearl.documents.lexicon import singular
+from pearl.documents.english import singular
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows
 from pearl.dsl.signatures import ValueType
 

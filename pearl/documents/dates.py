@@ -16,16 +16,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from pearl.documents.lexicon import MONTH, MONTHS, WEEKDAY, WEEKDAYS
+from pearl.documents.english import MONTH, WEEKDAYS, month_number
 
 _MAX_LENGTH = 60  # maximum characters of a date
 _FIRST_OF_TWO_DIGITS = 69  # years of two digits are 1969 to 2068, as POSIX has them
 
-_MONTHS = [month[:3].lower() for month in MONTHS]
 _MONTH = rf"(?P<month>{MONTH})\b\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>\d{4}|['’]?\d{2})"
-_WEEKDAY = rf"(?:{WEEKDAY}\.?,?[ ]+)?"
+_WEEKDAY = r"(?:(?:mon|tue(?:s)?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?[ ]+)?"
 _TIME = (
     r"(?:(?:T|,?[ ]+(?:at[ ]+)?)\d{1,2}[:.]\d{2}(?:[:.]\d{2}(?:[.,]\d{1,9})?)?(?:[ ]?[ap]\.?m\b\.?)?"
     r"(?:[ ]?(?:Z|UTC|GMT|[a-z]{1,3}T|(?:UTC|GMT)?[-+]\d{2}:?\d{2}))?)?"
@@ -206,7 +205,7 @@ def _year(digits: str, orders: _Orders) -> int:
 
 
 def _month(name: str) -> int:
-    return int(name) if name.isdigit() else _MONTHS.index(name[:3].lower()) + 1
+    return int(name) if name.isdigit() else month_number(name)
 
 
 def _day(year: int, month: int, day: int) -> Period | None:

@@ -31,9 +31,9 @@ DocumentKind = Literal["document", "corpus", "table"]
 
 KINDS: tuple[DocumentKind, ...] = get_args(DocumentKind)
 
-_RECORDS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
-"""Suffixes of texts that are mostly tables."""
-ROW_SUFFIXES = (*_RECORDS, ".parquet")  # suffixes of files that are read row by row
+ROW_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
+"""Suffixes of files that are read row by row."""
+_RECORDS = ROW_SUFFIXES[:-1]  # suffixes of texts that are mostly tables
 _HEAD = 20_000  # characters searched for the first records
 
 

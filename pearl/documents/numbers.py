@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
-from pearl.documents.lexicon import SCALES, UNITS
+from pearl.documents.english import NUMBER_WORD, SCALES, UNITS
 
 _UNIT_AFTER = re.compile(r"\s?([%$€£¥]|°[CF]|[^\W\d_]+)")
 _CURRENCY_BEFORE = re.compile(r"([$€£¥])\s?\Z")
@@ -78,8 +78,7 @@ _OTHER_NUMBER = re.compile(
 )
 """Suffixes that change the value of the preceding digits or make it ambiguous."""
 _IN_WORDS = re.compile(
-    r"\b(?:half|zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|"
-    r"eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|(?:hundred|thousand|million|billion|dozen)s?|"
+    rf"\b(?:{NUMBER_WORD}|"
     r"halb\w?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|deux|trois|quatre|cinq|huit|dix|"
     r"dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez)\b",
     re.I,

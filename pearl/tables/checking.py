@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pearl.documents.comparisons import ORDERED
 from pearl.documents.dates import read_period
-from pearl.documents.lexicon import singular
+from pearl.documents.english import singular
 from pearl.documents.table.quantities import is_year
 from pearl.errors import did_you_mean
 from pearl.tables.columns import DATE_PART, TypedColumn, fold, number_in, read_moment

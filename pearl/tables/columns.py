@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 
 from pearl.documents.comparisons import are_mostly
 from pearl.documents.dates import Dates, date_part, read_dates
-from pearl.documents.lexicon import WEEKDAYS
+from pearl.documents.english import WEEKDAYS
 from pearl.documents.numbers import CURRENCIES, Quantity, unit_of
 from pearl.documents.rows import Rows
 from pearl.documents.table.quantities import is_blank, read_quantities, read_quantity

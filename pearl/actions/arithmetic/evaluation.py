@@ -21,7 +21,7 @@ from pearl.actions.arithmetic.program import (
     UnfitUnitsError,
     UnknownRowError,
 )
-from pearl.documents.lexicon import SCALES
+from pearl.documents.english import SCALES
 from pearl.documents.numbers import CURRENCIES, Quantity
 
 PERCENT = "%"  # the unit of a share that is written as a percentage: 0.05 is 5%

@@ -12,7 +12,7 @@ from itertools import chain, groupby
 from typing import NamedTuple
 
 from pearl.documents.document import Document, part_spans
-from pearl.documents.lexicon import SCALES
+from pearl.documents.english import SCALES
 from pearl.documents.numbers import Quantity
 from pearl.documents.rows import Row
 from pearl.documents.table.quantities import (

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Literal
 
 from pearl.documents.dates import read_dates
-from pearl.documents.lexicon import SCALES
+from pearl.documents.english import SCALES
 from pearl.documents.numbers import (
     CURRENCIES,
     MAX_DIGITS,
