@@ -13,7 +13,6 @@ import click
 
 from pearl import plugins
 from pearl.cli.terminal import notice
-from pearl.documents.document import ROW_SUFFIXES
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, UsageError
 from pearl.errors.wording import counted
@@ -24,6 +23,8 @@ Kind = Literal["plan", "actions"]
 _ACTION_LINE = re.compile(r"^\w+\([^()\n]*\)\s*[:#]", re.M)
 _PLAN_LINE = re.compile(r"^\s*(?:New actions\b|Question:|\d+\s*[.)]|[-*]?\s*\w+\s*=)", re.M | re.I)
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.I)
+ROWS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
+"""Suffixes of files that `--data` and `--tasks` read row by row."""
 
 
 kind_option = click.option(
@@ -64,7 +65,7 @@ def is_corpus(named: Sequence[str]) -> bool:
     if len(named) != 1:
         return True
     name = named[0]
-    return Path(name).suffix.lower() in ROW_SUFFIXES or (name != "-" and not is_file(name))
+    return Path(name).suffix.lower() in ROWS or (name != "-" and not is_file(name))
 
 
 def found_documents(named: Sequence[str]) -> list[str]:
@@ -83,7 +84,7 @@ def found_documents(named: Sequence[str]) -> list[str]:
 def _documents(name: str) -> Iterator[str]:
     path = Path(name)
     if name == "-" or is_file(name):
-        if path.suffix.lower() in ROW_SUFFIXES:
+        if path.suffix.lower() in ROWS:
             notice(
                 f"{name} is one document; for an answer to each of its rows: 'pearl plan --data {name}' "
                 f"and 'pearl execute PLAN --data {name}'"

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pearl.documents.document import ROW_SUFFIXES, Document, from_text, limit_bytes
+from pearl.documents.document import Document, from_text, limit_bytes
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError, UsageError
 from pearl.plugins.extras import require_extra
@@ -49,7 +49,7 @@ OWN_FILES = {
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
-_SUFFIXES = (*ROW_SUFFIXES, ".dev", ".train", ".test")
+_SUFFIXES = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson", ".dev", ".train", ".test")
 """Suffixes of file names; such a name is never looked up on a hub."""
 
 

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pearl.data.rows import Row, kind, read_file
-from pearl.documents.document import ROW_SUFFIXES
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError
 
-_ROWS = frozenset(ROW_SUFFIXES) - {".tsv"}
+_ROWS = (".jsonl", ".ndjson", ".json", ".csv", ".parquet")
 _TOPIC = ("id", "_id", "query_id", "query-id", "qid")
 _TEXT = ("text", "query", "question")
 _JUDGED_TOPIC = ("query_id", "query-id", "qid", "topic")

@@ -11,7 +11,7 @@ import click
 
 from pearl.cli.corpora import document_tasks, together_option
 from pearl.cli.data import check_data, data_options, open_samples
-from pearl.cli.files import found_documents, is_file, library_for
+from pearl.cli.files import ROWS, found_documents, is_file, library_for
 from pearl.cli.help import Command
 from pearl.cli.options import (
     as_json,
@@ -25,7 +25,6 @@ from pearl.cli.run_options import budget_options, executor_options, run_options
 from pearl.cli.storing import opened_folder
 from pearl.cli.terminal import notice
 from pearl.cli.writing import force_option, keep_inputs, keep_json_lines
-from pearl.documents.document import ROW_SUFFIXES
 from pearl.errors import DataError, PlanError, StoreError, UsageError
 from pearl.errors.wording import counted
 
@@ -131,7 +130,7 @@ def command(
 def _refuse_other(plan: str, documents: Sequence[str]) -> None:
     """Reject rows and questions in place of a plan, naming the right command."""
     rest = " ".join(documents)
-    if Path(plan).suffix.lower() in ROW_SUFFIXES:
+    if Path(plan).suffix.lower() in ROWS:
         raise UsageError(
             f"'{plan}' has rows, and is no plan",
             help=f"pearl execute --tasks {' '.join(filter(None, (plan, rest)))}",
