@@ -28,7 +28,7 @@ from convfinqa import Dialogue
 
 from pearl.data.domains.finance import operands
 from pearl.documents.document import Document
-from pearl.documents.table.finding import table_rows
+from pearl.documents.table import table_rows
 from pearl.documents.table.quantities import read_quantity
 from pearl.evals.judgments import Judgments, Topic
 from pearl.evals.retrieval import RetrievalComparison, RetrievalScores, evaluate_retrieval

@@ -12,8 +12,7 @@ from typing import Any, Literal, Self
 from pearl.actions.library import load_library
 from pearl.data.domains import load_domain
 from pearl.data.turns import Turn
-from pearl.documents.document import Document
-from pearl.documents.kinds import DocumentKind
+from pearl.documents.document import Document, DocumentKind
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError
@@ -42,7 +41,7 @@ from pearl.planner.writer import MAX_REPAIRS, one_line
 from pearl.retrieval import DEFAULT_METHOD
 from pearl.retrieval.presets import ranking_settings
 from pearl.retrieval.search import Searcher
-from pearl.tables.sql_engines import SqlEngine
+from pearl.tables import SqlEngine
 from pearl.trace import PlanFailed, Trace
 
 

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import pearl
 from pearl import Document, load
 from pearl.documents.evidence import StepReply, collect
-from pearl.documents.evidence.negation import negations
+from pearl.documents.evidence.finding import negations
 from pearl.documents.passages import sentences
 
 N_TRUE, N_FALSE = 200, 100

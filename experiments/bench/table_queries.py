@@ -21,12 +21,12 @@ from experiments.directory.evaluate import table_of
 from experiments.directory.questions import questions
 from experiments.directory.records import N_RECORDS, Record, records
 from pearl.documents.rows import Row, Rows
+from pearl.tables import ENGINES, SqlEngine
 from pearl.tables.lookup import Lookup
 from pearl.tables.query_table import QueryTable
 from pearl.tables.running import run
 from pearl.tables.specification import Query, read_query
 from pearl.tables.sql import SqlError, SqlLimits, SqlTable
-from pearl.tables.sql_engines import ENGINES, SqlEngine
 
 MAX_QUERY_MS = 20.0
 MAX_TERMS_AND_ROWS_MS = 30.0

@@ -1,1 +1,1 @@
-"""Action libraries, native actions (computed in Python), and the parsing of replies to actions."""
+"""Action libraries, and the actions computed in Python, by a search or row by row."""

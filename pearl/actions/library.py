@@ -18,8 +18,7 @@ from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import DataError, Diagnostic, LibraryError, Span, suggest
 from pearl.plugins.files import find_data, read_data
 
-MAX_ACTIONS = 5_000
-"""Of a file; the largest library of a paper has 143."""
+MAX_ACTIONS = 5_000  # maximum actions of a file; the largest published library has 143
 
 _TOO_MANY = f"the file has more than {MAX_ACTIONS:,} actions"
 
@@ -69,7 +68,7 @@ def read_library(text: str, name: str, *, path: Path | None = None) -> ActionLib
         )
     if not actions:
         raise LibraryError(
-            "there is no action in it",
+            "the file defines no action",
             path=path or name,
             help="one a line: NAME(CTX, X) : definition",
         )
@@ -152,12 +151,7 @@ def _flaws(action: Action, seen: Collection[str]) -> Iterator[Diagnostic]:
 
 
 def format_library(text: str) -> str:
-    r"""The canonical text of an action file: comments and blank lines are kept, spacing normalised.
-
-    Example:
-        >>> format_library("# Mine\n  FIND(CTX,X)# Find X")
-        '# Mine\nFIND(CTX, X) : Find X\n'
-    """
+    """The canonical text of an action file: comments and blank lines are kept, spacing normalised."""
     rows: list[str] = []
     broken: list[Diagnostic] = []
     spans = _lines(text)

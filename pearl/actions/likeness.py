@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 Matrix: TypeAlias = "NDArray[np.float64]"
 Likeness: TypeAlias = Callable[[Sequence[Action]], Matrix]
 """Actions → similarity matrix: symmetric, 0 to 1, with 1 on the diagonal."""
-Embedder: TypeAlias = Callable[[Sequence[str]], Matrix]
-"""Texts → one vector each, as rows."""
+Embedder: TypeAlias = Callable[[Sequence[str]], Matrix]  # texts → one vector each, as rows
 
 _LOOKING = frozenset(terms("find identify determine locate detect discover get list"))
 """Interchangeable verbs of action names; the object distinguishes the actions."""
@@ -64,12 +63,7 @@ def _words_of(name: str) -> tuple[str, ...]:
 
 
 def have_same_name(one: Action, other: Action) -> bool:
-    """Whether two names differ at most in inflection, the search verb and synonyms.
-
-    Example:
-        >>> have_same_name(Action("FIND_REASONS", ()), Action("IDENTIFY_CAUSE", ()))
-        True
-    """
+    """Whether two names differ at most in inflection, the search verb and synonyms."""
     ours, theirs = name_words(one), name_words(other)
     return len(ours) == len(theirs) and all(
         a == b or {a, b} <= _LOOKING or b in synonyms().get(a, ())
@@ -78,12 +72,7 @@ def have_same_name(one: Action, other: Action) -> bool:
 
 
 def agreement(one: Action, other: Action) -> float:
-    """Fraction of distinctive terms, 0 to 1, that the other side has, or has a synonym of.
-
-    Example:
-        >>> agreement(Action("A", (), "Find the reason"), Action("B", (), "Find the main cause"))
-        0.6666666666666666
-    """
+    """Fraction of distinctive terms, 0 to 1, that the other side has, or has a synonym of."""
     ours, theirs = set(_telling_terms(one)), set(_telling_terms(other))
     if not ours or not theirs:
         return 0.0
@@ -96,13 +85,7 @@ def agreement(one: Action, other: Action) -> float:
 
 
 def may_merge(one: Action, other: Action) -> bool:
-    """Whether one action may replace both: same signature, and neither opposite nor negated.
-
-    Example:
-        >>> cause, effect = Action("FIND_CAUSE", ()), Action("FIND_EFFECT", ())
-        >>> may_merge(cause, effect)
-        False
-    """
+    """Whether one action may replace both: same signature, and neither opposite nor negated."""
     return shape(one) == shape(other) and not _are_opposed(one, other)
 
 

@@ -4,51 +4,58 @@ from __future__ import annotations
 
 from functools import cache
 
-from pearl.actions import by_row, by_search, lookup, native, queries
-from pearl.dsl.signatures import ActionLibrary
+from pearl.actions import by_row, by_search, native
+from pearl.dsl.signatures import CTX, Action, ActionLibrary, Parameter, ValueType
+
+LOOKUP = Action(
+    "LOOKUP",
+    (Parameter(CTX, ValueType.CONTEXT, "table"), Parameter("QUESTION")),
+    "Answer QUESTION by a query of the table that CTX is: the rows that it asks for, or counts, sums, "
+    "means and other figures of them",
+)
+"""It returns a text, which may hold rows: the form of the result is not known before the query is written."""
+
+
+SUBQUERIES = Action(
+    "SUBQUERIES",
+    (Parameter("QUESTION"),),
+    "List two to six short search phrases, in words that a passage would use, one for each thing that "
+    "has to be found to answer QUESTION",
+    returns=ValueType.LIST,
+)
+
+REWRITE = Action(
+    "REWRITE",
+    (Parameter("QUESTION"), Parameter("HISTORY")),
+    "Return QUESTION as one question that is clear without HISTORY, the questions and answers before "
+    "it: say what its pronouns and left out words stand for, and change nothing else",
+)
 
 
 @cache
 def operators() -> ActionLibrary:
-    """All of them: computed in Python, by a search, and by a model: row by row, of a question, of a table."""
-    every = [
-        native.general(), by_search.known(), by_row.known(), queries.known(), lookup.known()
-    ]  # fmt: skip
-    return ActionLibrary("operators", [action for known in every for action in known.values()])
+    """All of them: computed in Python, by a search, or by a model."""
+    shipped = {**native.general(), **by_search.known(), **by_row.known()}
+    return ActionLibrary("operators", [*shipped.values(), SUBQUERIES, REWRITE, LOOKUP])
 
 
 @cache
 def _of_search() -> frozenset[str]:
-    """Names of those that are for corpora: what searches, what ranks for a query, what makes queries."""
+    """Names of the operators for corpora: they search, rank for a query, or write queries."""
     ranked = (
         name for name, action in by_row.known().items() if by_row.query_of(by_row.by_row(action))
     )
-    return frozenset({*by_search.known(), *ranked, *queries.known()})
+    return frozenset({*by_search.known(), *ranked, SUBQUERIES.name, REWRITE.name})
 
 
 def with_operators(library: ActionLibrary) -> ActionLibrary:
-    """The library with the operators that it does not define itself.
-
-    Example:
-        >>> from pearl.actions.library import load_library
-        >>> library = with_operators(load_library("quality"))
-        >>> library["CLASSIFY"].signature, library["COUNT"].is_native
-        ('CLASSIFY(ROWS, LABELS, X)', True)
-    """
+    """The library with the operators that it does not define itself."""
     own = [action for name, action in operators().items() if name not in library]
     return library.extended(own)
 
 
 def without_search(library: ActionLibrary, own: ActionLibrary) -> ActionLibrary:
-    """A library as it is shown for one document, whose passages need not be searched.
-
-    Example:
-        >>> from pearl.actions.library import load_library
-        >>> seed = load_library("seed")
-        >>> shown = without_search(with_operators(seed), seed)
-        >>> "RETRIEVE" in shown, "COUNT" in shown
-        (False, True)
-    """
+    """A library as it is shown for one document, whose passages need not be searched."""
     left_out = _of_search() - set(own)
     kept = [action for name, action in library.items() if name not in left_out]
     return ActionLibrary(library.name, kept)

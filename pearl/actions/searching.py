@@ -1,4 +1,4 @@
-"""Documents, rows and texts that are searched: what an index says of them, and where it is.
+"""Documents, rows and texts that are searched: their index, and the passages that match.
 
 `pearl.retrieval` knows documents one by one; plans know one text, in which those of a corpus are
 joined. Here the passages of the one become spans of the other.
@@ -10,16 +10,23 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from pearl.documents.document import Document, part_spans
-from pearl.documents.rows import DOCUMENT, Row
+from pearl.actions.by_search import FoundRows
+from pearl.actions.groups import first_of
+from pearl.actions.values import among_best
+from pearl.documents.document import Document, heading, part_spans
+from pearl.documents.passages import terms
+from pearl.documents.rows import DOCUMENT, TEXT_COLUMN, Row, Rows, document_fields, unused_name
+from pearl.documents.table import table_rows
 from pearl.errors import Span
 from pearl.retrieval import Hit
 from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index, IndexedDocument
+from pearl.retrieval.search import Searcher
+from pearl.retrieval.term_ranker import TermRanker
 
 if TYPE_CHECKING:
     from pearl.retrieval.search import Searcher
@@ -38,7 +45,7 @@ class FetchedPassage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a search of the document found."""
+    """The result of a search of the document."""
 
     queries: tuple[str, ...]
     method: str
@@ -57,7 +64,7 @@ class SearchedDocument:
 
     @property
     def is_corpus(self) -> bool:
-        """Whether it is several documents, of which a step is shown the passages that match."""
+        """Whether it is a corpus, whose matching passages a step reads."""
         return isinstance(self.document, IndexedDocument)
 
     @cached_property
@@ -67,7 +74,7 @@ class SearchedDocument:
         return part_spans(text, self.document.parts) or whole
 
     def part_at(self, place: int) -> Span:
-        """The stretch of the document that has a place of the whole text."""
+        """The span of the joined document at an offset."""
         return self._parts[bisect_right(self._parts, place, key=lambda part: part[1].start) - 1][1]
 
     @cached_property
@@ -110,7 +117,7 @@ class SearchedDocument:
         _ = self.index
 
     def first(self, n: int) -> tuple[FetchedPassage, ...]:
-        """Its first passages, which match nothing."""
+        """Its first passages, for a query without matches."""
         n = min(n, len(self.index.passages))
         return tuple(self._placed(Hit(self.index.passages[i], 0, 0.0)) for i in range(n))
 
@@ -153,3 +160,136 @@ async def order(searcher: Searcher, query: str, texts: Sequence[str]) -> list[in
     first = [int(hit.passage.document) for hit in found.hits]
     matched = set(first)
     return [*first, *(i for i in range(len(texts)) if i not in matched)]
+
+
+async def best_passages(
+    searcher: Searcher, document: SearchedDocument, queries: Sequence[str], k: int
+) -> FoundRows:
+    """The best passages of a document, or of the documents of a corpus."""
+    # One more, to know whether any that match are left out.
+    fetched = await document.search(searcher, queries, k + 1)
+    hits = fetched.hits[:k]
+    rows = tuple(
+        _ranked(
+            Row(hit.text, document_fields(hit.document, hit.fields), (hit.span,), hit.text), hit
+        )
+        for hit in hits
+    )
+    found = Rows(rows, TEXT_COLUMN, notes=fetched.notes)
+    if len(fetched.hits) > k:
+        found = found.noting(among_best(k, queries))
+    return FoundRows(found, replace(fetched, k=k, hits=hits))
+
+
+async def best_rows(searcher: Searcher, rows: Rows, queries: Sequence[str], k: int) -> FoundRows:
+    """The best rows: by their text if a model has answered about them, else by their value.
+
+    How rare a word is, is counted in all of them, the undecided ones included.
+    """
+    began = time.monotonic()
+    every = (*rows.rows, *rows.doubtful)
+    texts = [(row.text if rows.is_answered else "") or row.value for row in every]
+    index = index_of([text or "" for text in texts])
+    found = await searcher.search(index, queries, len(every))
+    hits, notes = found.hits, found.notes
+    places = [int(hit.passage.document) for hit in hits]
+    found_in = [placed(every[i], hit.rank, hit.score) for i, hit in zip(places, hits, strict=True)]
+    ranked = [
+        (_ranked(every[i], hit), i < len(rows)) for i, hit in zip(places, found_in, strict=True)
+    ]
+    unread = tuple(every[i] for i, text in enumerate(texts) if text is None)
+    first, doubtful = first_of(ranked, len(unread), k)
+    kept = replace(
+        rows, rows=first, doubtful=(*doubtful, *unread),
+        notes=tuple(dict.fromkeys((*rows.notes, *notes))), sample=None,
+    )  # fmt: skip
+    if len(ranked) > k:
+        kept = kept.noting(among_best(k, queries))
+    method, spent = searcher.settings.method, time.monotonic() - began
+    return FoundRows(kept, Fetched(tuple(queries), method, k, tuple(found_in[:k]), notes, spent))
+
+
+def _ranked(row: Row, hit: FetchedPassage) -> Row:
+    """A row with its rank and score; fields of these names that it has are kept."""
+    fields = {"rank": str(hit.rank), "score": f"{hit.score:.4g}"}
+    return row.with_fields({unused_name(name, row.fields): text for name, text in fields.items()})
+
+
+MAX_DOCUMENTS = 16  # maximum documents, best first, that are searched for a table
+_AROUND = 8_000  # characters before and after prose that are searched for its table
+
+_MAX_TABLE = 1_500
+"""Maximum characters of a table beside prose; a longer table is cut to rows around the best."""
+
+
+def with_tables(
+    hits: Sequence[FetchedPassage], query: str, searched: SearchedDocument
+) -> list[FetchedPassage]:
+    """The passages, the first one of each document followed by a table, if it has none and one matches."""
+    seen: set[str] = set()
+    found: list[FetchedPassage] = []
+    beside: list[Span] = []
+    for hit in hits:
+        if any(span.start <= hit.span.start and hit.span.end <= span.end for span in beside):
+            continue
+        found.append(hit)
+        if hit.document in seen or len(seen) == MAX_DOCUMENTS:
+            continue
+        seen.add(hit.document)
+        table = None if _rows(hit.text) else _table(hit, query, searched)
+        if table is not None:
+            found.append(table)
+            beside.append(table.span)
+    return found
+
+
+def shown_with_tables(
+    hits: Sequence[FetchedPassage], query: str, searched: SearchedDocument
+) -> str:
+    """The passages as one text, each document's under its name."""
+    pieces, name = [], None
+    for hit in with_tables(hits, query, searched):
+        if hit.document != name:
+            name = hit.document
+            pieces.append(heading(name).strip())
+        pieces.append(hit.text)
+    return "\n\n".join(pieces)
+
+
+def _table(hit: FetchedPassage, query: str, searched: SearchedDocument) -> FetchedPassage | None:
+    """The rows near a passage that match a query best, with the lines above them; None if none matches."""
+    whole = searched.document.text
+    part = searched.part_at(hit.span.start)
+    start = max(part.start, hit.span.start - _AROUND)
+    if start > part.start:
+        start = max(start, whole.find("\n\n", start, hit.span.start))
+    tables = _rows(whole[start : min(part.end, hit.span.end + _AROUND)])
+    rows = [(n, row) for n, table in enumerate(tables) for row in table]
+    ranker = TermRanker([terms(f"{' '.join(row.fields)} {row.text}") for _, row in rows])
+    best = ranker.best(terms(query, drop_stop_words=True), 1)
+    if not best:
+        return None
+    n, row = rows[best[0]]
+    table = tables[n]
+    first = last = table.index(row)
+    while last + 1 < len(table) and _length(table, first, last + 1) <= _MAX_TABLE:
+        last += 1
+    while first and _length(table, first - 1, last) <= _MAX_TABLE:
+        first -= 1
+    begin, end = start + table[first].spans[0].start, start + table[last].spans[-1].end
+    top = start + table[0].spans[0].start
+    head = whole[max(start, whole.rfind("\n\n", start, top) + 1) : top].lstrip("\n")
+    if first == 0:
+        begin = top - len(head)
+    text = head + whole[begin:end] if first else whole[begin:end]
+    return hit._replace(text=text, span=Span(begin, end))
+
+
+def _rows(text: str) -> list[list[Row]]:
+    """The rows of the tables of a text, as far as they have spans."""
+    tables = ([row for row in each.rows if row.spans] for each in table_rows(Document(text)))
+    return [table for table in tables if table]
+
+
+def _length(table: Sequence[Row], first: int, last: int) -> int:
+    return table[last].spans[-1].end - table[first].spans[0].start

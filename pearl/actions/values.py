@@ -5,20 +5,72 @@ List entries that differ only in case and blanks are equal.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from statistics import NormalDist
 from typing import Any
 
-from pearl.actions.estimates import is_estimate, sample_note
 from pearl.documents.comparisons import key_of
-from pearl.documents.numbers import Quantity, UnclearNumberError, read_number
-from pearl.documents.rows import Row, Rows, without_duplicates
+from pearl.documents.numbers import Quantity, UnclearNumberError, quoted, read_number
+from pearl.documents.rows import Row, Rows, shortened, without_duplicates
 from pearl.dsl.signatures import NOTHING, Parameter, ValueType
 
-FLOAT_DIGITS = 15
-"""Significant digits that a float keeps, and that a text shows of it."""
+SAMPLED = "an estimate"  # the beginning of notes on samples
+INTERVAL = "95 % interval"  # the beginning of notes on intervals
+
+
+AMONG = "among the"  # the beginning of notes on further matches
+
+
+def among_best(k: int, queries: Sequence[str] = ()) -> str:
+    """The note of a search with more matches than were requested.
+
+    Example:
+        >>> among_best(10, ["iron"])
+        "among the 10 that match 'iron' best; more match"
+    """
+    what = f" '{shortened(', '.join(queries), 60)}'" if queries else ""
+    return f"{AMONG} {k:,} that match{what} best; more match"
+
+
+def is_estimate(note: str) -> bool:
+    """Whether a note marks a result as partial, so that it is always shown with the result."""
+    return note.startswith((SAMPLED, INTERVAL, AMONG))
+
+
+def wilson(n_found: int, n_drawn: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The score interval of a share.
+
+    Source:
+        Wilson, Journal of the American Statistical Association 22 (1927).
+    """
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share, square = n_found / n_drawn, z**2 / n_drawn
+    middle = share + square / 2
+    half = z * math.sqrt(share * (1 - share) / n_drawn + square / (4 * n_drawn))
+    low = 0.0 if n_found == 0 else (middle - half) / (1 + square)
+    high = 1.0 if n_found == n_drawn else (middle + half) / (1 + square)
+    return low, high
+
+
+def sample_note(sample: tuple[int, int], low: int, high: int) -> str:
+    """The note on all rows that a count in a sample implies.
+
+    Example:
+        >>> sample_note((100, 1000), 10, 10)
+        '95 % interval for all 1,000 rows: 55 to 174'
+    """
+    n_drawn, n_all = sample
+    # Not fewer than were found, not more than those not drawn allow.
+    least = max(low, math.floor(wilson(low, n_drawn)[0] * n_all + 0.5))
+    most = min(high + n_all - n_drawn, math.floor(wilson(high, n_drawn)[1] * n_all + 0.5))
+    return f"{INTERVAL} for all {n_all:,} rows: {least:,} to {most:,}"
+
+
+FLOAT_DIGITS = 15  # significant digits that a float keeps, and that a text shows of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +140,6 @@ def coerce(value: Value, wanted: ValueType) -> Value:
     A list is parsed from the lines of a text without bullets, numbering and quote marks (`> `), or
     from a single line with semicolons; `Nothing found.` is an empty list. A number is the only
     number in the text.
-
-    Example:
-        >>> coerce("1) salt\n2) iron", ValueType.LIST)
-        ['salt', 'iron']
-        >>> coerce("1,250 mg a day", ValueType.NUMBER)
-        1250
     """
     match wanted:
         case ValueType.LIST:
@@ -142,12 +188,7 @@ def number_of(value: Value) -> int | float:
 
 
 def written_out(number: Decimal) -> int | float | str:
-    """A number with all of its digits: as text where a float has too few.
-
-    Example:
-        >>> written_out(Decimal("3.0")), written_out(Decimal("0.12345678901234567"))
-        (3, '0.12345678901234567')
-    """
+    """A number with all of its digits: as text where a float has too few."""
     if number == number.to_integral_value():
         return int(number)
     digits = number.normalize().as_tuple().digits
@@ -162,21 +203,11 @@ def _truth(value: Value) -> bool:
     word = as_text(value).strip().lower().rstrip(".!")
     if word in ("yes", "true", "no", "false"):
         return word in ("yes", "true")
-    raise ValueError(f"neither yes nor no: {_short(value)}")
-
-
-def _short(value: Value) -> str:
-    text = as_text(value)
-    return repr(text if len(text) <= 60 else f"{text[:59]}…")
+    raise ValueError(f"neither yes nor no: {quoted(as_text(value))}")
 
 
 def as_text(value: Value, max_rows: int | None = None) -> str:
-    r"""A value as text, for prompts and answers.
-
-    Example:
-        >>> as_text(["a", "b"]), as_text([]), as_text(0.1 + 0.2), as_text(12345678901.25)
-        ('- a\n- b', 'Nothing found.', '0.3', '12345678901.25')
-    """
+    """A value as text, for prompts and answers."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -196,14 +227,14 @@ def as_text(value: Value, max_rows: int | None = None) -> str:
 
 
 def _marks(rows: Rows) -> list[str]:
-    """What makes a result uncertain, shown with it; other notes stand beside the answer."""
+    """The notes on uncertainty that are shown with a result."""
     n = len(rows.undecided)
     estimates = (f"({note})" for note in rows.notes if is_estimate(note))
     return [*([f"({n:,} undecided)"] if n else []), *estimates]
 
 
 def argument(value: Value, parameter: Parameter) -> Any:
-    """What a native action is given for a value."""
+    """Convert a value for a native action."""
     match parameter.reads:
         case "rows":
             return as_rows(value)

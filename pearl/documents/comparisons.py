@@ -16,8 +16,7 @@ from typing import Any, Literal
 
 from pearl.documents.dates import Period, read_dates, read_period
 from pearl.documents.numbers import find_quantity, quantity
-from pearl.documents.table.columns import read_quantities
-from pearl.documents.table.quantities import read_quantity
+from pearl.documents.table.quantities import read_quantities, read_quantity
 
 OPERATORS = (
     "is", "is not", "in", "not in", "contains", "before", "after", "at least", "at most",
@@ -26,13 +25,11 @@ OPERATORS = (
 ORDERED = frozenset({"before", "after", "at least", "at most"})
 """Operators that compare with one date or number."""
 
-Verdict = bool | None
-"""Whether a value meets the condition; None if that is undecided."""
+Verdict = bool | None  # whether a value meets the condition; None if that is undecided
 
 Kind = Literal["date", "number"]
 
-MAX_SAMPLED = 200
-"""Different values from which the kind of a column is inferred."""
+MAX_SAMPLED = 200  # maximum distinct values from which the kind of a column is inferred
 
 _WORD = re.compile(r"[^\W_]*[^\W\d_][^\W_]*")
 _YEAR = re.compile(r"\s*\d{4}\s*")
@@ -48,17 +45,12 @@ class Wanted:
 
 
 def key_of(item: str) -> str:
-    """The comparison key of an entry: equal entries have equal keys.
-
-    Example:
-        >>> key_of("New  York") == key_of("new york")
-        True
-    """
+    """The comparison key of an entry: equal entries have equal keys."""
     return " ".join(item.split()).casefold()
 
 
 def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
-    """Whether more than half of the different values that are not empty are of a kind.
+    """Whether more than half of the distinct non-empty values have a kind.
 
     Example:
         >>> are_mostly("number", ["7", "", "8 mg", "none"]), are_mostly("date", ["7", "8"])
@@ -75,19 +67,13 @@ def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
 def comparison(
     operator: str, wanted: Wanted, values: Sequence[str], name: str
 ) -> tuple[Callable[[str], Verdict], list[str]]:
-    """The test of one value of a column, and notes: what a reader has to know about it.
+    """Return the test of one value of a column, and notes for the reader.
 
     An empty value is never before, after, at least or at most anything. What is to be read as a
     date or a number and cannot be is undecided, as are numbers in another unit.
-
-    Example:
-        >>> years = ["2004", "2005", "n/a"]
-        >>> meets, _ = comparison("at least", Wanted(("2005",)), years, "year")
-        >>> [meets(year) for year in years]
-        [False, True, None]
     """
     if operator not in OPERATORS:
-        raise ValueError(f"'{operator}' is no operator; operators are {', '.join(OPERATORS)}")
+        raise ValueError(f"unknown operator '{operator}'; operators are {', '.join(OPERATORS)}")
     if operator in ORDERED:
         (text,) = (*wanted.sure, *wanted.possible)
         is_sure = bool(wanted.sure)
@@ -117,7 +103,7 @@ def _any_of(wanted: Wanted, same: Callable[[str, str], Verdict]) -> Callable[[st
 def _sameness(
     wanted: Wanted, values: Sequence[str]
 ) -> tuple[Callable[[str, str], Verdict], list[str]]:
-    """Whether two texts say the same: the same words, or beside dates the same date, and so on."""
+    """Whether two texts are equal: as words, or in a column of dates as dates, of numbers as numbers."""
     texts = (*wanted.sure, *wanted.possible)
     keys = {text: key_of(text) for text in (*texts, *values)}
     if any(read_period(text)[0] for text in texts) and are_mostly("date", values):
@@ -192,7 +178,7 @@ def _within(one: Period | None, other: Period) -> Verdict:
 def _order(
     operator: str, text: str, values: Sequence[str]
 ) -> tuple[Callable[[str], Verdict], list[str]]:
-    """The test of a value's place in time or of its size."""
+    """Return the test that compares a value as a date or a number."""
     if read_period(text)[0] and (not _YEAR.fullmatch(text) or are_mostly("date", values)):
         dates = read_dates(values)
         period, note = read_period(text, dates.is_day_first)
@@ -226,7 +212,7 @@ def _order(
 
 
 def _placed(operator: str, one: tuple[Any, Any], other: tuple[Any, Any]) -> Verdict:
-    """Compare what goes from a first to a last with another; None if only a part of it is there."""
+    """Compare two ranges; None if only a part of the first meets the condition."""
     match operator:
         case "before":
             ends = one[1] < other[0], one[0] < other[0]

@@ -37,8 +37,7 @@ except ImportError:  # Windows
 _CLOCK_PER_PROCESSOR = 10
 """Wall-clock seconds allowed per second of CPU limit before a child is killed."""
 
-_SHARE_TO_END = 0.25
-"""Fraction of the memory limit; a child that uses more after its reply exits."""
+_SHARE_TO_END = 0.25  # fraction of the memory limit; a child that uses more after its reply exits
 
 _STATM = Path("/proc/self/statm")
 

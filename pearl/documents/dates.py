@@ -16,18 +16,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-_MAX_LENGTH = 60
-"""Characters of a date at most."""
+from pearl.documents.english import MONTH, WEEKDAYS, month_number
 
-_FIRST_OF_TWO_DIGITS = 69
-"""Years of two digits are 1969 to 2068, as POSIX has them."""
+_MAX_LENGTH = 60  # maximum characters of a date
+_FIRST_OF_TWO_DIGITS = 69  # years of two digits are 1969 to 2068, as POSIX has them
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTH = (
-    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
-    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
-)
+_MONTH = rf"(?P<month>{MONTH})\b\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>\d{4}|['’]?\d{2})"
 _WEEKDAY = r"(?:(?:mon|tue(?:s)?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?[ ]+)?"
@@ -77,13 +71,7 @@ _of_year = _pattern(r"(?P<year>\d{4})")
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Days from the first to the last, both included; one day is a date.
-
-    Example:
-        >>> may = Period(date(2023, 5, 1), date(2023, 5, 31))
-        >>> may.is_before(Period(date(2023, 6, 1), date(2023, 6, 1)))
-        True
-    """
+    """Days from the first to the last, both included; one day is a date."""
 
     first: date
     last: date
@@ -109,7 +97,7 @@ class Dates:
 
 @dataclass(slots=True)
 class _Orders:
-    """What the numeric dates of a column say about the order of day and month."""
+    """Evidence of the numeric dates of a column for the order of day and month."""
 
     n_day_first: int = 0
     n_month_first: int = 0
@@ -119,7 +107,7 @@ class _Orders:
     has_short_years: bool = False
 
     def is_day_first(self) -> bool:
-        """The order of the dates that have only one, else of the way in which they are written."""
+        """The order of the unambiguous dates, else the usual order of their notation."""
         if self.n_day_first != self.n_month_first:
             return self.n_day_first > self.n_month_first
         return 2 * self.n_dotted > self.n_open
@@ -141,17 +129,7 @@ class _Orders:
 
 
 def read_dates(values: Sequence[str | None]) -> Dates:
-    """Read a column.
-
-    Example:
-        >>> read_dates(["Feb 02, 2023", "2023-06-01T10:00Z", "5", "May 2023"]).dates
-        (datetime.date(2023, 2, 2), datetime.date(2023, 6, 1), None, None)
-        >>> dates = read_dates(["03/04/2023", "25/04/2023"])
-        >>> dates.note
-        'dates such as 03/04/2023 are read day first: as others have to be'
-        >>> str(dates.dates[0])
-        '2023-04-03'
-    """
+    """Read a column."""
     orders = _Orders()
     known: dict[str, tuple[Period | None, Period | None]] = {}  # month first, day first
     for value in values:
@@ -164,16 +142,7 @@ def read_dates(values: Sequence[str | None]) -> Dates:
 
 
 def read_period(text: str, is_day_first: bool | None = None) -> tuple[Period | None, str]:
-    """Read a date, month, quarter, week or year that a plan names.
-
-    Example:
-        >>> read_period("June 2023")[0]
-        Period(first=datetime.date(2023, 6, 1), last=datetime.date(2023, 6, 30))
-        >>> read_period("2023")[0].last
-        datetime.date(2023, 12, 31)
-        >>> read_period("03/04/2023")[1]
-        'dates such as 03/04/2023 are read month first: nothing in the column says which'
-    """
+    """Read a date, month, quarter, week or year that a plan names."""
     text = text.strip()
     if year := _of_year(text):
         return _period(year, 1, 12), ""
@@ -185,7 +154,7 @@ def read_period(text: str, is_day_first: bool | None = None) -> tuple[Period | N
 
 
 def _read(text: str, orders: _Orders) -> tuple[Period | None, Period | None]:
-    """A text read month first and day first; the same twice if it can be read in one way only."""
+    """Read a text month first and day first; both are equal if the text has only one reading."""
     if len(text) > _MAX_LENGTH:
         return None, None
     if match := _of_year_first(text):
@@ -236,7 +205,7 @@ def _year(digits: str, orders: _Orders) -> int:
 
 
 def _month(name: str) -> int:
-    return int(name) if name.isdigit() else _MONTHS.index(name[:3].lower()) + 1
+    return int(name) if name.isdigit() else month_number(name)
 
 
 def _day(year: int, month: int, day: int) -> Period | None:
@@ -271,24 +240,19 @@ _PARTS: dict[str, Callable[[date], str]] = {
     "month": lambda day: f"{day.year:04}-{day.month:02}",
     "quarter": lambda day: f"{day.year:04}-Q{(day.month + 2) // 3}",
     "year": lambda day: f"{day.year:04}",
-    "weekday": lambda day: _WEEKDAYS[day.weekday()],
+    "weekday": lambda day: WEEKDAYS[day.weekday()],
 }
 
-DATE_PARTS = tuple(_PARTS)
-"""What `date_part` can name."""
+DATE_PARTS = tuple(_PARTS)  # the parts that `date_part` accepts
 
 
 def date_part(when: date | Period, part: str) -> str | None:
     """The month, year, ... that a date is in, as a key to group by.
 
     All keys but weekdays sort in order of time, and can be read by `read_period`.
-
-    Example:
-        >>> [date_part(date(2023, 6, 1), part) for part in DATE_PARTS]
-        ['2023-06-01', '2023-W22', '2023-06', '2023-Q2', '2023', 'Thursday']
     """
     if part not in _PARTS:
-        raise ValueError(f"'{part}' is no part of a date; they are {', '.join(DATE_PARTS)}")
+        raise ValueError(f"unknown part of a date '{part}'; parts are {', '.join(DATE_PARTS)}")
     name = _PARTS[part]
     if isinstance(when, date):
         return name(when)

@@ -11,12 +11,7 @@ from pathlib import Path
 
 
 def digest(parts: Iterable[str | bytes]) -> bytes:
-    """SHA-256 over length-prefixed parts, so that moving a boundary changes the digest.
-
-    Example:
-        >>> digest(["ab", "c"]) == digest(["a", "bc"])
-        False
-    """
+    """SHA-256 over length-prefixed parts, so that moving a boundary changes the digest."""
     found = sha256()
     for part in parts:
         data = _encoded(part) if isinstance(part, str) else part
@@ -25,7 +20,7 @@ def digest(parts: Iterable[str | bytes]) -> bytes:
 
 
 def digest_after(parts: Iterable[str | bytes]) -> Callable[[bytes], bytes]:
-    """What makes the digests of many byte strings that come after the same parts.
+    """Return a function that computes the digest of the same parts followed by other bytes.
 
     Example:
         >>> digest_after(["a"])(b"b") == digest_after(["a"])(b"b") != digest_after(["b"])(b"b")
@@ -42,7 +37,7 @@ def digest_after(parts: Iterable[str | bytes]) -> Callable[[bytes], bytes]:
 
 
 class RunningDigest:
-    """SHA-256 of bytes that come piece by piece."""
+    """SHA-256 of a stream of bytes."""
 
     def __init__(self) -> None:
         self._found = sha256()
@@ -50,23 +45,18 @@ class RunningDigest:
         self.is_line = True
 
     def add(self, data: bytes) -> None:
-        """Take in the next bytes."""
+        """Add the next bytes."""
         self._found.update(data)
         self.size += len(data)
         self.is_line = data.endswith(b"\n")
 
     def digest(self) -> bytes:
-        """The digest of what came so far."""
+        """The digest of the bytes added so far."""
         return self._found.digest()
 
 
 def text_sha256(text: str) -> str:
-    """SHA-256 of a text in UTF-8, in hexadecimal.
-
-    Example:
-        >>> text_sha256("")[:16]
-        'e3b0c44298fc1c14'
-    """
+    """SHA-256 of a text in UTF-8, in hexadecimal."""
     return bytes_sha256(_encoded(text))
 
 

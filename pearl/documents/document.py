@@ -18,13 +18,60 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Literal, get_args
 
 from pearl import plugins
 from pearl.documents.digest import text_sha256
-from pearl.documents.kinds import DocumentKind, is_table
 from pearl.errors import DataError, Span, UsageError
 from pearl.errors.in_notebooks import ShownInNotebooks
+
+DocumentKind = Literal["document", "corpus", "table"]
+"""A text, several documents whose passages are searched, or rows with columns."""
+
+KINDS: tuple[DocumentKind, ...] = get_args(DocumentKind)
+
+ROW_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
+"""Suffixes of files that are read row by row."""
+_RECORDS = ROW_SUFFIXES[:-1]  # suffixes of texts that are mostly tables
+_HEAD = 20_000  # characters searched for the first records
+
+
+def kind_by_name(name: str) -> DocumentKind:
+    """Guess the kind of a file from its name."""
+    return (
+        "table"
+        if PurePath(name).suffix.lower() in (*ROW_SUFFIXES, ".xlsx", ".xlsm")
+        else "document"
+    )
+
+
+def is_table(text: str, path: str) -> bool:
+    r"""Whether the text of a file is a table: its suffix says so, and it begins with records.
+
+    A report with a table in it is none.
+
+    Example:
+        >>> is_table("City,Fee\nHaifa,120\nEilat,90\n", "fees.csv"), is_table("City,Fee\n", "fees.txt")
+        (True, False)
+        >>> is_table('{"fees": [{"city": "Haifa"}, {"city": "Eilat"}]}', "fees.json")
+        True
+    """
+    suffix = PurePath(path).suffix.lower()
+    if suffix not in _RECORDS:
+        return False
+    from pearl.documents.units.record import json_lists, split  # late: most documents are none
+
+    if suffix == ".json" and json_lists(text):
+        return True
+    head = text[:_HEAD]
+    if len(text) > _HEAD and "\n" in head:
+        head = head[: head.rindex("\n")]
+    try:
+        return len(split(head)) > (suffix == ".json")  # one object is no table
+    except ValueError:
+        return False
+
 
 READERS = "pearl.documents.readers"
 
@@ -40,8 +87,8 @@ DEFAULT_READER_SECONDS = 120
 """CPU time limit of a reader in seconds; PEARL_MAX_READER_SECONDS overrides. 30 MB of plain HTML
 and a PDF of 3,000 pages take 8."""
 
-AT_ONCE_BYTES = 20_000
-"""A plain text of so many bytes is read sooner than another thread has begun with it."""
+AT_ONCE = 20_000
+"""Bytes, or characters, up to which work on a text runs inline; a thread would cost more."""
 
 _CONTROLS = bytes(set(range(0x20)) - set(b"\t\n"))
 _BLANKED = dict.fromkeys(_CONTROLS, " ")
@@ -63,9 +110,9 @@ class Document(ShownInNotebooks):
     pages: tuple[tuple[str, int], ...] = field(default=(), repr=False)
     """For files with pages: the number and the start offset of each in `text`."""
     metadata: tuple[Mapping[str, str], ...] = field(default=(), repr=False, compare=False)
-    """For a corpus: what is known about each of its documents, in the order of `parts`."""
+    """For a corpus: the metadata of its documents, in the order of `parts`."""
     kind: DocumentKind = field(default="document", repr=False, compare=False)
-    """Plans are written for it."""
+    """The planner writes plans for this kind."""
 
     def __repr__(self) -> str:
         """Short, because notebooks display the result of `load`."""
@@ -77,13 +124,7 @@ class Document(ShownInNotebooks):
         return text_sha256(self.text)
 
     def locate(self, start: int) -> tuple[str, int]:
-        """Map an offset of the text to a file and an offset within that file.
-
-        Example:
-            >>> document = join([from_text("one", "a"), from_text("two", "b")], "both")
-            >>> document.locate(document.text.index("two") + 1)
-            ('b', 1)
-        """
+        """Map an offset of the text to a file and an offset within that file."""
         name, begin = self.name, 0
         for part, at in self.parts:
             if at > start:
@@ -109,7 +150,7 @@ def load(path: str | Path, *, name: str | None = None) -> Document:
 
 
 def from_bytes(data: bytes, path: str | Path, *, name: str | None = None) -> Document:
-    """What `load` makes of the bytes of a file."""
+    """Make a document of the bytes of a file, as `load` does."""
     source = str(path)
     label = "<stdin>" if source == "-" else source
     reader = _reader_of(data, source, label)
@@ -117,13 +158,13 @@ def from_bytes(data: bytes, path: str | Path, *, name: str | None = None) -> Doc
 
 
 def load_at_once(path: str | Path, *, name: str | None = None) -> Document | None:
-    """As `load`, but None for what may take a while: no small regular file, or no plain text."""
+    """As `load` for a small plain-text file; None for any other file, which may take longer."""
     source = str(path)
     try:
         found = os.stat(source)  # noqa: PTH116 - of thousands of files, and a Path takes ten times as long
     except (OSError, ValueError):
         return None
-    if not stat.S_ISREG(found.st_mode) or found.st_size > AT_ONCE_BYTES:
+    if not stat.S_ISREG(found.st_mode) or found.st_size > AT_ONCE:
         return None
     data = read_bytes(source, source)
     reader = _reader_of(data, source, source)
@@ -161,7 +202,7 @@ def from_text(text: str, name: str = "document") -> Document:
 
 
 def _document(text: str, name: str, path: str, reader: str | None = None) -> Document:
-    """The document of a reader's text; `path` is the file, which messages call so."""
+    """Make a document of a reader's text; messages name the file by `path`."""
     text = text.replace("\r\n", "\n")
     feeds = [feed.end() for feed in re.finditer(r"\f", text)]
     pages = tuple((str(n), start) for n, start in enumerate([0, *feeds], 1)) if feeds else ()
@@ -219,13 +260,7 @@ def heading(name: str) -> str:
 
 
 def part_spans(text: str, parts: Sequence[tuple[str, int]]) -> list[tuple[str, Span]]:
-    """The stretch of each of the parts of joined files, without the heading of the next.
-
-    Example:
-        >>> both = join([Document("one", "a"), Document("two", "b")], "both")
-        >>> part_spans(both.text, both.parts)
-        [('a', Span(start=5, end=8)), ('b', Span(start=15, end=18))]
-    """
+    """The stretch of each of the parts of joined files, without the heading of the next."""
     spans: list[tuple[str, Span]] = []
     for (name, start), (following, end) in pairwise([*parts, ("", len(text))]):
         title = heading(following) if following else ""
@@ -239,6 +274,17 @@ def part_spans(text: str, parts: Sequence[tuple[str, int]]) -> list[tuple[str, S
 def limit_bytes() -> int:
     """Maximum size of a document in bytes."""
     return int(_from_environment("PEARL_MAX_DOCUMENT_MB", DEFAULT_LIMIT_MB) * 1_000_000)
+
+
+def check_size(n_bytes: int, what: str, path: str, advice: str) -> None:
+    """Refuse a text or an archive that is larger than the limit of documents."""
+    limit = limit_bytes()
+    if n_bytes > limit:
+        raise DataError(
+            f"the {what} than the limit of {limit / 1_000_000:g} MB",
+            path=path,
+            help=f"{advice}, or set PEARL_MAX_DOCUMENT_MB to a larger number",
+        )
 
 
 def _from_environment(name: str, default: int) -> float:
@@ -265,7 +311,7 @@ def _reader_of(data: bytes, source: str, label: str) -> str:
 
 
 def _is_bounded(reader: str) -> bool:
-    """Whether a reader takes no more time and memory than its input allows."""
+    """Whether the time and memory of a reader are proportional to its input."""
     return _has(reader, "IS_BOUNDED")
 
 

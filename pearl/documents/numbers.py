@@ -1,4 +1,4 @@
-"""The number in a text, with its unit and scale: read where it is surely one, refused otherwise."""
+"""The number in a text, with its unit and scale; an ambiguous text is refused."""
 
 from __future__ import annotations
 
@@ -9,24 +9,39 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
-from pearl.documents.measures import unit_of
+from pearl.documents.english import NUMBER_WORD, SCALES, UNITS
+
+_UNIT_AFTER = re.compile(r"\s?([%$€£¥]|°[CF]|[^\W\d_]+)")
+_CURRENCY_BEFORE = re.compile(r"([$€£¥])\s?\Z")
+
+
+def unit_of(text: str, start: int, end: int) -> str:
+    """The canonical unit of a number; "" if it has no known unit.
+
+    Example:
+        >>> unit_of("about 3 grams", 6, 7), unit_of("3g", 0, 1), unit_of("3 dogs", 0, 1)
+        ('g', 'g', '')
+    """
+    before = _CURRENCY_BEFORE.search(text, max(start - 2, 0), start)
+    if before or text[start:end].lstrip("-+−")[:1] in "$€£¥":
+        return before[1] if before else text[start:end].lstrip("-+−")[0]
+    after = _UNIT_AFTER.match(text, end)
+    return UNITS.get(after[1].lower(), "") if after else ""
+
 
 CURRENCIES = "$€£¥"
-
-SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
-"""Words for powers of ten."""
 
 _SCALE_WORDS = {
     **SCALES, **{f"{word}s": power for word, power in SCALES.items()}, "mn": 6, "bn": 9, "tn": 12,
 }  # fmt: skip
 _SCALES_OF_MONEY = {"k": 3, "m": 6, "mm": 6, "b": 9}
-"""Metres, bytes and the like where no currency stands before the number."""
+"""Scales of amounts of money; without a currency these letters are units such as metres."""
 _FOREIGN_SCALES = {
     "tsd": 3, "tausend": 3, "mio": 6, "millionen": 6, "milionów": 6, "millones": 6, "milioni": 6,
     "mln": 6, "млн": 6, "mrd": 9, "milliarde": 9, "milliarden": 9, "milliard": 9, "milliards": 9,
     "miliardi": 9, "mld": 9, "млрд": 9,
 }  # fmt: skip
-"""Scales of languages in which a comma begins decimals."""
+"""Scales in languages that use a decimal comma."""
 _CODES = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "CHF": "chf"}
 
 _DIGITS = r"(?:[0-9]{1,3}(?:,[0-9]{3})++(?![0-9])|[0-9]++)(?:\.[0-9]++)?|\.[0-9]++"
@@ -52,7 +67,7 @@ _CAPTION = re.compile(
 )
 """A scale after a number: `138.0 (in millions)`."""
 _COMMA = re.compile(rf"(?<=[0-9]),(?=[0-9]{{1,2}}\s?(?:{'|'.join(_FOREIGN_SCALES)})(?!\w))", re.I)
-"""A comma that begins decimals."""
+"""A decimal comma."""
 
 _OTHER_NUMBER = re.compile(
     r"\s?+(?:(?:[kKM]|MM|cr|hundred|dozen|lakh|crore|quarter)s?\b"
@@ -61,10 +76,9 @@ _OTHER_NUMBER = re.compile(
     r"|[만억천백])"
     r"|[ _^]?[²³]|_\d|[eExX][-+]?\d|\s?+(?i:bps|basis points?)\b|\s?[%‰]?[?+]|[xX×](?![^\W\d_])|‰|(?i:st|nd|rd|th)\b"
 )
-"""Suffixes that change the value of the digits before them, or leave it open."""
+"""Suffixes that change the value of the preceding digits or make it ambiguous."""
 _IN_WORDS = re.compile(
-    r"\b(?:half|zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|"
-    r"eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|(?:hundred|thousand|million|billion|dozen)s?|"
+    rf"\b(?:{NUMBER_WORD}|"
     r"halb\w?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|deux|trois|quatre|cinq|huit|dix|"
     r"dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez)\b",
     re.I,
@@ -79,10 +93,8 @@ _NEGATIVE = re.compile(r"\b(?:minus|negative)\s\Z", re.I)
 _MAY_BE_NEGATIVE = re.compile(r"(?:[-−–—‒⁻‐‑(+]\s*+|\b(?:moins|menos|meno)\s)\Z", re.I)
 _NO_AMOUNT = re.compile(r"(?:[~≈≃±]\s?|#DIV/|[^\W\d_](?=\Z))\Z")
 """Signs before a number that is approximate, an error of a spreadsheet, and letters of another dollar: `A$5`."""
-_OTHER_DIGITS = re.compile(r"(?<![^\W\d_])[²³]")
-"""A power of a number, not of a unit."""
-_MAY_BE_GROUPED = re.compile(r"[1-9][0-9]{0,2}\.[0-9]{3}")
-"""1.250 is 1250 in most of Europe."""
+_OTHER_DIGITS = re.compile(r"(?<![^\W\d_])[²³]")  # a power of a number, not of a unit
+_MAY_BE_GROUPED = re.compile(r"[1-9][0-9]{0,2}\.[0-9]{3}")  # 1.250 is 1250 in most of Europe
 _FOOTNOTE = re.compile(r"[0-9]{1,2}")
 _BLANK_GROUPS = re.compile(
     r"(?<![\d.,])\d{1,3}(?:(?:[\u00a0\u2007\u2009\u202f'’]\d{3})++|(?: 000){2,})(?!\d)"
@@ -99,7 +111,7 @@ class UnclearNumberError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number as it is written, with what it is counted in."""
+    """A number as written, with its unit and scale."""
 
     value: Decimal
     unit: str = ""
@@ -117,7 +129,7 @@ class Quantity:
 
     @property
     def kind(self) -> str:
-        """What the number is: `percent`, `money` or `number`."""
+        """The kind of the number: `percent`, `money` or `number`."""
         if self.unit == "%":
             return "percent"
         return "money" if self.unit in CURRENCIES and self.unit else "number"
@@ -127,12 +139,7 @@ _EMPHASIS = re.compile(r"(\*\*|__(?![a-z0-9_]{1,60}__(?!\w))|`)(?=\S)(.{1,200}?)
 
 
 def plain(line: str) -> str:
-    """A line without Markdown emphasis, zero-width characters and other forms of digits and blanks.
-
-    Example:
-        >>> plain("**１2 mg**")
-        '12 mg'
-    """
+    """A line without Markdown emphasis, zero-width characters and other forms of digits and blanks."""
     line = _BLANK_GROUPS.sub(lambda match: re.sub(r"\D", "", match[0]), line)
     if not line.isascii():
         line = "".join(map(_plain_character, line))
@@ -152,11 +159,11 @@ def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
     for item, start, end in places:
         word = _WORD.match(item, end)
         if _OTHER_NUMBER.match(item, end) or (word and word["word"].lower() in _SCALE_WORDS):
-            raise UnclearNumberError(f"a number that is not written out in {_short(item)}")
+            raise UnclearNumberError(f"a number that is not written out in {quoted(item)}")
         if unit := unit_of(item, start, end):
             units.setdefault(unit, item)
     if len(units) > 1:
-        one, other, *_ = map(_short, units.values())
+        one, other, *_ = map(quoted, units.values())
         raise UnclearNumberError(f"numbers in different units: {one} and {other}")
 
 
@@ -176,14 +183,6 @@ def quantity(text: str, *, is_point_decimal: bool = False) -> Quantity:
 
     A minus stands directly before the digits or their currency, or is the word; a number in brackets is
     below 0.
-
-    Example:
-        >>> quantity("**USD 1.5 million**")
-        Quantity(value=Decimal('1.5'), unit='$', scale=6)
-        >>> quantity("- 5")
-        Traceback (most recent call last):
-            ...
-        pearl.documents.numbers.UnclearNumberError: a number that may be below 0 in '- 5'
     """
     if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS:
         return Quantity(Decimal(text))
@@ -192,10 +191,10 @@ def quantity(text: str, *, is_point_decimal: bool = False) -> Quantity:
     if brackets:
         line = "".join(part.strip() for part in brackets.groups())
     if brackets and _FOOTNOTE.fullmatch(line):
-        raise UnclearNumberError(f"a number of a footnote, or below 0, in {_short(text)}")
+        raise UnclearNumberError(f"a number of a footnote, or below 0, in {quoted(text)}")
     figures = list(islice(_FIGURE.finditer(line), 2))
     if len(figures) != 1:
-        raise UnclearNumberError(f"{'more than one' if figures else 'no'} number in {_short(text)}")
+        raise UnclearNumberError(f"{'more than one' if figures else 'no'} number in {quoted(text)}")
     (figure,) = figures
     currency = (
         (figure["currency"] or "")[-1:] if "$" in (figure["currency"] or "") else figure["currency"]
@@ -206,16 +205,16 @@ def quantity(text: str, *, is_point_decimal: bool = False) -> Quantity:
     unit = currency or unit_of(line, figure.start("digits"), end)
     is_share = unit == "%"
     if (is_share and (scale or after.startswith("%%"))) or (currency and after.startswith("%")):
-        raise UnclearNumberError(f"a percentage that is something else, too, in {_short(text)}")
+        raise UnclearNumberError(f"a percentage that is something else, too, in {quoted(text)}")
     if not (is_point_decimal or is_share or scale) and _MAY_BE_GROUPED.fullmatch(figure["digits"]):
         raise UnclearNumberError(
-            f"a point that may group thousands or begin decimals in {_short(text)}"
+            f"a point that may group thousands or begin decimals in {quoted(text)}"
         )
     value = _value(figure, text)
     is_negative = _NEGATIVE.search(before) is not None
     n_signs = is_negative + bool(brackets) + bool(figure["sign"]) + bool(figure["late"])
     if n_signs > 1 or (not is_negative and _MAY_BE_NEGATIVE.search(before)):
-        raise UnclearNumberError(f"a number that may be below 0 in {_short(text)}")
+        raise UnclearNumberError(f"a number that may be below 0 in {quoted(text)}")
     _check_rest(line, before, after, text)
     return Quantity(-value if n_signs and figure["sign"] != "+" else value, unit, scale)
 
@@ -223,15 +222,15 @@ def quantity(text: str, *, is_point_decimal: bool = False) -> Quantity:
 def _value(figure: re.Match[str], text: str) -> Decimal:
     digits = figure["digits"].replace(",", "") + (figure["exponent"] or "")
     if len(digits) > MAX_DIGITS:
-        raise UnclearNumberError(f"the number is too long in {_short(text)}")
+        raise UnclearNumberError(f"the number is too long in {quoted(text)}")
     value = Decimal(digits)
     if value and value.adjusted() > _MAX_POWER:
-        raise UnclearNumberError(f"the number is too large in {_short(text)}")
+        raise UnclearNumberError(f"the number is too large in {quoted(text)}")
     return value
 
 
 def _scale(line: str, figure: re.Match[str], text: str, *, is_money: bool) -> tuple[int, int]:
-    """The power of ten that is named after the digits, 0 if none is, and where that ends."""
+    """The power of ten named after the digits (0 if there is none), and the end of its name."""
     end = figure.end()
     if match := _CAPTION.match(line, end) or _WORD.match(line, end):
         word = match["word"].lower()
@@ -241,31 +240,31 @@ def _scale(line: str, figure: re.Match[str], text: str, *, is_money: bool) -> tu
             and (power := _FOREIGN_SCALES.get(word, 0))
             and figure["digits"][-4:-3] in (".", ",")
         ):
-            raise UnclearNumberError(f"a mark before three digits, in {_short(text)}")
+            raise UnclearNumberError(f"a mark before three digits, in {quoted(text)}")
         if power:
             return power, match.end()
     if _OTHER_NUMBER.match(line, end):
-        raise UnclearNumberError(f"a number that is not written out in {_short(text)}")
+        raise UnclearNumberError(f"a number that is not written out in {quoted(text)}")
     return 0, end
 
 
 def _check_rest(line: str, before: str, after: str, text: str) -> None:
-    """Check that nothing beside a number changes it."""
+    """Check that the text around a number does not change its value."""
     # ½ and 万 are numeric, but not digits.
     is_mixed = any(c.isnumeric() and not c.isdecimal() and c not in "²³" for c in line)
     is_word = _IN_WORDS.search(before) or _IN_WORDS.search(after)
     if is_mixed or is_word or _OTHER_DIGITS.search(line):
         raise UnclearNumberError(
-            f"more than one number in {_short(text)}, one of them not in digits"
+            f"more than one number in {quoted(text)}, one of them not in digits"
         )
     if is_bound(line):
-        raise UnclearNumberError(f"{_short(text)} is a bound, no number")
+        raise UnclearNumberError(f"{quoted(text)} is a bound, not a number")
     if _NO_AMOUNT.search(before):
-        raise UnclearNumberError(f"{_short(text)} is no exact number")
+        raise UnclearNumberError(f"{quoted(text)} is not an exact number")
 
 
 def find_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | None:
-    """The same; None where `quantity` refuses.
+    """As `quantity`, but None instead of an error.
 
     Example:
         >>> find_quantity("30 mg"), find_quantity("30 or 40 mg")
@@ -278,7 +277,7 @@ def find_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | No
 
 
 def is_bound(text: str) -> bool:
-    """Whether a text says where a number lies, and not which it is.
+    """Whether a text gives a bound instead of a number.
 
     Example:
         >>> is_bound("less than $5"), is_bound(">5"), is_bound("about $5")
@@ -288,11 +287,12 @@ def is_bound(text: str) -> bool:
 
 
 def whole_number(number: int | float, name: str, *, least: int) -> int:
-    """A number as a whole one."""
+    """Convert to a whole number."""
     if number != int(number) or number < least:
         raise ValueError(f"{name} has to be a whole number from {least}, not {number:g}")
     return int(number)
 
 
-def _short(text: str) -> str:
+def quoted(text: str) -> str:
+    """A text in quotes for a message, cut to 60 characters."""
     return repr(text if len(text) <= 60 else f"{text[:59]}…")

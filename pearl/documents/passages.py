@@ -19,11 +19,8 @@ from pearl.errors import Span
 _MAX_PIECE = 4_000
 """Maximum characters per call of the splitter, which is quadratic on unclosed quotes."""
 
-_LONG_SPEECH = 100
-"""Quoted speech of at least this many characters is split into sentences."""
-
-_MIN_WIDTH = 30
-"""Characters of a line that is wrapped, at least."""
+_LONG_SPEECH = 100  # quoted speech of at least this many characters is split into sentences
+_MIN_WIDTH = 30  # minimum characters of a wrapped line
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 _TERMINAL = re.compile(r"[.!?…:;。！？।][\"'”’»)\]]*\s*\Z")
@@ -46,7 +43,7 @@ _CUT = re.compile(
 )
 _NUMBER = re.compile(r"\s*\(?(?:\d{1,3}|[a-zA-Z])[.)]\s*")
 _TITLE = re.compile(r"\bMs\.\s*\Z")
-"""The title that the splitter does not know: it has Mr., Mrs., Dr. and others."""
+"""A title that the splitter does not know, unlike Mr., Mrs. and Dr."""
 _STOP = re.compile(r"[.!?…][\"'”’»)\]]{0,4}\s|[。！？।]")
 _GAP = re.compile(r"\s|[。！？।]")
 _OPENING = re.compile(r"\s([\"'“‘«(\[]+)\s*\Z")
@@ -70,13 +67,7 @@ _PARAGRAPH_BREAK = re.compile(r"\n[^\S\n]*\n\s*")
 
 
 def paragraphs(text: str) -> tuple[Span, ...]:
-    r"""The paragraphs of a text, in order, without blanks around them: blank lines part them.
-
-    Example:
-        >>> text = "One,\ntwo.\n \n\n Three.\n"
-        >>> [text[span.start : span.end] for span in paragraphs(text)]
-        ['One,\ntwo.', 'Three.']
-    """
+    """The paragraphs of a text, in order, without blanks around them: blank lines part them."""
     edges = [0, *(m.end() for m in _PARAGRAPH_BREAK.finditer(text)), len(text)]
     return tuple(span for a, b in pairwise(edges) for span in _trimmed(text, Span(a, b)))
 
@@ -86,11 +77,6 @@ def sentences(text: str) -> tuple[Span, ...]:
 
     A sentence may go over single line breaks where lines are wrapped. Headings, list items, turns
     of a dialogue (`Dr. X: ...`) and paragraphs begin a new one.
-
-    Example:
-        >>> text = "Dr. Ray and Ms. May\nslept. \n\nNOTES\n- a key\nAnn: Yes."
-        >>> [text[span.start : span.end] for span in sentences(text)]
-        ['Dr. Ray and Ms. May\nslept.', 'NOTES', '- a key', 'Ann: Yes.']
     """
     # Imported on use: `import pearl` stays light.
     from sentencex import get_sentence_boundaries
@@ -131,13 +117,9 @@ def _language(text: str) -> str:
 
 
 def is_wrapped(text: str) -> bool:
-    r"""Whether lines are broken to a width, and not at the ends of what they say.
+    r"""Whether lines are wrapped at a width rather than at the end of a sentence.
 
     The first thousand breaks between two lines decide.
-
-    Example:
-        >>> is_wrapped("She waited for the ferry until\nit came."), is_wrapped("bread\nmilk")
-        (True, False)
     """
     lines = text.split("\n")
     lengths = sorted(len(line) for line in lines if line.strip())
@@ -243,11 +225,6 @@ def chunks(text: str, max_tokens: int, count: Callable[[str], int]) -> tuple[Spa
 
     A chunk ends at a paragraph; a paragraph that is too long is split at a sentence, a sentence at
     a word, a word anywhere. A single character of more than `max_tokens` is a chunk of its own.
-
-    Example:
-        >>> text = "One two.\n\nThree four five."
-        >>> [text[span.start : span.end] for span in chunks(text, 3, lambda t: len(t.split()))]
-        ['One two.\n\n', 'Three four five.']
     """
     if max_tokens < 1:
         raise ValueError(f"max_tokens is {max_tokens}, must be at least 1")
@@ -305,8 +282,7 @@ there these they this those though through thus to too toward towards under unti
 very was we were what whatever when whenever where wherever whether which while who whoever
 whom whose why will with within without would yes yet you your yours yourself yourselves
 """
-STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
-"""English stop words."""
+STOP_WORDS = frozenset(_FUNCTION_WORDS.split())  # english stop words
 
 _UNSPACED = "\u0e00-\u0e7f\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 _MARKS = (
@@ -332,14 +308,6 @@ def terms(text: str, *, drop_stop_words: bool = False, stem: Stem = "english") -
 
     Case and accents are folded, however they are encoded, and endings such as `'s` cut off; soft
     hyphens and joiners are left out; scripts written without blanks give character bigrams.
-
-    Example:
-        >>> terms("The children's cafés kept 1,200 keys", drop_stop_words=True)
-        ['child', 'cafe', 'keep', '1200', 'key']
-        >>> terms("東京都へ")
-        ['東京', '京都', '都へ']
-        >>> terms("relational keys", stem="porter"), terms("relational keys", stem="none")
-        (['relat', 'kei'], ['relational', 'keys'])
     """
     found: list[str] = []
     if not text.isascii():

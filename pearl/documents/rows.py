@@ -1,4 +1,4 @@
-"""Rows: what a document consists of, one by one, with the span of each.
+"""Rows: the parts of a document, each with its span.
 
 A row knows what it reads in the document, its named fields and its current value. What a model
 could not decide stays in the collection as undecided: it is neither counted nor dropped.
@@ -14,14 +14,9 @@ from typing import NamedTuple, overload
 from pearl.documents.document import Document, part_spans
 from pearl.errors import Span
 
-TEXT_COLUMN = "text"
-"""The name of what a row reads in the document."""
-
-DOCUMENT = "Document"
-"""The name of the field that says of which of several documents a row is."""
-
-EMPTY = "(empty)"
-"""How an empty field is shown."""
+TEXT_COLUMN = "text"  # the name of the column of the rows' texts
+DOCUMENT = "Document"  # the name of the field with the document of a row
+EMPTY = "(empty)"  # how an empty field is shown
 
 _GAP = "[...]"
 
@@ -38,7 +33,7 @@ class Row(NamedTuple):
 
     @property
     def key(self) -> object:
-        """Identifies the row whatever its value is: by its place and text, a group by its key."""
+        """Identifies the row independently of its value: by place and text, a group by its key."""
         if self.spans:
             return self.spans[0].start, self.spans[-1].end, self.text
         if self.text:
@@ -75,7 +70,7 @@ class Rows(Sequence[Row]):
     pages: tuple[tuple[str, int], ...] = ()
 
     def __repr__(self) -> str:
-        """Short: asyncio asks for it when a task ends that returns an answer, and notebooks do."""
+        """Short, because asyncio and notebooks call it for every answer."""
         return f"Rows({len(self.rows):,} rows, column={self.column!r})"
 
     def __len__(self) -> int:
@@ -98,7 +93,7 @@ class Rows(Sequence[Row]):
 
     @property
     def undecided(self) -> tuple[Row, ...]:
-        """Rows without a value, and those of which it is undecided whether they belong here."""
+        """Rows without a value, and rows whose membership is undecided."""
         unread = (
             row
             for row in self.rows
@@ -114,7 +109,7 @@ class Rows(Sequence[Row]):
         return tuple(dict.fromkeys(chain.from_iterable(row.fields for row in every)))
 
     def where(self, rows: Iterable[Row], doubtful: Iterable[Row] = ()) -> Rows:
-        """A selection of the rows; more rows may be doubtful than were."""
+        """Select rows, and mark more rows as doubtful."""
         return replace(self, rows=tuple(rows), doubtful=(*self.doubtful, *doubtful))
 
     def noting(self, note: str) -> Rows:
@@ -172,10 +167,6 @@ def document_rows(document: Document) -> Rows:
     r"""A document as one row; joined files as one each, with their names in the field `Document`.
 
     Those of a corpus have their metadata as fields, too.
-
-    Example:
-        >>> [row.fields for row in document_rows(Document("# a\n\none", "x", (("a", 5),)))]
-        [{'Document': 'a'}]
     """
     whole = [("", Span(0, len(document.text)))]
     spans = part_spans(document.text, document.parts) or whole
@@ -192,7 +183,7 @@ def _table_line(cells: Sequence[str | None]) -> str:
 
 
 def shortened(text: str, length: int = 100) -> str:
-    """A text on one line, of so many characters at most."""
+    """A text on one line, truncated to a length."""
     line = " ".join(text[: 4 * length].split())
     return line if len(line) <= length else f"{line[: length - 1]}…"
 
@@ -209,7 +200,7 @@ def unused_name(name: str, taken: Container[str]) -> str:
 
 
 def without_duplicates(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Each row of the document once, where it stands first."""
+    """Remove repeated rows of the document, keeping the first."""
     first: dict[object, Row] = {}
     for row in rows:
         first.setdefault(row.key, row)

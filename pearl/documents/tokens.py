@@ -1,6 +1,6 @@
 """Text → number of tokens; model name → context window in tokens.
 
-A model's own tokenizer counts where it is at hand (`own_tokenizer`), else the vocabulary that
+A model's own tokenizer counts where it is at hand, else the vocabulary that
 tiktoken has for its name, else an estimate, which rather overestimates: splitting a document that
 would just have fitted is cheaper than a rejected request.
 """
@@ -13,20 +13,14 @@ from contextlib import suppress
 from functools import cache
 from math import ceil
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING
-
-from pearl.documents import own_tokenizer
-from pearl.documents.own_tokenizer import OwnTokenizer, Tokenizer
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-DEFAULT_WINDOW = 128_000
-"""Context window in tokens of a model that is not in models.toml."""
-
-DOWNLOAD_TIMEOUT_S = 10.0
-"""Time limit of a vocabulary download in seconds."""
+DEFAULT_WINDOW = 128_000  # context window in tokens of a model that is not in models.toml
+DOWNLOAD_TIMEOUT_S = 10.0  # time limit of a vocabulary download in seconds
 
 SLICE = 50_000
 """Maximum characters per call: tiktoken panics on longer runs of blanks, and is slow on any run.
@@ -35,7 +29,7 @@ A token split at a slice boundary counts twice, about one in ten thousand.
 """
 
 LONG = 100
-"""Minimum characters of a text whose count is cached: documents, and what stands around them in prompts.
+"""Minimum characters of a text whose count is cached, such as a document or a prompt.
 
 Shorter ones are not sent to a tokenizer in another process either.
 """
@@ -46,7 +40,7 @@ _MOST_A_CHARACTER = (1.2, 4.8)
 MAX_COUNTED = 10_000
 
 _counted: dict[tuple[object, int, int], int] = {}
-"""What counts, length and hash of a text → its tokens."""
+"""Counter, length and hash of a text → its tokens."""
 
 _COSTS: tuple[tuple[Iterable[int], float], ...] = (
     (range(0x80), 1.0),  # line ends, tabs, control characters
@@ -75,8 +69,7 @@ _SMALL_LETTERS = b"abcdefghijklmnopqrstuvwxyz"
 _ENGLISH = (b" the ", b" of ", b" and ", b" to ")
 """English has 10 to 30 of these in a thousand characters, other languages at most two."""
 
-_UNIT = 50
-"""Costs are summed in fiftieths of a token."""
+_UNIT = 50  # costs are summed in fiftieths of a token
 
 
 _Table = tuple[tuple[int, bytes], ...]
@@ -112,8 +105,7 @@ def _cost(data: bytes, table: _Table) -> int:
 _WIDEST = round(0.36 * _UNIT) / round(0.26 * _UNIT)
 """Maximum ratio of a text's count inside non-English text to its count alone."""
 
-_SEAM = 4
-"""Tokens by which the count of a concatenation may differ from the sum of the counts."""
+_SEAM = 4  # tokens by which the count of a concatenation may differ from the sum of the counts
 
 
 def _slices(text: str) -> Iterator[str]:
@@ -123,20 +115,9 @@ def _slices(text: str) -> Iterator[str]:
 def estimate(text: str) -> int:
     """Estimate the tokens of a text for an unknown vocabulary; rather too many than too few.
 
-    Measured as estimate / real count of cl100k_base: English prose 1.3 to 1.6 (fiction 1.3 to
-    1.4, a doctor's conversations 1.2, medical notes 1.3, abstracts 1.3, licences 1.5 to 1.6), code
-    1.4 to 2.2, JSON 1.5, tables of numbers 1.6 to 2.4, base64 1.1, hexadecimal 1.5, Spanish and
-    French 1.6, German 1.6, Polish 1.3, Finnish 1.2, Russian 1.9, Greek 1.35, Hebrew 1.25, Arabic
-    1.45, Hindi 1.7, Chinese 1.3 to 1.8, Japanese 1.6, Korean 1.55, emoji 1.2 to 1.8; the least of
-    75 languages is Welsh with 0.97. Vocabularies that spell numbers digit by digit come out at
-    1.0 to 1.2 on tables, the 32,000 tokens of Mistral 7B at 1.1 to 1.3 on English. It
-    underestimates only random strings: lower-case letters 0.7, Chinese characters 0.8.
-
-    Example:
-        >>> estimate("The cat sat on the mat.")
-        8
-        >>> estimate("")
-        0
+    Measured as estimate / count of cl100k_base: English prose 1.2 to 1.6, code 1.4 to 2.2, JSON 1.5,
+    tables of numbers 1.6 to 2.4, 75 languages 0.97 (Welsh) to 1.9. Vocabularies that spell numbers
+    digit by digit come out at 1.0 to 1.2 on tables. It underestimates only random strings.
     """
     cost = 0
     for part in _slices(text):
@@ -146,6 +127,90 @@ def estimate(text: str) -> int:
         # Typographic quotes and dashes share their first byte with rare symbols, and are common.
         cost += _cost(data if part.isascii() else data.replace(b"\xe2\x80", b"'"), table)
     return -(-cost // _UNIT)
+
+
+TOKENIZER_SLICE = 10_000
+"""Maximum characters per call of a tokenizer: few enough that no window cuts them off."""
+
+_WORDS_A_TOKEN = 2  # maximum words per token on average; a few vocabularies have pairs of words
+
+_BYTES_A_CHARACTER = 4
+
+
+class TokenizerError(Exception):
+    """A tokenizer fails; the message says why, in a few words."""
+
+
+class NoTokenizerError(TokenizerError):
+    """The model has no tokenizer at hand, which is no fault."""
+
+
+class Tokenizer(Protocol):
+    """Counts tokens as a model does. It may be a process or a server."""
+
+    @property
+    def name(self) -> str:
+        """The name for users, as `the tokenizer of model.gguf`."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text of at most `TOKENIZER_SLICE` characters, without marks around it."""
+        ...
+
+    def frame_tokens(self) -> int:
+        """Tokens that the model's chat template puts around a prompt of one message; 0 if unknown."""
+        ...
+
+
+class _OwnTokenizer:
+    """A tokenizer that is never called again after its first failure or impossible count."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.key = object()
+        self.failure = ""
+        self.is_missing = False
+        self.name = tokenizer.name
+        self._tokenizer = tokenizer
+        self._frame_tokens: int | None = None
+        self._asking = Lock()
+
+    @property
+    def frame_tokens(self) -> int:
+        """Tokens of the chat template; requested once, by the first thread."""
+        with self._asking:
+            if self._frame_tokens is None:
+                self._frame_tokens = 0
+                try:
+                    self._frame_tokens = max(0, self._tokenizer.frame_tokens())
+                except TokenizerError as error:
+                    self._give_up(error)
+        return self._frame_tokens
+
+    def works(self) -> bool:
+        """Whether the tokenizer counts."""
+        return self.frame_tokens >= 0 and not self.failure
+
+    def count(self, text: str) -> int | None:
+        """The tokens of a text; None after a failure."""
+        if not self.works():
+            return None
+        try:
+            pieces = range(0, len(text), TOKENIZER_SLICE)
+            return sum(self._counted(text[at : at + TOKENIZER_SLICE]) for at in pieces)
+        except TokenizerError as error:
+            self._give_up(error)
+            return None
+
+    def _give_up(self, error: TokenizerError) -> None:
+        self.failure = str(error)
+        self.is_missing = isinstance(error, NoTokenizerError)
+
+    def _counted(self, text: str) -> int:
+        n = self._tokenizer.count(text)
+        least = len(text.split()) // _WORDS_A_TOKEN
+        if not least <= n <= _BYTES_A_CHARACTER * len(text) + 1:
+            raise TokenizerError(f"it counts {n:,} tokens in {len(text):,} characters")
+        return n
 
 
 class Counter:
@@ -160,17 +225,13 @@ class Counter:
         self.encoding = encoding
         self.has_counted = False
         self._method = method
-        self._own = None if tokenizer is None else OwnTokenizer(tokenizer)
+        self._own = None if tokenizer is None else _OwnTokenizer(tokenizer)
 
     @classmethod
     def for_model(cls, model: str, tokenizer: Tokenizer | None = None) -> Counter:
         """The counter for a model.
 
         The first use of a vocabulary may download it, once, for at most `DOWNLOAD_TIMEOUT_S`.
-
-        Example:
-            >>> Counter.for_model("extractive").method
-            'estimate'
         """
         from tiktoken.model import encoding_name_for_model
 
@@ -185,7 +246,7 @@ class Counter:
 
     @property
     def method(self) -> str:
-        """What counts: a tokenizer, the name of a vocabulary, or `estimate` with the reason."""
+        """The method: a tokenizer, the name of a vocabulary, or `estimate` with the reason."""
         if self._own is None or self._own.is_missing:
             return self._method
         if self._own.failure:
@@ -199,7 +260,7 @@ class Counter:
 
     @property
     def _counts(self) -> object:
-        """What tells counts by this counter from those by others."""
+        """The cache key of this counter's method."""
         return self._own.key if self._own is not None and self._asks else self._method
 
     @property
@@ -208,7 +269,7 @@ class Counter:
 
     @property
     def _slice(self) -> int:
-        return own_tokenizer.SLICE if self._asks else SLICE
+        return TOKENIZER_SLICE if self._asks else SLICE
 
     @property
     def frame_tokens(self) -> int:
@@ -216,12 +277,7 @@ class Counter:
         return self._own.frame_tokens if self._own is not None and self._asks else 0
 
     def count(self, text: str) -> int:
-        """Count the tokens of a text; special tokens (`<|endoftext|>`) count as plain text.
-
-        Example:
-            >>> Counter().count("The cat sat on the mat.")
-            8
-        """
+        """Count the tokens of a text; special tokens (`<|endoftext|>`) count as plain text."""
         if len(text) < LONG:
             return self._count_here(text)
         self.has_counted = True
@@ -240,10 +296,6 @@ class Counter:
 
         It counts no more than it takes to tell: nothing, where a text is short; the rest of it, where
         a part of it is counted already; the text as a whole, where that decides.
-
-        Example:
-            >>> Counter().excess("The cat sat on the mat.", 100), Counter().excess("The cat sat.", 3)
-            (0, 3)
         """
         if self.at_most(text) <= most:
             return 0
@@ -252,12 +304,7 @@ class Counter:
         return max(0, self.count(text) + self.frame_tokens - most)
 
     def at_most(self, text: str) -> int:
-        """Tokens that a text cannot exceed, by its length alone.
-
-        Example:
-            >>> Counter().at_most("The cat sat on the mat."), Counter().at_most("chèvre")
-            (28, 29)
-        """
+        """Tokens that a text cannot exceed, by its length alone."""
         return ceil(len(text) * _MOST_A_CHARACTER[not text.isascii()])
 
     def bounds_with(self, text: str, part: str) -> tuple[int, int]:
@@ -265,10 +312,6 @@ class Counter:
 
         With a vocabulary or a tokenizer, only the rest is encoded, which takes most of the time of a
         short call; an estimate is exact.
-
-        Example:
-            >>> Counter().bounds_with("Here: The cat sat on the mat.", "The cat sat on the mat.")
-            (11, 11)
         """
         rest = text.replace(part, "", 1) if part else text
         if self._is_estimate or len(rest) == len(text):
@@ -293,10 +336,6 @@ class Counter:
         Exact for an estimate, which is additive except for the detected language. Vocabularies are
         not additive where texts meet and where long ones are sliced; the bounds include a margin
         for that.
-
-        Example:
-            >>> Counter().bounds("Sie schlief.")
-            (4, 6)
         """
         if self._is_estimate:
             data = text.encode("utf-8", errors="replace").replace(b"\xe2\x80", b"'")
@@ -338,12 +377,7 @@ def _load(vocabulary: str) -> Encoding | None:
 
 
 def window_of(model: str) -> int:
-    """Context window of a model in tokens; `DEFAULT_WINDOW` where its name is not known.
-
-    Example:
-        >>> window_of("my-own-model")
-        128000
-    """
+    """Context window of a model in tokens; `DEFAULT_WINDOW` where its name is not known."""
     return known_window(model) or DEFAULT_WINDOW
 
 

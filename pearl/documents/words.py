@@ -43,12 +43,6 @@ def words(text: str) -> list[str]:
     Source:
         Rajpurkar et al., SQuAD (2016), whose scorer drops all marks; Lewis et al., MLQA (2020), for
         scripts without blanks.
-
-    Example:
-        >>> words("The boat, sold for $1,250.")
-        ['boat', 'sold', 'for', '$', '1250']
-        >>> words("−5.2 %") == words("-5.2%"), words("-5.2%") == words("5.2%")
-        (True, False)
     """
     plain = "".join(map(_plain, unicodedata.normalize("NFC", text)))
     found: list[str] = []

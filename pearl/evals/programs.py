@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from pearl.actions.arithmetic.evaluation import PLACES, evaluate, plain
-from pearl.actions.arithmetic.faults import ProgramError
-from pearl.actions.arithmetic.program import Operand, Program, parse
+from pearl.actions.arithmetic.program import Operand, Program, ProgramError, parse
 from pearl.actions.calculators import load_calculator, program_of
 from pearl.actions.values import as_text
 from pearl.documents.numbers import Quantity, find_quantity

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pearl.actions.values import wilson
 from pearl.errors import UsageError
 from pearl.plugins.extras import require_extra
 
@@ -181,8 +182,7 @@ def proportion(n_correct: int, n: int, *, confidence: float = 0.95) -> Interval:
     """
     if not 0 <= n_correct <= n or n == 0:
         raise UsageError(f"{n_correct} of {n} is no share", help="count at least one answer")
-    ends = _scipy().binomtest(n_correct, n).proportion_ci(confidence, method="wilson")
-    return Interval(n_correct / n, float(ends.low), float(ends.high))
+    return Interval(n_correct / n, *wilson(n_correct, n, confidence))
 
 
 def _differences(first: Sequence[float], second: Sequence[float]) -> list[float]:

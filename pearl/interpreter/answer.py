@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from pearl.actions.estimates import is_estimate
+from pearl.actions.values import is_estimate
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, StepReply, Unverified, collect
 from pearl.documents.rows import shortened

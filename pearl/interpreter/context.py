@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NamedTuple, get_args
 
-from pearl.actions.searching import Fetched, FetchedPassage, SearchedDocument, order
-from pearl.actions.tables_beside import with_tables
+from pearl.actions.searching import Fetched, FetchedPassage, SearchedDocument, order, with_tables
 from pearl.documents.document import heading
 from pearl.documents.passages import chunks
 from pearl.documents.table.apart import LABELS, TablesApart

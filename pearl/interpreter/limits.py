@@ -8,7 +8,7 @@ from pearl.documents.tokens import Counter
 from pearl.errors import UsageError, suggest
 from pearl.interpreter.context import DEFAULT_RETRIEVED_TOKENS, STRATEGIES, Strategy
 from pearl.llm.reply_limits import reading_limit
-from pearl.tables.sql_engines import SqlEngine, check_engine
+from pearl.tables import SqlEngine, check_engine
 
 
 @dataclass(frozen=True, slots=True)

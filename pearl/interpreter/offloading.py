@@ -7,17 +7,16 @@ from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-Result = TypeVar("Result")
+from pearl.documents.document import AT_ONCE
 
-AT_ONCE_CHARACTERS = 20_000
-"""What is computed over so many characters is done sooner than another thread has begun with it."""
+Result = TypeVar("Result")
 
 _is_at_once = ContextVar("_is_at_once", default=False)
 
 
 async def off_loop(n_characters: int, compute: Callable[[], Result]) -> Result:
     """What is computed over a text, without keeping the event loop from its other work."""
-    if n_characters <= AT_ONCE_CHARACTERS or _is_at_once.get():
+    if n_characters <= AT_ONCE or _is_at_once.get():
         return compute()
     return await asyncio.to_thread(compute)
 

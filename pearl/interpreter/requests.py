@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
-from pearl.actions.searching import SearchedDocument, placed
-from pearl.actions.tables_beside import shown_with_tables
+from pearl.actions.searching import SearchedDocument, placed, shown_with_tables
 from pearl.actions.values import Value, as_text
 from pearl.documents.document import Document
 from pearl.documents.rows import Rows, document_rows

@@ -12,9 +12,9 @@ from heapq import nlargest
 from math import ceil
 
 from pearl.actions import native
+from pearl.actions.by_row import shown_text
 from pearl.actions.columns import read_column
 from pearl.actions.searching import SearchedDocument
-from pearl.actions.shown_rows import shown_text
 from pearl.actions.values import Value, as_text
 from pearl.documents.rows import Rows
 from pearl.documents.tokens import Counter

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pearl.actions.by_row import ByRow, by_row, each_of, known, query_of, reading
-from pearl.actions.shown_rows import shown_text
+from pearl.actions.by_row import ByRow, by_row, each_of, known, query_of, reading, shown_text
 from pearl.actions.values import Value, as_rows, as_text, number_of, without_repeats
 from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Rows

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pearl.actions.by_row import query_of, selected
-from pearl.actions.estimates import wilson
 from pearl.actions.searching import Fetched, placed
+from pearl.actions.values import wilson
 from pearl.documents.digest import text_sha256
 from pearl.documents.rows import Rows
 from pearl.dsl.decoding.constraint import Constraint

@@ -11,8 +11,9 @@ import re
 from pearl.actions.arithmetic.matching import are_same_number
 from pearl.actions.values import Scalar, Value, as_text, items_of
 from pearl.documents.dates import read_period
-from pearl.documents.evidence.negation import negations
-from pearl.documents.numbers import SCALES, is_bound
+from pearl.documents.english import SCALES
+from pearl.documents.evidence.finding import negations
+from pearl.documents.numbers import is_bound
 from pearl.documents.rows import Rows
 from pearl.documents.words import shared_words, words
 

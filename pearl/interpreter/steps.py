@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import partial
 
 from pearl.actions import by_search, native
-from pearl.actions.arithmetic.faults import DivisionByZeroError, MagnitudeError, NotGivenError
-from pearl.actions.ranking import NONE
+from pearl.actions.arithmetic.program import DivisionByZeroError, MagnitudeError, NotGivenError
+from pearl.actions.groups import NONE
 from pearl.actions.searching import Fetched
 from pearl.actions.values import EmptyListError, Scalar, Value, behind
 from pearl.documents.document import Document
@@ -247,7 +247,7 @@ class _Interpreter:
     ) -> StepResult:
         """The result of a question of a table; undecided inputs make it undecided."""
         from pearl.interpreter.table_steps import read_table  # late: few plans ask a table
-        from pearl.tables.finding import SeveralTablesError
+        from pearl.tables.lookup import SeveralTablesError
 
         unsure = self._unsure(step, before)
         if unsure is not None:

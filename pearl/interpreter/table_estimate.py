@@ -10,8 +10,7 @@ from pearl.interpreter.bounds import Range, StepCosts
 from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.row_estimate import PossibleRows
 from pearl.interpreter.table_steps import TableQuestion, tables_in
-from pearl.tables.finding import SeveralTablesError, meant
-from pearl.tables.lookup import MAX_FLAW, MAX_REPAIRS
+from pearl.tables.lookup import MAX_FLAW, MAX_REPAIRS, SeveralTablesError, meant
 from pearl.tables.sql import SqlLimits
 
 FRAME_CHARACTERS = 1_000

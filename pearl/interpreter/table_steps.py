@@ -23,15 +23,18 @@ from pearl.interpreter.row_evidence import Cited
 from pearl.llm import Completion, LookupTask, Message, Request, TableColumn, Usage
 from pearl.replies.typed import State
 from pearl.tables.columns import DATE_PART
-from pearl.tables.finding import FoundTable, meant, tables_of_document, tables_of_rows
 from pearl.tables.lookup import (
     Answer,
+    FoundTable,
     ReplyError,
     Turn,
     UnansweredError,
     declined,
     look_up,
+    meant,
     read_reply,
+    tables_of_document,
+    tables_of_rows,
 )
 from pearl.tables.specification import Query, conditions
 from pearl.trace import LookedUp

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from pearl.data.turns import Turn
 from pearl.documents.digest import digest
-from pearl.documents.kinds import DocumentKind
+from pearl.documents.document import DocumentKind
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType
 from pearl.replies.items import ItemKind

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
-from pearl.documents.own_tokenizer import Tokenizer
-from pearl.documents.tokens import Counter
+from pearl.documents.tokens import Counter, Tokenizer
 from pearl.errors import UsageError
 from pearl.llm import Completion, Constrains, Model, Request
 from pearl.llm.backends import ModelSettings, create_model

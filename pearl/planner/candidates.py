@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pearl.documents.kinds import DocumentKind
+from pearl.documents.document import DocumentKind
 from pearl.documents.passages import terms
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.nodes import Argument, Plan, Reference, Step, String

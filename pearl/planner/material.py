@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pearl.actions.operators import with_operators, without_search
-from pearl.documents.kinds import DocumentKind
+from pearl.documents.document import DocumentKind
 from pearl.dsl.signatures import ActionLibrary
 from pearl.planner.examples import Example, callable_with, load_examples, select
 from pearl.planner.nearest import nearest_actions, short_form

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pearl.documents.kinds import DocumentKind
+from pearl.documents.document import DocumentKind
 from pearl.documents.passages import terms
 from pearl.dsl.decoding.weak import n_texts
 from pearl.dsl.nodes import Argument, Plan, Reference, Step, String

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Literal
 
 from pearl.data.turns import Turn
-from pearl.documents.kinds import DocumentKind
+from pearl.documents.document import DocumentKind
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import ModelError, PlanError, PlanningError, UsageError, suggest

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pearl.actions.native import is_operator
-from pearl.documents.kinds import DocumentKind
+from pearl.documents.document import DocumentKind
 from pearl.dsl.decoding.weak import n_texts
 from pearl.dsl.nodes import Step
 from pearl.dsl.printer import one_line, print_action, print_plan, print_step

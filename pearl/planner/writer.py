@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pearl.documents.kinds import DocumentKind
+from pearl.documents.document import DocumentKind
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan, mend_plan
 from pearl.dsl.completeness import COUNTS_BEST
 from pearl.dsl.decoding.constraint import Constraint

@@ -22,9 +22,8 @@ from textwrap import dedent
 from typing import Any, Literal
 
 from pearl.documents.evidence import quoted_line
-from pearl.documents.measures import unit_of
-from pearl.documents.numbers import UnclearNumberError, plain, quantity
-from pearl.documents.table.columns import numbers_of
+from pearl.documents.numbers import UnclearNumberError, plain, quantity, unit_of
+from pearl.documents.table.quantities import numbers_of
 from pearl.dsl.cursor import terminal
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from pearl.dsl.decoding.schema import closed_object, require

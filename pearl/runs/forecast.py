@@ -15,8 +15,7 @@ from math import ceil
 from typing import Any
 
 from pearl.documents.digest import digest
-from pearl.documents.document import Document
-from pearl.documents.kinds import DocumentKind
+from pearl.documents.document import Document, DocumentKind
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PearlError

@@ -13,8 +13,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
-from pearl.actions import by_search, lookup
+from pearl.actions import by_search
 from pearl.actions.library import library_digest
+from pearl.actions.operators import LOOKUP
 from pearl.data.journal import Frozen
 from pearl.data.turns import Turn
 from pearl.documents.digest import digest, text_sha256
@@ -213,7 +214,7 @@ def prompts_sha256() -> str:
     each = Action("EACH", (Parameter.named(ROWS),), "Read each")
     search = by_search.known().values()
     turns = (Turn("who?", "she"),)
-    called = ActionLibrary("all", [find, each, lookup.LOOKUP, *search])
+    called = ActionLibrary("all", [find, each, LOOKUP, *search])
     plan = plan_messages("what?", called, card="1 document", kind="table")
     prompts = (
         plan,

@@ -23,8 +23,14 @@ from pearl.data.naming import Names
 from pearl.data.rows import Row, read_file
 from pearl.data.samples import Sample
 from pearl.documents.digest import text_sha256
-from pearl.documents.document import Document, file_source, from_text, load, read_bytes
-from pearl.documents.kinds import kind_by_name
+from pearl.documents.document import (
+    Document,
+    file_source,
+    from_text,
+    kind_by_name,
+    load,
+    read_bytes,
+)
 from pearl.errors import DataError, StoreError, UsageError
 from pearl.runs.executors import Task, Unit
 from pearl.runs.store import RunInfo

@@ -1,7 +1,26 @@
 """Question + table → a typed query → the rows and figures it asks for, each with its row numbers.
 
-The way of a question: `lookup` (what a model is shown, and what becomes of its reply) → one of
-two notations, `specification` (JSON) or `sql` (run by a locked database in a child process) → `checking` (columns and values) →
-`compiling` (parameterised SQL) → `running` (result). `terms`, `samples` and `examples` choose what of
-a table is shown to the model: a table of any length takes a few hundred tokens.
+The way of a question: `lookup` (prompt and reply) → one of two notations, `specification` (JSON) or
+`sql` (run by a locked database in a child process) → `checking` (columns and values) → `running`
+(parameterised SQL, result). `terms` chooses what of a table is shown to the model: a table of any
+length takes a few hundred tokens.
 """
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Literal, get_args
+
+from pearl.errors import UsageError, suggest
+from pearl.plugins.extras import install_hint
+
+SqlEngine = Literal["sqlite", "duckdb"]
+ENGINES: tuple[SqlEngine, ...] = get_args(SqlEngine)
+
+
+def check_engine(engine: str) -> None:
+    """Reject an unknown or uninstalled engine."""
+    if engine not in ENGINES:
+        raise UsageError(f"unknown SQL engine '{engine}'", help=suggest(engine, ENGINES, "engines"))
+    if engine == "duckdb" and find_spec("duckdb") is None:
+        raise UsageError("the SQL engine 'duckdb' needs a package", help=install_hint("duckdb"))

@@ -9,18 +9,15 @@ from dataclasses import dataclass
 
 from pearl.documents.comparisons import ORDERED
 from pearl.documents.dates import read_period
-from pearl.documents.table.columns import is_year
+from pearl.documents.english import singular
+from pearl.documents.table.quantities import is_year
 from pearl.errors import did_you_mean
-from pearl.tables.columns import DATE_PART, TypedColumn, number_in
-from pearl.tables.folding import fold
-from pearl.tables.opening import read_moment
+from pearl.tables.columns import DATE_PART, TypedColumn, fold, number_in, read_moment
 from pearl.tables.query_table import QueryTable
 from pearl.tables.specification import AllOf, AnyOf, Condition, Not, Query, Where
 
-_SHOWN = 12
-"""Names of columns in a message at most."""
-_VALUES_SHOWN = 6
-"""Values of a column in a message at most."""
+_SHOWN = 12  # maximum names of columns in a message
+_VALUES_SHOWN = 6  # maximum values of a column in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +37,7 @@ class QueryError(ValueError):
 
 
 def check(query: Query, table: QueryTable) -> Query:
-    """The query with every column named as the table has it.
-
-    Example:
-        >>> from pearl.documents.rows import Row, Rows
-        >>> table = QueryTable(Rows((Row("a", {"City": "Haifa", "Fee": "120"}),)))
-        >>> check(Query(select=("city",)), table).select
-        ('City',)
-        >>> check(Query(select=("town", "Fees")), table)
-        Traceback (most recent call last):
-            ...
-        pearl.tables.checking.QueryError: there is no column 'town'; the table has: City, Fee
-    """
+    """The query with every column named as the table has it."""
     return _Checker(table).query(query)
 
 
@@ -163,12 +149,12 @@ class _Checker:
 
 
 def _value_flaw(column: TypedColumn, op: str, value: str) -> str | None:
-    """What is wrong with comparing a column with a value, or None."""
+    """The error of comparing a column with a value, or None."""
     if op == "open":
         if column.kind != "hours":
             return f"'open' is of opening hours, and {column.name} has {_some(column.values)}"
         if read_moment(value) is None:
-            return f"'{value[:60]}' is no time of a week; write 'Friday', 'Friday 10:00' or 'Friday 10:00-12:00'"
+            return f"'{value[:60]}' is not a time of the week; write 'Friday', 'Friday 10:00' or 'Friday 10:00-12:00'"
         return None
     is_typed = op in ORDERED or op in ("is", "is not", "in", "not in")
     if not is_typed:
@@ -204,7 +190,7 @@ def _some(values: Sequence[str]) -> str:
 
 
 def nearest_values(column: TypedColumn, value: str, n: int = 3) -> list[str]:
-    """The values of a column that are written most like a text, best first.
+    """The values of a column with the most similar spelling, best first.
 
     Those that have a word of it come first, then those of similar letters.
     """
@@ -231,4 +217,4 @@ def _bare(name: str) -> str:
 def _singular(name: str) -> str:
     """A name with its words in the singular."""
     words = re.findall(r"[^\W_]+", fold(name))
-    return " ".join(re.sub(r"(?<=[a-z]{2})s\Z", "", re.sub(r"ies\Z", "y", word)) for word in words)
+    return " ".join(map(singular, words))

@@ -1,23 +1,186 @@
-"""Rows → typed columns: what the cells of each say as numbers, dates or opening hours."""
+"""Rows → typed columns: what their cells say as numbers, dates or opening hours; and how texts are compared."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, TypeVar
 
 from pearl.documents.comparisons import are_mostly
 from pearl.documents.dates import Dates, date_part, read_dates
-from pearl.documents.measures import unit_of
-from pearl.documents.numbers import CURRENCIES, Quantity
+from pearl.documents.english import WEEKDAYS
+from pearl.documents.numbers import CURRENCIES, Quantity, unit_of
 from pearl.documents.rows import Rows
-from pearl.documents.table.columns import read_quantities
-from pearl.documents.table.quantities import is_blank, read_quantity
+from pearl.documents.table.quantities import is_blank, read_quantities, read_quantity
 from pearl.errors.wording import counted
-from pearl.tables.folding import fold
-from pearl.tables.opening import read_hours
+
+_DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−־"), "-")
+_QUOTES = dict.fromkeys(map(ord, "‘’ʼ′`´"), "'") | dict.fromkeys(map(ord, "“”„″"), '"')
+
+
+@lru_cache(maxsize=1 << 16)
+def fold(text: str) -> str:
+    """Normalise case, accents, dashes, quotes and blanks for comparison."""
+    if not text.isascii():
+        decomposed = unicodedata.normalize("NFKD", text.translate(_DASHES | _QUOTES))
+        text = "".join(c for c in decomposed if not unicodedata.combining(c))
+    return " ".join(text.casefold().split())
+
+
+def word_form(folded: str) -> str:
+    """A folded text as its words with one blank before each and one at the end.
+
+    An apostrophe within a word is no end of it: `Modi'in` is one word.
+
+    Example:
+        >>> word_form("h&c, modi'in-re'ut")
+        ' h c modiin reut '
+    """
+    words = re.findall(r"[^\W_]+", re.sub(r"(?<=\w)'(?=\w)", "", folded))
+    return f" {' '.join(words)} "
+
+
+_Number = TypeVar("_Number", bound=float | None)
+
+DAY = 24 * 60
+WEEK = 7 * DAY  # minutes; a week begins on Monday at 00:00
+
+_MAX_LENGTH = 300
+_DAYS = [day[:3].lower() for day in WEEKDAYS]
+_DAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:days?)?\.?"
+_TIME = r"(?:[01]?\d|2[0-4])(?!\d)(?:[:.][0-5]\d(?!\d))?\s*(?:[ap]\.?m\b\.?)?"
+_TO = r"\s*(?:-|–|to|until|till)\s*"
+_days = re.compile(rf"({_DAY})(?:{_TO}({_DAY}))?", re.I)
+_range = re.compile(rf"({_TIME}){_TO}({_TIME})", re.I)
+_EVERY = r"(?:daily|every ?day|all week|mon(?:day)?-sun(?:day)?)"
+_part = re.compile(
+    rf"(?P<days>{_EVERY}|{_DAY}(?:{_TO}{_DAY})?(?:(?:\s*[,&+/]\s*|\s+and\s+){_DAY}(?:{_TO}{_DAY})?)*)\s*:?\s*"
+    rf"(?P<hours>closed|24 ?h(?:ours)?|{_TIME}{_TO}{_TIME}(?:(?:\s*[,&+/]\s*|\s+and\s+){_TIME}{_TO}{_TIME})*)",
+    re.I,
+)
+_time = re.compile(r"(\d{1,2})(?:[:.](\d\d))?\s*(?:([ap])\.?m\b\.?)?", re.I)
+_moment = re.compile(
+    rf"(?:on\s+)?(?P<day>{_DAY})(?:\s*,?\s*(?:at\s+|from\s+)?(?P<start>{_TIME})(?:{_TO}(?P<end>{_TIME}))?)?",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time of the week in a query of opening hours."""
+
+    start: int
+    end: int
+    is_whole: bool
+
+
+def read_hours(text: str) -> tuple[tuple[int, int], ...] | None:
+    """Opening hours → intervals from and to a minute of the week; None if they cannot be read.
+
+    An interval that goes over the end of the week is two. `()` is closed.
+    """
+    if len(text) > _MAX_LENGTH:
+        return None
+    text = " ".join(text.split())
+    if re.fullmatch(r"24 ?/ ?7|always open|open 24 hours(?: daily)?", text, re.I):
+        return ((0, WEEK),)
+    found: set[tuple[int, int]] = set()
+    at = 0
+    while at < len(text):
+        part = _part.match(text, at)
+        if part is None:
+            return None
+        for day in _days_of(part["days"]):
+            intervals = _hours_of(part["hours"])
+            if intervals is None:
+                return None
+            for start, end in intervals:
+                found |= _in_week(day * DAY + start, day * DAY + end)
+        at = part.end()
+        between = re.compile(r"\s*(?:[;,|.]\s*|\Z)").match(text, at)
+        if between is None:
+            return None
+        at = between.end()
+    return tuple(_merged(found)) if text else None
+
+
+def read_moment(text: str) -> Moment | None:
+    """Read a day, or a day with a time or a range of times, of a query of opening hours."""
+    match = _moment.fullmatch(text.strip()) if len(text) <= _MAX_LENGTH else None
+    if match is None:
+        return None
+    day = _number(match["day"]) * DAY
+    if match["start"] is None:
+        return Moment(day, day + DAY, is_whole=False)
+    start = _minutes(match["start"])
+    if start is None:
+        return None
+    if match["end"] is None:
+        return Moment(day + start, day + start, is_whole=True)
+    end = _minutes(match["end"])
+    if end is None or end == start:
+        return None
+    return Moment(day + start, day + (end if end > start else end + DAY), is_whole=True)
+
+
+def _number(day: str) -> int:
+    return _DAYS.index(day[:3].lower())
+
+
+def _days_of(text: str) -> list[int]:
+    if re.fullmatch(_EVERY, text, re.I):
+        return list(range(7))
+    days: list[int] = []
+    for match in _days.finditer(text):
+        first = _number(match[1])
+        last = _number(match[2]) if match[2] else first
+        days += [day % 7 for day in range(first, (last if last >= first else last + 7) + 1)]
+    return days
+
+
+def _hours_of(text: str) -> list[tuple[int, int]] | None:
+    if text.lower() == "closed":
+        return []
+    if text.lower().startswith("24"):
+        return [(0, DAY)]
+    intervals = []
+    for match in _range.finditer(text):
+        start, end = _minutes(match[1]), _minutes(match[2])
+        if start is None or end is None or start == end:
+            return None
+        intervals.append((start, end if end > start else end + DAY))
+    return intervals
+
+
+def _minutes(text: str) -> int | None:
+    match = _time.fullmatch(text.strip())
+    assert match
+    hour, minute = int(match[1]), int(match[2] or 0)
+    if match[3]:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if match[3].lower() == "p" else 0)
+    return hour * 60 + minute if hour * 60 + minute <= DAY else None
+
+
+def _in_week(start: int, end: int) -> set[tuple[int, int]]:
+    return {(start, end)} if end <= WEEK else {(start, WEEK), (0, end - WEEK)}
+
+
+def _merged(intervals: set[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Merge adjacent intervals, such as those that meet at midnight."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(intervals):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
 
 Kind = Literal["text", "number", "date", "hours"]
 
@@ -25,18 +188,17 @@ _NUMBER_FIRST = re.compile(
     r"\s*+(?:[-+−]?\s?(?:US)?[$€£¥₪]?|[$€£¥₪]\s?[-−]?)\s?\.?\d[\d.,]*(?:[eE][-+]?\d+)?(.{0,12})",
     re.S,
 )
-"""A number, and what stands behind it."""
+"""A number and the text after it."""
 _IN_BRACKETS = re.compile(r"\s*+[$€£¥₪]?\s?\(")
 _BESIDE_NUMBERS = re.compile(
     r"|[(*†‡\[].*|[°%]\S*|(?!.*\b(?:st|nd|rd|th|or|and|to|plus|up|max|min|more|less)\b)[^\W\d_].*",
     re.S | re.I,
 )
-"""What may stand behind a number: nothing, a footnote, a unit; not what makes it an ordinal or a bound."""
+"""Text allowed after a number: nothing, a footnote, a unit; not an ordinal ending or a bound."""
 _PARTS = ("year", "quarter", "month", "weekday")
 DATE_PART = re.compile(rf"(?P<name>.+) by (?P<part>{'|'.join(_PARTS)})s?", re.I | re.S)
 """The name of a part of a column of dates."""
-_MAX_SAMPLED = 200
-"""Different values from which the kind of a column is inferred."""
+_MAX_SAMPLED = 200  # maximum distinct values from which the kind of a column is inferred
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +218,7 @@ class TypedColumn:
 
     @property
     def unread(self) -> frozenset[str]:
-        """Cells that have a value which is not read as those of the column's kind are."""
+        """Cells with a value that cannot be read as the column's kind."""
         if self.kind == "text":
             return frozenset()
         read: Container[str] = self.hours if self.kind == "hours" else self.dates
@@ -65,14 +227,7 @@ class TypedColumn:
 
 
 def typed_columns(rows: Rows) -> tuple[TypedColumn, ...]:
-    """Every field of rows, in order.
-
-    Example:
-        >>> from pearl.documents.rows import Row
-        >>> rows = Rows((Row("a", {"City": "Haifa", "Fee": "120"}), Row("b", {"City": "Eilat"})))
-        >>> [(column.name, column.kind, column.cells) for column in typed_columns(rows)]
-        [('City', 'text', ['Haifa', 'Eilat']), ('Fee', 'number', ['120', ''])]
-    """
+    """Every field of rows, in order."""
     return tuple(
         _column(name, [row.fields.get(name, "") for row in rows.rows]) for name in rows.names
     )
@@ -129,7 +284,7 @@ def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedC
 
 
 def _read_numbers(values: Sequence[str]) -> dict[str, tuple[int | float, str]]:
-    """Value → number and unit, of the values that are a number alone, or with what stands behind many of them."""
+    """Value → number and unit, for values that are a number alone or with a common suffix."""
     behind = {
         value: match[1].strip().casefold().removesuffix("s")
         for value in values
@@ -163,7 +318,7 @@ def _are_mostly_hours(values: Sequence[str]) -> bool:
 
 
 def _are_mostly_numbers(values: Sequence[str]) -> bool:
-    """Whether more than half are a number, alone or with what stands behind many of them.
+    """Whether more than half are numbers, alone or with a common suffix.
 
     `Clinic 58` and `12 Herzl Street` have numbers, and are none.
     """
@@ -174,7 +329,7 @@ def _are_mostly_numbers(values: Sequence[str]) -> bool:
 
 
 def number_in(text: str) -> tuple[int | float, str] | None:
-    """The number that a text is and its unit; None if it is none, or not surely one.
+    """The number and unit of a text; None if it is not a number, or ambiguous.
 
     Example:
         >>> number_in("$ (1,315)"), number_in("12.5%"), number_in("much")
@@ -186,13 +341,18 @@ def number_in(text: str) -> tuple[int | float, str] | None:
 
 
 def _plain(quantity: Quantity) -> tuple[int | float, str]:
-    """A number as it is compared: what scale words say is multiplied, a percentage is not."""
+    """A number for comparison: multiplied by its scale, except for percentages."""
     number = quantity.value if quantity.unit == "%" else quantity.amount
     return int(number) if number == number.to_integral_value() else float(number), quantity.unit
 
 
+def storable(number: _Number) -> _Number | float:
+    """A number as SQLite can hold it."""
+    return float(number) if isinstance(number, int) and abs(number) >= 2**63 else number
+
+
 def _is_code(value: str) -> bool:
-    """Whether it is a number of digits that is no quantity: 0048, an area code."""
+    """Whether digits are a code rather than a quantity: 0048, an area code."""
     value = value.strip()
     return len(value) > 1 and value[0] == "0" and value.isdigit()
 
@@ -206,7 +366,7 @@ def _unread(name: str, what: str, values: Sequence[str], read: Container[str]) -
 
 
 def date_parts(column: TypedColumn) -> list[TypedColumn]:
-    """Of a column of dates `NAME by year`, `quarter`, `month` and `weekday`; else none.
+    """The columns `NAME by year`, `quarter`, `month` and `weekday` of a column of dates.
 
     A period of which only a part is in one of these has it undecided, as a cell that is no date has.
     """

@@ -41,7 +41,7 @@ FUNCTIONS = frozenset(
     var_samp variance week weekday weekofyear year yearweek
     """.split()  # noqa: SIM905 - one a line is a hundred lines
 )
-"""What SQL may call: of values, and without effects. Operators have no letters in their names."""
+"""Functions that SQL may call: of values, without side effects. Operators have no letters in their names."""
 
 _TABLE_FUNCTIONS = frozenset(["generate_series", "range", "unnest"])
 
@@ -58,8 +58,7 @@ _SOURCES = frozenset(
 _MODIFIERS = re.compile(r"(?:ORDER|LIMIT|LIMIT_PERCENT|DISTINCT)_MODIFIER")
 _ORDERS = frozenset(["ASCENDING", "DESCENDING", "ORDER_DEFAULT"])
 
-_MAX_STATEMENT = 10_000
-"""Characters of a statement."""
+_MAX_STATEMENT = 10_000  # maximum characters of a statement
 
 _SETTINGS = (
     ("temp_directory", "''"),
@@ -74,7 +73,7 @@ _SETTINGS = (
 
 
 class _RefusedError(Exception):
-    """A statement that is not run."""
+    """The statement is refused."""
 
     def __init__(self, kind: str, what: str = "") -> None:
         super().__init__(kind, what)
@@ -82,7 +81,7 @@ class _RefusedError(Exception):
 
 
 def folders() -> list[str]:
-    """Where the package is."""
+    """The folder of the package."""
     found = find_spec("duckdb")
     return [str(Path(found.origin).parents[1])] if found and found.origin else []
 
@@ -98,7 +97,7 @@ def dumped(table: str, columns: Sequence[tuple[str, str, Sequence[Stored]]]) -> 
 
 
 def opened(request: Mapping[str, Any], data: bytes) -> DuckDBPyConnection:
-    """A connection to the table, behind the locks."""
+    """A locked connection to the table."""
     import duckdb
 
     said = json.loads(data)
@@ -130,7 +129,7 @@ def _quoted(name: str) -> str:
 
 
 def answer(connection: DuckDBPyConnection, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The lines of a statement, or why there are none."""
+    """The result lines of a statement, or the reason of its refusal."""
     import duckdb
 
     try:

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from pearl.documents.passages import terms
 from pearl.retrieval.expansion import read_groups
-from pearl.tables.folding import fold, word_form
+from pearl.tables.columns import fold, word_form
 from pearl.tables.query_table import QueryTable
 from pearl.tables.terms import Synonyms, Thesaurus, column_terms
 
@@ -23,14 +23,10 @@ How = Literal["value", "column", "synonym", "short", "alike", "column word", "ph
 value; a word of a column's name; a part of cells; that, where some cells say `no` before it."""
 
 _MAX_WORDS = 40
-_MAX_SPAN = 6
-"""Words of a question, and of a mention, at most."""
-_MAX_DIFFERENT = 2_000
-"""Different terms of a column that is asked for by parts of them, at most."""
-_ALIKE = 0.8
-"""Letters in common of words that are spelt alike."""
-_MIN_LETTERS = 4
-"""Of those."""
+_MAX_SPAN = 6  # maximum words of a question, and of a mention
+_MAX_DIFFERENT = 2_000  # maximum distinct terms of a column that parts of terms may name
+_ALIKE = 0.8  # minimum similarity of words with similar spelling
+_MIN_LETTERS = 4  # minimum letters of such words
 _NOT = re.compile(r"\b(?:no|not|never|without|nor|neither|except|excepted)\b", re.I)
 
 
@@ -46,12 +42,7 @@ class Mention(NamedTuple):
 
 
 def question_words(question: str) -> list[re.Match[str]]:
-    """The words of a question, with their places.
-
-    Example:
-        >>> [word[0] for word in question_words("Who's open at 11:30?")]
-        ["Who's", 'open', 'at', '11', '30']
-    """
+    """The words of a question, with their places."""
     return list(re.finditer(r"[^\W_]+(?:['’ʼ][^\W_]+)*", question))[:_MAX_WORDS]
 
 
@@ -98,7 +89,7 @@ class Mentions:
         return sorted(dict.fromkeys(found), key=lambda one: (one.start, one.end))
 
     def _of_span(self, said: str, stems: tuple[str, ...]) -> Iterator[tuple[str, str, How, bool]]:
-        """What some words that follow each other name."""
+        """The names that a run of words matches."""
         values = self._values.get(stems, ())
         for column, text, is_entry in values:
             yield column, text, "value", is_entry
@@ -139,7 +130,7 @@ class Mentions:
 
     @cached_property
     def _terms(self) -> list[tuple[str, list[str], frozenset[str]]]:
-        """Of each column its terms, and those that are entries of cells that list several."""
+        """The terms of each column, and those that are entries of lists in cells."""
         found = []
         for column in self._table.columns:
             texts = () if _is_prose(column.values) else column_terms(column)
@@ -197,7 +188,7 @@ class Mentions:
 
     @cached_property
     def _texts(self) -> dict[str, str]:
-        """Of each column of texts all that its cells say, as words."""
+        """All words of each text column."""
         return {
             column.name: "\n".join(word_form(fold(value)) for value in column.values)
             for column in self._table.columns

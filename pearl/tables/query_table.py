@@ -1,4 +1,4 @@
-"""A table in memory, as queries need it: typed columns, and a database of what they say.
+"""A table in memory for queries: typed columns, and a database of their values.
 
 The database holds, for each column `i`, the compared form of its cells (`f0`, `f1`, ...), those of texts
 as words (`w0`), too, their numbers (`n0`), the first and the last day of their dates (`a0`, `z0`), and for opening hours whether they
@@ -18,13 +18,19 @@ from itertools import chain
 from threading import Lock
 
 from pearl.documents.rows import Rows
-from pearl.tables.columns import Kind, TypedColumn, date_parts, folded, typed_columns
-from pearl.tables.folding import word_form
+from pearl.tables.columns import (
+    Kind,
+    TypedColumn,
+    date_parts,
+    folded,
+    storable,
+    typed_columns,
+    word_form,
+)
 
 _FORMS: Mapping[Kind, str] = {"text": "fw", "number": "fn", "date": "faz", "hours": "fwr"}
 """The columns of the database for a column of each kind."""
-_MAX_FORMS = 2_000
-"""Columns that SQLite allows in a table."""
+_MAX_FORMS = 2_000  # maximum columns of a table in SQLite
 
 
 class QueryTable:
@@ -32,7 +38,9 @@ class QueryTable:
 
     def __init__(self, rows: Rows, name: str = "rows") -> None:
         if not re.fullmatch(r"(?!sqlite_)[^\W\d]\w*", name, re.I):
-            raise ValueError(f"'{name[:60]}' is no name of a table: write letters, digits and _")
+            raise ValueError(
+                f"'{name[:60]}' cannot be the name of a table: use letters, digits and _"
+            )
         self.rows = rows
         self.name = name
         self.columns: tuple[TypedColumn, ...] = typed_columns(rows)
@@ -43,9 +51,7 @@ class QueryTable:
         if not self.columns:
             raise ValueError("there is no table: the rows have no fields")
         if sum(len(_FORMS[column.kind]) for column in self._queried) >= _MAX_FORMS:
-            raise ValueError(
-                f"the table has {len(self.columns):,} columns, and that is too many for a query"
-            )
+            raise ValueError(f"the table has {len(self.columns):,} columns, too many for a query")
         self.lock = Lock()
         """Held while `database` is used: its cursors share one connection."""
 
@@ -61,7 +67,7 @@ class QueryTable:
         return self._queried[self._numbers[name]] if name in self._numbers else None
 
     def known(self, name: str) -> TypedColumn:
-        """The same, of a name that was checked."""
+        """As `column`, for a checked name."""
         return self._queried[self._numbers[name]]
 
     def unread_rows(self, name: str, rows: Iterable[int]) -> set[int]:
@@ -72,7 +78,7 @@ class QueryTable:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What any answer leaves out."""
+        """Notes on the rows that every answer leaves out."""
         n_doubtful = len(self.rows.doubtful)
         return (f"{n_doubtful:,} doubtful rows are left out",) if n_doubtful else ()
 
@@ -88,7 +94,7 @@ class QueryTable:
 
     @cached_property
     def database(self) -> sqlite3.Connection:
-        """What the columns say. Only SQL of `pearl.tables.compiling` reaches it."""
+        """The database of the columns' values. Only SQL of `pearl.tables.running` reaches it."""
         connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
         weakref.finalize(self, connection.close)
         connection.create_aggregate("sum_of", 1, _Sum)  # type: ignore[arg-type]
@@ -104,7 +110,7 @@ class QueryTable:
                 words = {form: form if form is None else word_form(form) for form in set(forms)}
                 data.append([words[form] for form in forms])
             if column.kind == "number":
-                data.append([_stored(column.numbers.get(cell or "")) for cell in column.cells])
+                data.append([storable(column.numbers.get(cell or "")) for cell in column.cells])
             elif column.kind == "date":
                 days = [column.dates.get(cell or "", (None, None)) for cell in column.cells]
                 data += [[first for first, _ in days], [last for _, last in days]]
@@ -133,11 +139,6 @@ def _add_hours(connection: sqlite3.Connection, i: int, column: TypedColumn) -> N
 
 def _words(form: str | None) -> str | None:
     return form if form is None else word_form(form)
-
-
-def _stored(number: float | None) -> float | None:
-    """A number as the database can hold it."""
-    return float(number) if isinstance(number, int) and abs(number) >= 2**63 else number
 
 
 class _Sum:

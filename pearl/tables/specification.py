@@ -1,15 +1,26 @@
 """A query of a table as data: what is selected, which rows, how they are grouped and sorted.
 
-This is all that can be asked of a table without SQL; nothing in it is code.
+This is all that can be asked of a table without SQL; nothing in it is code. Its form is also a
+constraint for decoders: a grammar, and the same as JSON Schema.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from pearl.dsl.decoding.constraint import Constraint, JsonForm
+from pearl.dsl.decoding.json_rules import (
+    either_rule,
+    list_rule,
+    literal_rule,
+    object_rule,
+    ordered_json,
+)
+from pearl.dsl.decoding.schema import closed_object, require
 
 Operator = Literal[
     "is", "is not", "in", "not in", "contains", "does not contain", "before", "after", "at least",
@@ -21,13 +32,10 @@ OPERATORS: tuple[Operator, ...] = Operator.__args__  # type: ignore[attr-defined
 
 Function = Literal["count", "count different", "sum", "mean", "min", "max"]
 
-MAX_CONDITIONS = 60
-"""Conditions of a query at most."""
-MAX_DEPTH = 8
-"""Levels of `all`, `any` and `not` at most."""
+MAX_CONDITIONS = 60  # maximum conditions of a query
+MAX_DEPTH = 8  # maximum levels of `all`, `any` and `not`
 MAX_LIMIT = 1_000_000_000
-_MAX_TEXT = 500
-"""Characters of a name or a value at most."""
+_MAX_TEXT = 500  # maximum characters of a name or a value
 _MAX_VALUES = 500
 
 _SYMBOLS = {
@@ -60,12 +68,7 @@ class _Model(BaseModel):
 
 
 class Condition(_Model):
-    """What a cell has to be.
-
-    Example:
-        >>> Condition(column="City", op="==", value="Haifa").value
-        ('Haifa',)
-    """
+    """A condition on a cell."""
 
     column: Text
     op: Annotated[Operator, BeforeValidator(_operator)]
@@ -121,7 +124,7 @@ class Aggregate(_Model):
 
     @property
     def name(self) -> str:
-        """What it is called in a result, and in `Sort.by`."""
+        """Its name in a result and in `Sort.by`."""
         return f"{self.function} of {self.column}" if self.column else self.function
 
 
@@ -133,13 +136,7 @@ class Sort(_Model):
 
 
 class Query(_Model):
-    """A query of one table.
-
-    Example:
-        >>> query = Query.model_validate({"where": {"column": "City", "op": "is", "value": "Haifa"}})
-        >>> query.where.op
-        'is'
-    """
+    """A query of one table."""
 
     select: Annotated[tuple[Text, ...], Field(max_length=_MAX_VALUES)] = ()
     where: Where | None = None
@@ -194,14 +191,7 @@ def conditions(where: Where | None) -> Iterator[Condition]:
 
 
 def read_query(said: Any) -> Query:
-    """What a model or a person wrote → a query.
-
-    Example:
-        >>> read_query({"where": {"column": "City", "op": "near", "value": "x"}})
-        Traceback (most recent call last):
-            ...
-        ValueError: where.op: 'near' is no operator; operators are is, is not, in, not in, contains, does not contain, before, after, at least, at most, is empty, is not empty, open
-    """
+    """Validate data from a model or a person as a query."""
     if _depth(said) > 3 * MAX_DEPTH:
         raise ValueError(f"the query is nested more than {MAX_DEPTH} levels deep")
     try:
@@ -236,9 +226,109 @@ def _flaw(error: ValidationError) -> str:
     path = ".".join(str(key) for key in one["loc"] if not _KINDS.fullmatch(str(key)))
     message = one["msg"].removeprefix("Value error, ")
     if one["loc"] and one["loc"][-1] == "op":
-        message = f"{one['input']!r:.60} is no operator; operators are {', '.join(OPERATORS)}"
+        message = f"unknown operator {one['input']!r:.60}; operators are {', '.join(OPERATORS)}"
     elif one["type"] == "extra_forbidden":
         message = "there is no such field; see the form of a query"
     elif one["type"] == "model_type" or one["type"].endswith("_type"):
         message = f"{message}, not {one['input']!r:.60}"
     return f"{path or 'the query'}: {message}"
+
+
+FIELDS = ("select", "where", "group", "aggregate", "sort", "limit")
+"""The fields of a query, in the order of writing."""
+
+_TEXT = r"[^\u0000-\u001f\u007f]{0,200}"
+_MAX_LISTED = 20
+
+_HINT = (
+    'A query of the table: "select" lists columns to show, "where" is a condition {"column", "op", '
+    '"value"}, {"all": [...]}, {"any": [...]}, {"no": ...} or null, "group" lists columns, "aggregate" '
+    'lists {"function", "column"}, "sort" lists {"by", "descending"}, "limit" is a number or null.'
+)
+
+
+def query_constraint(columns: Sequence[str]) -> Constraint:
+    """The constraint for a table with these columns."""
+    schema = _schema(columns)
+
+    def text_of(value: Any) -> str:
+        require(value, schema)
+        return ordered_json(value, _ORDER)
+
+    return Constraint("query", _grammar(columns), JsonForm(schema, text_of, _HINT))
+
+
+_ORDER = (*FIELDS, "function", "column", "op", "value", "all", "any", "no", "by", "descending")
+
+
+def _schema(columns: Sequence[str]) -> dict[str, Any]:
+    column = {"enum": list(columns)}
+    text = {"type": "string", "pattern": f"^{_TEXT}$"}
+
+    def several(items: Mapping[str, Any], least: int = 0) -> dict[str, Any]:
+        return {"type": "array", "items": items, "minItems": least, "maxItems": _MAX_LISTED}
+
+    def closed(**properties: Any) -> dict[str, Any]:
+        return closed_object(properties)
+
+    where = {"$ref": "#/$defs/where"}
+    nothing = {"type": "null"}
+    return {
+        **closed(
+            select=several(column),
+            where={"anyOf": [where, nothing]},
+            group=several(column),
+            aggregate=several(
+                closed(
+                    function={"enum": list(get_args(Function))},
+                    column={"anyOf": [column, nothing]},
+                )
+            ),
+            sort=several(closed(by=text, descending={"enum": [True, False]})),
+            limit={"anyOf": [{"enum": _limits()}, nothing]},
+        ),
+        "$defs": {
+            "where": {
+                "anyOf": [
+                    closed(column=column, op={"enum": list(OPERATORS)}, value=several(text)),
+                    closed(all=several(where, 1)),
+                    closed(any=several(where, 1)),
+                    closed(no=where),
+                ]
+            }
+        },
+    }
+
+
+def _limits() -> list[int]:
+    """Whole numbers that a limit may be: decoders have no keyword in common for them."""
+    return [*range(1, 21), 25, 30, 40, 50, 100, 200, 500, 1_000]
+
+
+def _grammar(columns: Sequence[str]) -> str:
+    rules = {
+        "start": object_rule(select="columns", where="where_or_null", group="columns",
+                         aggregate="figures", sort="orders", limit="limit"),
+        "where_or_null": f"where | {literal_rule('null')}",
+        "where": "condition | all | any | not",
+        "condition": object_rule(column="COLUMN", op="OP", value="texts"),
+        "all": object_rule(all="wheres"),
+        "any": object_rule(any="wheres"),
+        "not": object_rule(no="where"),
+        "wheres": list_rule("where", least=1),
+        "columns": list_rule("COLUMN"),
+        "texts": list_rule("TEXT"),
+        "figures": list_rule("figure"),
+        "figure": object_rule(function="FUNCTION", column="column_or_null"),
+        "column_or_null": f"COLUMN | {literal_rule('null')}",
+        "orders": list_rule("order"),
+        "order": object_rule(by="TEXT", descending="BOOL"),
+        "limit": f"LIMIT | {literal_rule('null')}",
+        "COLUMN": either_rule(columns),
+        "OP": either_rule(OPERATORS),
+        "FUNCTION": either_rule(get_args(Function)),
+        "BOOL": f"{literal_rule('true')} | {literal_rule('false')}",
+        "LIMIT": " | ".join(literal_rule(str(n)) for n in _limits()),
+        "TEXT": r'/"(?:[^"\\\u0000-\u001f\u007f]|\\["\\]){0,200}"/',
+    }  # fmt: skip
+    return "".join(f"{name}: {body}\n" for name, body in rules.items())

@@ -19,26 +19,23 @@ from typing import Any
 from pearl.documents.table.quantities import is_blank
 from pearl.errors import did_you_mean
 from pearl.errors.wording import counted
-from pearl.tables.columns import TypedColumn
+from pearl.tables import SqlEngine, check_engine
+from pearl.tables.columns import TypedColumn, storable
 from pearl.tables.query_table import QueryTable
 from pearl.tables.running import Line
 from pearl.tables.sql_child import GRACE_SECONDS, MAX_CELL, READY
-from pearl.tables.sql_engines import SqlEngine, check_engine
 from pearl.tables.statement import dependence, in_sql, sqlite_dialect, with_typed_values
 
-ROW = "row_id"
-"""The column of the rows' places, from 0: SQL that selects it has its lines cited."""
+ROW = "row_id"  # the column of the rows' places, from 0: SQL that selects it has its lines cited
 
 _MAX_CELL = 15_000
-"""Characters of a cell that SQL sees at most: one operation on a longer one cannot be stopped."""
+"""Maximum characters of a cell in SQL: one operation on a longer cell cannot be stopped."""
 _MAX_STATEMENT = 10_000
 
 Stored = str | int | float | None
-_BUSY = 10
-"""Seconds that may pass for one of processor time, on a machine that has other work."""
+_BUSY = 10  # wall-clock seconds allowed per second of processor time, on a busy machine
 _OUT_OF_TIME = -signal.SIGPROF if hasattr(signal, "SIGPROF") else None
-_START_SECONDS = 30.0
-"""Until the table is there; of a few thousand rows it takes 0.1 to 0.5 s."""
+_START_SECONDS = 30.0  # time limit for loading the table; a few thousand rows take 0.1 to 0.5 s
 
 
 class SqlError(ValueError):
@@ -47,7 +44,7 @@ class SqlError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SqlLimits:
-    """What one statement may take."""
+    """Limits of one statement."""
 
     seconds: float = 2.0
     memory_bytes: int = 512_000_000
@@ -56,7 +53,7 @@ class SqlLimits:
 
 @dataclass(frozen=True, slots=True)
 class SqlResult:
-    """What a statement found."""
+    """The result of a statement."""
 
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
@@ -66,18 +63,7 @@ class SqlResult:
 
 
 class SqlTable:
-    """A table as SQL sees it.
-
-    Example:
-        >>> from pearl.documents.rows import Row, Rows
-        >>> table = QueryTable(Rows((Row("", {"City": "Haifa", "Fee": "90"}),)), "clinics")
-        >>> SqlTable(table).run('SELECT row_id, "Fee" + 1 AS more FROM clinics').lines
-        (Line(cells=('91',), rows=(0,)),)
-        >>> SqlTable(table).run("SELECT name FROM sqlite_master")
-        Traceback (most recent call last):
-            ...
-        pearl.tables.sql.SqlError: only the table clinics may be read (access to sqlite_master.name is prohibited)
-    """
+    """A table as SQL sees it."""
 
     def __init__(
         self, table: QueryTable, limits: SqlLimits | None = None, engine: SqlEngine = "sqlite"
@@ -116,7 +102,7 @@ class SqlTable:
     def run(self, sql: str) -> SqlResult:
         """Run one statement."""
         if "\0" in sql or not sql.strip():
-            raise SqlError("there is no SQL statement")
+            raise SqlError("the SQL statement is empty")
         if len(sql) > _MAX_STATEMENT:
             raise SqlError(f"the statement has more than {_MAX_STATEMENT:,} characters")
         try:
@@ -151,7 +137,7 @@ class SqlTable:
         return reply
 
     def _undecided(self, sql: str) -> tuple[set[int], tuple[str, ...]]:
-        """Rows with a cell that SQL does not see and that may matter, and notes about such cells."""
+        """Rows with an unreadable cell that may change the result, and notes on such cells."""
         unread = {name for name, cells in self._unread.items() if cells}
         read = dependence(sql, self._columns, self.table.name, ROW, unread)
         named = [name for name in self._columns if name in read.compared | read.used]
@@ -206,12 +192,12 @@ class SqlTable:
         return Line(shown, () if row is None else (row,))
 
     def _shown(self, column: TypedColumn, row: int) -> Stored:
-        """A cell as a result has it."""
+        """A cell as it appears in a result."""
         value = self._stored[column.name][column.cells[row]]
         return value[: MAX_CELL + 1] if isinstance(value, str) else value
 
     def _told(self, reply: Mapping[str, str]) -> str:
-        """Why there is no result, for whoever wrote the statement, with what there is instead."""
+        """The message for a refused statement, with alternatives."""
         what = reply.get("what", "")
         match reply["refused"]:
             case "time":
@@ -244,7 +230,7 @@ class SqlTable:
 
 
 def _stored(column: TypedColumn) -> dict[str | None, Stored]:
-    """Cell → how SQL sees it."""
+    """Map cells to their values in SQL."""
     cells: dict[str | None, Stored] = {None: None}
     for cell in column.cells:
         if cell is not None and cell not in cells:
@@ -254,8 +240,7 @@ def _stored(column: TypedColumn) -> dict[str | None, Stored]:
 
 def _typed(column: TypedColumn, cell: str) -> Stored:
     if column.kind == "number":
-        number = column.numbers.get(cell)
-        return float(number) if isinstance(number, int) and abs(number) >= 2**63 else number
+        return storable(column.numbers.get(cell))
     if column.kind == "date":
         first, last = column.dates.get(cell, ("", None))
         return first if first == last else None
@@ -263,7 +248,7 @@ def _typed(column: TypedColumn, cell: str) -> Stored:
 
 
 def _text(value: Any) -> str | None:
-    """A value of SQL as a cell; NULL is an empty one."""
+    """A value of SQL as a cell; NULL becomes an empty cell."""
     if value is None:
         return ""
     if isinstance(value, float):

@@ -29,17 +29,13 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-MAX_CELL = 4_000
-"""Characters of a cell of the result; one more is written of a longer one."""
-
-MAX_REPLY = 64_000_000
-"""Characters of a result."""
+MAX_CELL = 4_000  # maximum characters of a result cell; one more is written to mark a longer cell
+MAX_REPLY = 64_000_000  # maximum characters of a result
 
 GRACE_SECONDS = 0.25
 """After its time, before it is killed: SQLite stops most statements by itself, and says so."""
 
-READY = b"\n"
-"""What is written when the time of the statement begins."""
+READY = b"\n"  # the line that marks the start of the statement's time
 
 
 def main() -> None:

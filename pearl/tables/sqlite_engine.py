@@ -17,78 +17,18 @@ from typing import Any
 Stored = str | int | float | None
 
 FUNCTIONS = frozenset(
-    [
-        "abs",
-        "as_number",
-        "avg",
-        "ceil",
-        "ceiling",
-        "char",
-        "coalesce",
-        "concat",
-        "count",
-        "cume_dist",
-        "date",
-        "datetime",
-        "dense_rank",
-        "exp",
-        "first_value",
-        "floor",
-        "fold",
-        "format",
-        "glob",
-        "group_concat",
-        "hex",
-        "ifnull",
-        "iif",
-        "instr",
-        "julianday",
-        "lag",
-        "last_value",
-        "lead",
-        "length",
-        "like",
-        "ln",
-        "log",
-        "log10",
-        "lower",
-        "ltrim",
-        "max",
-        "min",
-        "mod",
-        "nth_value",
-        "ntile",
-        "nullif",
-        "percent_rank",
-        "pow",
-        "power",
-        "printf",
-        "rank",
-        "replace",
-        "round",
-        "row_number",
-        "rtrim",
-        "sign",
-        "sqrt",
-        "strftime",
-        "string_agg",
-        "substr",
-        "substring",
-        "sum",
-        "time",
-        "total",
-        "trim",
-        "trunc",
-        "typeof",
-        "unicode",
-        "upper",
-    ]
+    """
+    abs as_number avg ceil ceiling char coalesce concat count cume_dist date datetime dense_rank exp
+    first_value floor fold format glob group_concat hex ifnull iif instr julianday lag last_value lead
+    length like ln log log10 lower ltrim max min mod nth_value ntile nullif percent_rank pow power printf
+    rank replace round row_number rtrim sign sqrt strftime string_agg substr substring sum time total trim
+    trunc typeof unicode upper
+    """.split()  # noqa: SIM905 - one a line is sixty lines
 )
-"""What SQL may call: of values, and without effects."""
+"""Functions that SQL may call: of values, without side effects."""
 
 _OPS_BETWEEN_CHECKS = 1_000
-_LENGTH = 64_000
-"""Bytes of a text while it runs: one operation on it cannot be interrupted."""
+_LENGTH = 64_000  # bytes of a text while it runs: one operation on it cannot be interrupted
 _CTE = re.compile(
     r"(\w+)\s*(?:\([^()]*\)\s*)?\bas\s*(?:(?:not\s+)?materialized\s*)?\(", re.IGNORECASE
 )
@@ -113,7 +53,7 @@ def _limits(n_columns: int) -> dict[int, int]:
 
 
 def folders() -> list[str]:
-    """None: SQLite is of the standard library."""
+    """No folders: SQLite is in the standard library."""
     return []
 
 
@@ -159,7 +99,7 @@ def opened(request: dict[str, Any], data: bytes) -> sqlite3.Connection:
 
 
 def answer(connection: sqlite3.Connection, request: dict[str, Any]) -> dict[str, Any]:
-    """The lines of a statement, or why there are none."""
+    """The result lines of a statement, or the reason of its refusal."""
     for limit, most in _limits(request["n_columns"]).items():
         connection.setlimit(limit, most)
     connection.set_authorizer(_authorizer(request["table"], request["sql"]))
@@ -238,7 +178,7 @@ def _as_number(value: Stored) -> Stored:
 
 
 def _fold(text: object) -> str | None:
-    """As `pearl.tables.folding.fold`, nearly: without what needs a table of dashes and quotes."""
+    """As `pearl.tables.columns.fold`, nearly: without what needs a table of dashes and quotes."""
     if text is None:
         return None
     decomposed = unicodedata.normalize("NFKD", str(text))

@@ -60,7 +60,7 @@ class Token(NamedTuple):
 
     @property
     def value(self) -> str:
-        """What a string says."""
+        """The content of a string."""
         return self.text[1:-1].replace("''", "'")
 
 
@@ -68,12 +68,7 @@ _NOTHING = Token("", 0, 0, "", "")
 
 
 def tokens(sql: str) -> list[Token]:
-    r"""The tokens of a statement without its comments.
-
-    Example:
-        >>> [token.text for token in tokens("SELECT \"a b\" FROM rows -- all")]
-        ['SELECT', '"a b"', 'FROM', 'rows']
-    """
+    """The tokens of a statement without its comments."""
     statement = []
     depth = 0
     for match in _TOKEN.finditer(sql):
@@ -87,8 +82,7 @@ def tokens(sql: str) -> list[Token]:
     return statement
 
 
-Columns = Mapping[str, TypedColumn]
-"""Columns by their names in lower case."""
+Columns = Mapping[str, TypedColumn]  # columns by lower-case name
 
 
 def with_typed_values(sql: str, columns: Columns) -> str:
@@ -122,7 +116,7 @@ def _at(statement: Sequence[Token], i: int) -> Token:
 
 
 def _operand(statement: Sequence[Token], i: int) -> Token:
-    """The column that a token is, or of which it is the table."""
+    """The token of a column, after the name of its table."""
     return _at(statement, i + 2 if _at(statement, i + 1).text == "." else i)
 
 
@@ -452,7 +446,7 @@ def _is_table(source: Sequence[Token]) -> bool:
 def _shown(
     statement: Sequence[Token], columns: Columns, row: str
 ) -> tuple[frozenset[str] | None, frozenset[str]]:
-    """Columns whose cells lines only show, None if they do not say of which row; and the others."""
+    """The columns that lines only show (None without a row number), and the columns used otherwise."""
     items: list[list[Token]] = [[]]
     for token in statement:
         if token.text == "," and token.depth == 0:

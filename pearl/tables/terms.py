@@ -1,43 +1,47 @@
-"""A table's own words: for a question, the values of each column that it probably means.
+"""The parts of a table prompt that depend on the question: terms, rows and example queries.
 
 People say Tel Aviv where a table says Tel Aviv-Yafo, and oculist where it says ophthalmology. The
-different values of a column are its terms. A term is found by its words and by the letters of its
-words, and by synonyms of the question's words.
+different values of a column are its terms; a term is found by its words, by the letters of its words,
+and by synonyms of the words of the question.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import random
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pearl.documents.document import read_bytes
 from pearl.documents.passages import terms
+from pearl.errors import DataError
+from pearl.retrieval import SearchSettings
+from pearl.retrieval.analysis import analyzer
 from pearl.retrieval.expansion import read_groups
-from pearl.retrieval.postings import Postings
-from pearl.tables.columns import TypedColumn
-from pearl.tables.folding import fold, word_form
+from pearl.retrieval.methods import Query, find_method
+from pearl.retrieval.postings import Postings, TermIndex
+from pearl.tables.columns import TypedColumn, fold, word_form
 from pearl.tables.query_table import QueryTable
+from pearl.tables.specification import read_query
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SYNONYMS = Path(__file__).with_name("synonyms.txt")
-"""Groups of words for professions and services."""
+SYNONYMS = Path(__file__).with_name("synonyms.txt")  # groups of words for professions and services
 
 _MAX_LENGTH = 60
 """Characters of a column's values in the mean; longer ones are prose, and no terms."""
-_MIN_SHARE = 0.25
-"""Share of a term, by weight, that the question has to have."""
-_WORD_WEIGHT = 3.0
-"""Of a word beside three letters."""
+_MIN_SHARE = 0.25  # minimum share of a term's weight in the question
+_WORD_WEIGHT = 3.0  # weight of a word relative to a trigram
 
-Expand = Callable[[str], Iterable[str]]
-"""A question → more phrases that it might have used."""
+Expand = Callable[[str], Iterable[str]]  # a question → more phrases that it might have used
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +54,7 @@ class Term:
 
 
 class Synonyms:
-    """Phrases that may stand for one another, by a file of `pearl.retrieval.expansion`.
-
-    Example:
-        >>> sorted(Synonyms()("Is there an oculist in Haifa?"))[:2]
-        ['eye clinic', 'eye doctor']
-    """
+    """Phrases that may stand for one another, by a file of `pearl.retrieval.expansion`."""
 
     def __init__(self, path: Path = SYNONYMS) -> None:
         self._groups = [group for _, group in read_groups(path)]
@@ -89,16 +88,7 @@ class Synonyms:
 
 
 class Thesaurus:
-    """The terms of a table.
-
-    Example:
-        >>> from pearl.documents.rows import Row, Rows
-        >>> cells = [("Tel Aviv-Yafo", "Ophthalmology"), ("Haifa", "Cardiology")]
-        >>> table = QueryTable(Rows(tuple(Row("", {"City": a, "Service": b}) for a, b in cells)))
-        >>> found = Thesaurus(table).nearest("Where is an oculist in Tel Aviv?")
-        >>> [(column, [term.text for term in terms]) for column, terms in found.items()]
-        [('City', ['Tel Aviv-Yafo']), ('Service', ['Ophthalmology'])]
-    """
+    """The terms of a table."""
 
     def __init__(self, table: QueryTable, expand: Expand | None = None) -> None:
         self._expand = Synonyms() if expand is None else expand
@@ -135,7 +125,7 @@ class Thesaurus:
         return {column: found[column] for column in self._columns if column in found}
 
     def _overlaps(self, grams: Iterable[str]) -> NDArray[np.float64]:
-        """For each term the weight of what a phrase has of it."""
+        """The weight of each term's overlap with a phrase."""
         import numpy as np
 
         total = np.zeros(len(self._terms))
@@ -184,7 +174,7 @@ def column_terms(column: TypedColumn) -> list[str]:
 
 
 def _grams(text: str) -> set[str]:
-    """What a text is found by: its stemmed words, marked with `=`, and three letters in a row."""
+    """The search keys of a text: its stemmed words, marked with `=`, and its trigrams."""
     words = word_form(fold(text))
     grams = {f"={stem}" for stem in terms(words, drop_stop_words=True)}
     for word in words.split():
@@ -193,9 +183,94 @@ def _grams(text: str) -> set[str]:
     return grams
 
 
-def listed(found: dict[str, Sequence[Term]] | dict[str, list[Term]]) -> str:
-    """Terms for a prompt, a line for each column."""
-    return "\n".join(
-        f"- {column}: {'; '.join(term.text for term in nearest)}"
-        for column, nearest in found.items()
-    )
+@dataclass(frozen=True)
+class Texts:
+    """Texts ranked by their terms."""
+
+    terms: TermIndex
+    vectors: None = None
+
+    def best(self, wanted_terms: Iterable[str], k: int) -> list[int]:
+        """The numbers of the `k` texts that match terms best by BM25, or fewer."""
+        wanted = Query(dict.fromkeys(wanted_terms, 1.0))
+        ranking = find_method("bm25").rank(wanted, self, SearchSettings(), k)
+        found: list[int] = ranking.passages.tolist()
+        return found
+
+
+class RowSearch:
+    """Finds rows by the words of their cells."""
+
+    def __init__(self, table: QueryTable) -> None:
+        self._n = len(table)
+        columns = [column.cells for column in table.columns]
+        self._texts = Texts(
+            Postings.build("\n".join(filter(None, cells)) for cells in zip(*columns, strict=True))
+        )
+
+    def like(self, question: str, k: int = 3) -> list[int]:
+        """The rows that match a question best, or fewer."""
+        return self._texts.best(analyzer("english")(question), k)
+
+    def unlike(self, question: str, k: int = 3) -> list[int]:
+        """Rows without a word of the question, drawn at random, the same for the same question."""
+        import numpy as np
+
+        matches = np.zeros(self._n, np.bool_)
+        for term in dict.fromkeys(analyzer("english")(question)):
+            matches[self._texts.terms.postings(term)[0]] = True
+        others = np.flatnonzero(~matches).tolist() or list(range(self._n))
+        return sorted(random.Random(question).sample(others, min(k, len(others))))
+
+
+SHIPPED = Path(__file__).with_name("examples.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question with its query."""
+
+    question: str
+    query: str
+    explanation: str
+
+
+class Examples:
+    """A book of examples."""
+
+    def __init__(self, examples: Sequence[Example]) -> None:
+        self.examples = tuple(examples)
+
+    @classmethod
+    def read(cls, path: Path) -> Examples:
+        """Read a TOML file of `[[example]]` with `question`, `query` and `explanation`."""
+        try:
+            said = tomllib.loads(read_bytes(str(path), str(path)).decode("utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise DataError(f"it is not valid TOML: {error}", path=path) from error
+        examples = []
+        for number, one in enumerate(said.get("example", ()), 1):
+            try:
+                example = Example(one["question"], one["query"], one.get("explanation", ""))
+                read_query(json.loads(example.query))
+            except (KeyError, TypeError, ValueError) as error:
+                raise DataError(
+                    f"example {number} is invalid: {error}",
+                    path=path,
+                    help="an example has a question, a query in JSON and an explanation",
+                ) from error
+            examples.append(example)
+        return cls(examples)
+
+    def like(self, question: str, k: int = 2) -> list[Example]:
+        """The `k` examples whose questions are most like a question; others where too few are.
+
+        Words such as `how many` and `not` count: they say what kind of query it is.
+        """
+        best = self._texts.best(terms(question), k)
+        rest = [i for i in range(len(self.examples)) if i not in best]
+        return [self.examples[i] for i in (*best, *rest)[:k]]
+
+    @cached_property
+    def _texts(self) -> Texts:
+        return Texts(Postings.build(example.question for example in self.examples))

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from pearl.actions import native
 from pearl.actions.by_row import with_column
-from pearl.actions.estimates import wilson
-from pearl.actions.values import EmptyListError, Scalar, Value, as_text
+from pearl.actions.values import EmptyListError, Scalar, Value, as_text, wilson
 from pearl.documents.document import Document
 from pearl.documents.rows import Row, Rows, document_rows
 from pearl.errors import Span
@@ -87,7 +86,7 @@ def test_what_where_cannot_compare_is_said(entries: Rows) -> None:
     amounts = rows_of("WHERE", entries, "Amount", "at most", 3)
     assert amounts.notes == ("numbers in different units: mg, g", "2 in Amount cannot be compared")
     found = rows_of("WHERE", entries, "Day", "before", "2024")
-    assert found.notes[0] == "'Day' is no field: Date was taken, the only one of dates"
+    assert found.notes[0] == "'Day' is not a field: using Date, the only field of dates"
     both = rows_of("WHERE", entries, "User", "is", "bob")
     assert both.notes == ("User: all of Bob, bob are meant",)
 
@@ -96,7 +95,7 @@ def test_a_field_is_found_by_its_last_words_if_no_other_ends_so() -> None:
     row = Row("x", {"medical_specialty": "Urology", "start date": "a", "end date": "b"})
     found = rows_of("FIELD", Rows((row,)), "specialties")
     assert found.values == ["Urology"]
-    said = "'specialties' is no field: medical_specialty was taken, the only one that ends so"
+    said = "'specialties' is not a field: using medical_specialty, the only field with this ending"
     assert found.notes == (said,)
     with pytest.raises(ValueError, match="may mean any of the fields start date, end date"):
         rows_of("FIELD", Rows((row,)), "date")
@@ -118,19 +117,19 @@ def test_an_empty_field_is_never_before_or_after() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "reason"),
     [
-        ("WHERE", ["Dates", "like", "x"], "'like' is no operator; operators are is, is not, in"),
+        ("WHERE", ["Dates", "like", "x"], "unknown operator 'like'; operators are is, is not, in"),
         ("WHERE", ["Colour", "is", "x"], "there is no field 'Colour'; the rows have: Date, User, Amount, Text, text"),
         ("WHERE", ["Date", "before", "soon"], "'soon' is neither a date nor a number"),
         ("WHERE", ["Date", "before", ["2023", "2024"]], "compares with one value"),
         ("GROUP", ["Colour"], "there is no field 'Colour'"),
         ("FIELD", ["Colour"], "there is no field 'Colour'"),
-        ("HAVING", ["at least", 2], "there are no groups; GROUP and COUNT_BY make some"),
+        ("HAVING", ["at least", 2], "the rows are not groups; use GROUP or COUNT_BY first"),
         ("NTH", [0], "K has to be a whole number from 1, not 0"),
         ("NTH", [1.5], "K has to be a whole number from 1, not 1.5"),
         ("NTH", ["second"], "no number in 'second'"),
         ("SAMPLE", [-3], "N has to be a whole number from 1, not -3"),
         ("NEAR", [["a"], 0], "K has to be a whole number from 1"),
-        ("SPLIT", ["verse"], "'verse' is no unit; units are document, entry, line"),
+        ("SPLIT", ["verse"], "unknown unit 'verse'; units are document, entry, line"),
         ("SPLIT", ["page"], "no pages"),
     ],
 )  # fmt: skip

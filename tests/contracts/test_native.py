@@ -1,9 +1,8 @@
-"""Every file of `pearl/actions/native/` is an action computed in Python, tomorrow's file included."""
+"""What every native action has to be."""
 
 from __future__ import annotations
 
 import re
-from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -90,38 +89,18 @@ def action_of(name: str) -> Action:
     return action
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_action_is_native_and_named_by_its_file(name: str) -> None:
-    action = action_of(name)
-    assert action.name == name.upper().replace("-", "_")
-    assert action.is_native
-    assert action.definition
-    assert not action.definition.endswith(".")
-    assert native.known()[action.name] == action
-
-
-def test_no_file_hides_a_function_of_the_folder() -> None:
+def test_every_action_is_native_typed_and_found_by_its_name() -> None:
     for name in NAMES:
-        plugins.load("pearl.actions.native", name)
-    assert not [name for name in native.__all__ if isinstance(getattr(native, name), ModuleType)]
-    used = set(native.compute.__code__.co_names) | set(native.bind.__code__.co_names)
-    assert not {name.replace("-", "_") for name in NAMES} & used
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_action_is_typed(name: str) -> None:
-    action = action_of(name)
-    assert action.parameters
-    assert {p.type for p in action.parameters} <= set(PYTHON_TYPES)
-    assert action.returns in PYTHON_TYPES
-    assert action.repeated_parameter is None
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_file_begins_with_its_signature_and_runs_an_example(name: str) -> None:
-    module = plugins.load("pearl.actions.native", name)
-    assert str(module.__doc__).startswith(f"{action_of(name).signature}: ")
-    assert re.search(r">>> .*\brun\(", module.run.__doc__)
+        action = action_of(name)
+        assert native.known()[action.name] == action
+        assert action.name == name.upper().replace("-", "_")
+        assert action.is_native
+        assert action.definition
+        assert not action.definition.endswith(".")
+        assert action.parameters
+        assert {p.type for p in action.parameters} <= set(PYTHON_TYPES)
+        assert action.returns in PYTHON_TYPES
+        assert action.repeated_parameter is None
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -155,9 +134,12 @@ def _fitting(parameter: Parameter) -> st.SearchStrategy[Value]:
     return st.one_of(st.integers(-1, 4), st.sampled_from(WORDS), any_value)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_action_of_a_library_is_bound_by_name_and_shape(name: str) -> None:
-    action = action_of(name)
+def test_an_action_of_a_library_is_bound_by_name_and_shape() -> None:
+    for name in NAMES:
+        check_binding(name, action_of(name))
+
+
+def check_binding(name: str, action: Action) -> None:
     plain = Action(
         action.name,
         tuple(

@@ -168,5 +168,5 @@ def test_a_period_has_the_parts_that_it_is_in_as_a_whole() -> None:
         "2023",
         None,
     ]
-    with pytest.raises(ValueError, match="'hour' is no part of a date; they are day, week"):
+    with pytest.raises(ValueError, match="unknown part of a date 'hour'; parts are day, week"):
         date_part(DAY, "hour")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.documents.document import (
-    AT_ONCE_BYTES,
+    AT_ONCE,
     Document,
     from_text,
     join,
@@ -58,7 +58,7 @@ def test_a_small_plain_text_is_read_at_once(data: bytes | str, tmp_path: Path) -
 @needs_pipes
 def test_what_may_take_a_while_is_not_read_at_once(tmp_path: Path) -> None:
     page = write(tmp_path, "<!DOCTYPE html><html><body>It rained.</body></html>", "a.html")
-    long = write(tmp_path, "x" * (AT_ONCE_BYTES + 1), "long.txt")
+    long = write(tmp_path, "x" * (AT_ONCE + 1), "long.txt")
     os.mkfifo(tmp_path / "pipe")  # whoever opened it would wait for ever
     for path in (page, long, tmp_path / "pipe", tmp_path, tmp_path / "none", "a\0b", "-"):
         assert load_at_once(path) is None, path

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pearl.documents.document import from_text, join, load
-from pearl.documents.kinds import DocumentKind, kind_by_name
+from pearl.documents.document import DocumentKind, from_text, join, kind_by_name, load
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.index import Index
 

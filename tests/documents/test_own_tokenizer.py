@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from pearl.documents.own_tokenizer import (
-    SLICE,
+from pearl.documents.tokens import (
+    LONG,
+    TOKENIZER_SLICE,
+    Counter,
     NoTokenizerError,
-    OwnTokenizer,
     TokenizerError,
+    estimate,
 )
-from pearl.documents.tokens import LONG, Counter, estimate
 
 TEXT = "The captain waited for the tide, and nobody came to the harbour. " * 40
 
@@ -40,18 +41,6 @@ def refuse(text: str, n: int) -> int:
     raise TokenizerError("no answer within 5 s")
 
 
-def later(say: Callable[[str, int], int]) -> Callable[[str, int], int]:
-    """Say it of all texts but the first, which is there to test the tokenizer."""
-    n_said = 0
-
-    def said(text: str, n: int) -> int:
-        nonlocal n_said
-        n_said += 1
-        return n if n_said == 1 else say(text, n)
-
-    return said
-
-
 def test_the_own_tokenizer_counts_in_place_of_the_estimate() -> None:
     counter = Counter(tokenizer=Words())
     assert counter.count(TEXT) == 14 * 40 != estimate(TEXT)
@@ -65,14 +54,14 @@ def test_a_document_is_sent_once_and_a_short_text_never() -> None:
     once = TEXT + "of its own"
     assert counter.count(once) == counter.count(once)
     assert counter.count("The tide.") == estimate("The tide.")
-    assert words.asked[1:] == [once]
+    assert words.asked == [once]
     assert min(map(len, words.asked)) >= LONG
 
 
 def test_a_long_document_is_sent_in_slices() -> None:
     words = Words()
     n = Counter(tokenizer=words).count(TEXT * 10)
-    assert max(map(len, words.asked)) == SLICE
+    assert max(map(len, words.asked)) == TOKENIZER_SLICE
     assert 5_600 <= n <= 5_600 + len(words.asked)
 
 
@@ -80,12 +69,11 @@ def test_a_long_document_is_sent_in_slices() -> None:
     "say",
     [
         refuse,
-        later(refuse),
         lambda text, n: 1,
         lambda text, n: 0,
-        later(lambda text, n: -n),
-        later(lambda text, n: 100 * len(text)),
-        later(lambda text, n: min(n, 200)),  # it cuts texts off
+        lambda text, n: -n,
+        lambda text, n: 100 * len(text),
+        lambda text, n: min(n, 200),  # it cuts texts off
     ],
 )
 def test_what_fails_or_cannot_be_true_is_left_for_good(say: Callable[[str, int], int]) -> None:
@@ -130,11 +118,3 @@ def test_bounds_around_a_document_hold_and_do_not_send_it_again() -> None:
     least, most = counter.bounds_with(prompt, TEXT)
     assert least <= words.count(prompt) <= most
     assert prompt not in words.asked[:-1]
-
-
-def test_a_tokenizer_is_tried_once_by_all_threads() -> None:
-    words = Words()
-    own = OwnTokenizer(words)
-    assert own.works()
-    assert own.works()
-    assert len(words.asked) == 1

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import tiktoken
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.documents import tokens
@@ -166,14 +166,6 @@ def test_a_text_around_a_counted_part_is_known_but_for_its_seams(
     assert (least, most) == (n, n) or not is_estimated
     assert most - least <= 24 or len(before + part + after) > tokens.SLICE
     assert counter.bounds_with(before, "not in it") == (counter.count(before),) * 2
-
-
-@given(st.text(st.characters(codec=None), max_size=300))
-def test_an_estimate_adds_up_the_costs_of_characters(text: str) -> None:
-    assume(not any(mark in text.encode("utf-8", "replace") for mark in tokens._ENGLISH))
-    costs = {byte: cost for cost, group in tokens._ELSEWHERE for byte in group}
-    data = text.encode("utf-8", "replace").replace(b"\xe2\x80", b"'")
-    assert estimate(text) == -(-sum(costs.get(byte, 0) for byte in data) // 50)
 
 
 def test_a_document_is_counted_once_however_many_prompts_it_stands_in(

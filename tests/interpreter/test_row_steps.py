@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from pearl import Document, Pearl
-from pearl.documents.table.rendering import markdown
+from pearl.documents.table import markdown
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.row_steps import MAX_ROUNDS

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from pearl.dsl.decoding.constraint import Constraint, validate
-from pearl.tables.constraint import query_constraint
-from pearl.tables.specification import OPERATORS, read_query
+from pearl.tables.specification import OPERATORS, query_constraint, read_query
 
 COLUMNS = ["City", 'The "new" \\ name', "Größe (m²)"]
 

@@ -144,7 +144,7 @@ def test_both_notations_say_the_same(reply: str) -> None:
         ('{"limit": 1}\nor\n```sql\nSELECT City FROM clinics\n```', "several queries"),
         ("```sql\nSELECT City FROM clinics\n```\n```sql\nSELECT 1\n```", "several queries"),
         ('{"limit": 1} Corrected: {"limit"', "delimiter"),
-        ('{"where": {"column": "City", "op": "is", "value": "Lod"}, "where": null}', "'where' stands twice"),
+        ('{"where": {"column": "City", "op": "is", "value": "Lod"}, "where": null}', "'where' occurs twice"),
         ("df.groupby('City').head(1)", "the reply has no query"),
     ],
 )  # fmt: skip

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.tables.opening import WEEK, read_hours, read_moment
+from pearl.tables.columns import WEEK, read_hours, read_moment
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,9 @@ import pytest
 
 from pearl.documents.rows import Row, Rows
 from pearl.errors import UsageError
-from pearl.tables import sql_child
+from pearl.tables import SqlEngine, check_engine, sql_child
 from pearl.tables.query_table import QueryTable
 from pearl.tables.sql import SqlError, SqlLimits, SqlTable
-from pearl.tables.sql_engines import SqlEngine, check_engine
 from tests.skips import NO_DUCKDB, NO_LIMITS
 from tests.tables.hostile import CANARY, SQL_THAT_IS_NONE, lines
 
@@ -234,7 +233,7 @@ def test_a_row_is_cited_only_if_the_line_shows_what_it_has(engine: SqlEngine) ->
         ("SELECT random()", "there is no function random here"),
         ("SELECT 1; SELECT 2", "one statement at a time"),
         ("SELECT FROM WHERE", "syntax error"),
-        ("", "there is no SQL statement"),
+        ("", "the SQL statement is empty"),
     ],
 )  # fmt: skip
 @ENGINES
@@ -411,7 +410,7 @@ def test_what_is_no_engine_or_is_not_installed_is_told(monkeypatch: pytest.Monke
     with pytest.raises(UsageError, match="unknown SQL engine 'duckbd'") as caught:
         check_engine("duckbd")
     assert "did you mean 'duckdb'?" in (caught.value.help or "")
-    monkeypatch.setattr("pearl.tables.sql_engines.find_spec", lambda _: None)
+    monkeypatch.setattr("pearl.tables.find_spec", lambda _: None)
     check_engine("sqlite")
     with pytest.raises(UsageError, match="needs a package") as caught:
         check_engine("duckdb")
@@ -420,7 +419,7 @@ def test_what_is_no_engine_or_is_not_installed_is_told(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", ["", "two words", "x;y", "sqlite_x", '"', "7"])
 def test_a_table_has_a_name_that_sql_can_take(name: str) -> None:
-    with pytest.raises(ValueError, match="is no name of a table"):
+    with pytest.raises(ValueError, match="cannot be the name of a table"):
         QueryTable(CLINICS.rows, name)
 
 

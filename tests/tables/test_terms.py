@@ -6,10 +6,8 @@ import pytest
 
 from pearl.documents.rows import Row, Rows
 from pearl.errors import DataError
-from pearl.tables.examples import SHIPPED, Examples
 from pearl.tables.query_table import QueryTable
-from pearl.tables.samples import RowSearch
-from pearl.tables.terms import Synonyms, Thesaurus, column_terms
+from pearl.tables.terms import SHIPPED, Examples, RowSearch, Synonyms, Thesaurus, column_terms
 
 CITIES = ["Tel Aviv-Yafo", "Tel Sheva", "Haifa", "Modi'in-Maccabim-Re'ut", "Zürich"]
 SERVICES = ["Ophthalmology; Urology", "Neurology", "Pediatrics", "Pharmacy", "Cardiology"]

@@ -12,10 +12,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pearl.documents.rows import Row, Rows
+from pearl.tables import SqlEngine
 from pearl.tables.lookup import Answer, Lookup
 from pearl.tables.query_table import QueryTable
 from pearl.tables.specification import AllOf, AnyOf, Condition, Not, Where
-from pearl.tables.sql_engines import SqlEngine
 from tests.examples import examples
 from tests.tables.filtering import Record, meets
 from tests.tables.test_sql import ENGINES

@@ -1,7 +1,6 @@
-"""Programs of arithmetic → numbers that show how they came about.
+"""Programs of arithmetic → numbers, with a formula that shows every step.
 
-- `program`: the text of a program → its steps, strictly by `grammars/arithmetic.lark`;
+- `program`: the text of a program → its steps, strictly by `grammars/arithmetic.lark`; its faults;
 - `evaluation`: steps → a result in exact decimal arithmetic, with a unit and every step shown;
-- `operands`: numbers and rows of a program → the cells or the places of a document they come from;
-- `faults`: what can be wrong, one type each.
+- `matching`: two texts → the rule by which they are the same number.
 """

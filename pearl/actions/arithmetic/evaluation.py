@@ -10,33 +10,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 
-from pearl.actions.arithmetic.faults import (
+from pearl.actions.arithmetic.program import (
+    TABLE_OPERATIONS,
     DivisionByZeroError,
     MagnitudeError,
     MissingOperandError,
+    Operand,
+    Program,
+    Step,
     UnfitUnitsError,
     UnknownRowError,
 )
-from pearl.actions.arithmetic.program import TABLE_OPERATIONS, Operand, Program, Step
-from pearl.documents.numbers import CURRENCIES, SCALES, Quantity
+from pearl.documents.english import SCALES
+from pearl.documents.numbers import CURRENCIES, Quantity
 
-PERCENT = "%"
-"""The unit of a share that is written as a percentage: 0.05 is 5%."""
-
-POINTS = "points"
-"""Of what is multiplied by 100: the number 5 is 5%."""
-
-RATIO = "ratio"
-"""Of one number by another: it may be a share, or how many times."""
-
-PLACES = 5
-"""Decimals to which results are rounded, as in FinQA."""
-
-MAX_POWER = 100
-"""Results are between 10^-100 and 10^100, as far as they are not 0."""
-
-MAX_FORMULA = 300
-"""Characters of a formula; in longer ones `#k` stands for a step."""
+PERCENT = "%"  # the unit of a share that is written as a percentage: 0.05 is 5%
+POINTS = "points"  # the unit of a share multiplied by 100: the number 5 is 5%
+RATIO = "ratio"  # the unit of a quotient: a share, or a multiple
+PLACES = 5  # decimals to which results are rounded, as in FinQA
+MAX_POWER = 100  # results are between 10^-100 and 10^100, as far as they are not 0
+MAX_FORMULA = 300  # maximum characters of a formula; longer ones refer to steps as `#k`
 
 _CONTEXT = Context(prec=50, Emax=10_000, Emin=-10_000, traps=[])
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "exp": "^", "greater": ">"}
@@ -63,7 +56,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a program comes to."""
+    """The result of a program."""
 
     value: Decimal | bool
     unit: str
@@ -97,12 +90,7 @@ class Result:
 
 
 def round_to(value: Decimal, places: int = PLACES) -> Decimal:
-    """A number to so many decimals; if it is closer to 0 than 1, to so many digits.
-
-    Example:
-        >>> round_to(Decimal("0.123456")), round_to(Decimal("0.000012345678"))
-        (Decimal('0.12346'), Decimal('0.000012346'))
-    """
+    """A number to so many decimals; if it is closer to 0 than 1, to so many digits."""
     if value and value.adjusted() < -1:
         places -= value.adjusted() + 1
     if value.adjusted() + places >= _CONTEXT.prec:
@@ -111,32 +99,19 @@ def round_to(value: Decimal, places: int = PLACES) -> Decimal:
 
 
 def plain(value: Decimal) -> str:
-    """A number in digits, without an exponent or zeros at its end.
-
-    Example:
-        >>> plain(Decimal("1250.500")), plain(Decimal("1E+3")), plain(Decimal("-0.0"))
-        ('1250.5', '1000', '0')
-    """
+    """A number in digits, without an exponent or zeros at its end."""
     digits = format(value, "f")
     digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
     return "0" if digits in ("-0", "") else digits
 
 
-Rows = Callable[[str], Sequence[Amount]]
-"""The numbers of the row of a table that has a name."""
+Rows = Callable[[str], Sequence[Amount]]  # the numbers of the row of a table that has a name
 
 
 def evaluate(
     program: Program, rows: Rows | None = None, names: Mapping[str, Amount] | None = None
 ) -> Result:
-    """Compute a program.
-
-    Example:
-        >>> from pearl.actions.arithmetic.program import parse
-        >>> result = evaluate(parse("subtract(110, 100), divide(#0, 100)"))
-        >>> result.value, result.formula
-        (Decimal('0.1'), '(110 - 100) / 100 = 0.1')
-    """
+    """Compute a program."""
     run = _Run(rows, names or {})
     if program.value is not None:
         amount, shown = run.operand(program.value)
@@ -266,14 +241,14 @@ def _apply(operation: str, a: Amount, b: Amount, index: int) -> Amount:
 
 def _checked(value: Decimal, operation: str) -> Decimal:
     if not value.is_finite() or value.adjusted() > MAX_POWER:
-        raise MagnitudeError(f"{operation} gives no real number, or one beyond 10^{MAX_POWER}")
+        raise MagnitudeError(f"{operation} has no real result, or one beyond 10^{MAX_POWER}")
     if value.adjusted() < -MAX_POWER:
         raise MagnitudeError(f"{operation} gives a number closer to 0 than 10^-{MAX_POWER}")
     return value
 
 
 def _same_unit(operation: str, a: Amount, b: Amount) -> tuple[str, int | None]:
-    """The unit of what is added or compared."""
+    """The common unit of two operands that are added or compared."""
     if a.unit and b.unit and a.unit != b.unit and not {a.unit, b.unit} <= {PERCENT, RATIO}:
         raise UnfitUnitsError(f"{operation}: one is in {a.unit}, the other in {b.unit}")
     if None not in (a.scale, b.scale) and a.scale != b.scale:
@@ -333,5 +308,5 @@ def _digits(amount: Amount) -> str:
 
 
 def _short(value: Decimal) -> Decimal:
-    """A number with no more digits than can be read."""
+    """A number rounded to readable digits."""
     return Context(prec=12).plus(value)

@@ -1,6 +1,7 @@
 """The text of a program → its steps, strictly by `grammars/arithmetic.lark`.
 
-The language is that of FinQA and ConvFinQA: `op(a, b), op(#0, b)`, or a number alone.
+The language is that of FinQA and ConvFinQA: `op(a, b), op(#0, b)`, or a number alone. Faults are
+`ValueError`s, as native actions raise them.
 """
 
 from __future__ import annotations
@@ -11,23 +12,62 @@ from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from pearl.actions.arithmetic.faults import BadTokenError, MagnitudeError, MissingOperandError
+from pearl.documents.numbers import UnclearNumberError
 from pearl.errors import did_you_mean
 from pearl.plugins.files import read_data
 
 if TYPE_CHECKING:
     from lark import Lark, Token
 
+
+class ProgramError(ValueError):
+    """A program has no result."""
+
+
+class BadTokenError(ProgramError):
+    """A part of the text is not in the language."""
+
+
+class MissingOperandError(ProgramError):
+    """An operation lacks an operand, or names a step or an operand that is not there."""
+
+
+class UnclearOperandError(MissingOperandError, UnclearNumberError):
+    """The value of an operand is undecided, or not surely one number."""
+
+
+class NotGivenError(MissingOperandError):
+    """The document does not give an operand, according to the step that looked for it."""
+
+
+class DivisionByZeroError(ProgramError):
+    """A divisor is 0, or 0 has a negative exponent."""
+
+
+class MagnitudeError(ProgramError):
+    """A number is too long, too large or too close to 0, or is no real number."""
+
+
+class UnknownRowError(ProgramError):
+    """The table has no row of that name, or a cell of it is no number."""
+
+
+class AmbiguousRowError(UnknownRowError):
+    """The table has several rows of that name."""
+
+
+class UnfitUnitsError(ProgramError):
+    """Operands are in units that cannot be added or compared."""
+
+
 OPERATIONS = ("add", "subtract", "multiply", "divide", "exp", "greater")
 TABLE_OPERATIONS = ("table_max", "table_min", "table_sum", "table_average")
 
-MAX_TEXT = 4_000
-"""Characters of a program at most."""
+MAX_TEXT = 4_000  # maximum characters of a program
 
 MAX_STEPS = 64
 
-MAX_DIGITS = 40
-"""Digits of a number at most: longer ones are no quantities."""
+MAX_DIGITS = 40  # maximum digits of a number: longer ones are not quantities
 
 _WORD = re.compile(r"(?<!\w)([A-Za-z_]\w*)\s*\(\Z|\A([A-Za-z_]\w*)\s*\(")
 _ARITY = 2
@@ -35,7 +75,7 @@ _ARITY = 2
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What an operation is applied to."""
+    """An operand of an operation."""
 
     kind: Literal["number", "constant", "step", "name", "row"]
     text: str
@@ -71,13 +111,6 @@ def parse(text: str) -> Program:
 
     Source:
         Chen et al., FinQA (2021), and ConvFinQA (2022); `exp` is the power.
-
-    Example:
-        >>> program = parse("subtract(5735, 5180), divide(#0, 5180)")
-        >>> [step.operation for step in program.steps], program.steps[1].operands[0].index
-        (['subtract', 'divide'], 0)
-        >>> parse("5%").value.value
-        Decimal('0.05')
     """
     from lark import UnexpectedInput
 
@@ -127,7 +160,7 @@ def _operand(token: Token, index: int) -> Operand:
     match token.type:
         case "STEP":
             if len(text) > MAX_DIGITS or (number := int(text[1:])) >= index:
-                raise MissingOperandError(f"step #{index}: {text[:20]} is no step before it")
+                raise MissingOperandError(f"step #{index}: {text[:20]} is not an earlier step")
             return Operand("step", text, index=number)
         case "CONSTANT":
             digits = text.removeprefix("const_")
@@ -142,7 +175,7 @@ def _operand(token: Token, index: int) -> Operand:
         case "NAME":
             return Operand("name", text)
         case _:
-            raise MissingOperandError("the program is nothing but 'none'")
+            raise MissingOperandError("the program is only 'none'")
 
 
 def _number(digits: str) -> Decimal:
@@ -152,7 +185,7 @@ def _number(digits: str) -> Decimal:
 
 
 def _bad_token(text: str, at: int) -> BadTokenError:
-    """What stands where the grammar does not go on."""
+    """The error at the offset where the text leaves the grammar."""
     if not text.strip():
         return BadTokenError("the program is empty")
     word = _WORD.search(text[: at + 1] if text[at : at + 1] == "(" else text[at:])
@@ -163,4 +196,4 @@ def _bad_token(text: str, at: int) -> BadTokenError:
         advice = f"did you mean '{close}'?" if close else f"there are {', '.join(OPERATIONS)}"
         return BadTokenError(f"'{name[:40]}' is no operation; {advice}")
     shown = repr(rest[:20]) if rest else "the end"
-    return BadTokenError(f"{shown} at character {at:,} is nothing of the language")
+    return BadTokenError(f"{shown} at character {at:,} is not in the language")

@@ -24,7 +24,7 @@ __all__ = ["CONTRACT", "BySearch", "FoundRows", "known", "search"]
 
 
 class FoundRows(NamedTuple):
-    """The rows that a search found, and what the trace says of it."""
+    """The rows that a search found, and its record for the trace."""
 
     rows: Rows
     fetched: Fetched
@@ -36,7 +36,7 @@ class BySearch(Protocol):
     ACTION: Action
 
     async def run(self, searcher: Searcher, *values: Any) -> FoundRows:
-        """The value of the action, and what was searched.
+        """Return the value of the action, and the record of the search.
 
         Raises:
             ValueError: These values are nothing that it works with.

@@ -30,8 +30,8 @@ ACTION = Action(
 async def run(
     searcher: Searcher, given: SearchedDocument | Rows, query: Value, k: int | float
 ) -> FoundRows:
-    """Rank the passages of a document, or rows; the best come first, what does not match is left out."""
-    from pearl.actions.ranked_passages import best_passages, best_rows  # late: they search
+    """Rank the passages of a document, or rows, best first; those without a match are left out."""
+    from pearl.actions.searching import best_passages, best_rows  # late: they search
 
     n_best = whole_number(k, "K", least=1)
     queries = [text for text in _queries(query) if text.strip()]
@@ -43,7 +43,7 @@ async def run(
 
 
 def _queries(query: Value) -> list[str]:
-    """The entries of a list, also of one that a model wrote; else one text."""
+    """The entries of a list, also of a list in a model's text; else the text itself."""
     text = as_text(query)
     is_list = all(line.startswith("- ") for line in text.split("\n"))
     return items_of(query) if is_list or isinstance(query, list | Rows) else [text]

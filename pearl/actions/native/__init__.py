@@ -1,39 +1,52 @@
-"""Actions computed in Python. Every other module of this folder is one, named by its file name.
+"""Actions computed in Python: the files of this folder, and those that the `_` files hold.
 
-A module has `ACTION`, an `Action` with `is_native=True` and typed parameters, and
+A plug-in has `ACTION`, an `Action` with `is_native=True` and typed parameters, and
 `run(*values) -> Value`, where each value already has the Python form of its parameter's type:
 
     Text → str    Number → int or float    Bool → bool    List → list[str]
 
 or of what the parameter `reads`: `Rows`, a number, or the value as it is. `run` raises `ValueError`
 with the reason for invalid values, and `EmptyListError` if the list that it selects from is empty.
-A library's action is native if its name and signature match a module here; its parameters may be
+A library's action is native if its name and signature match a plug-in; its parameters may be
 named freely, but for those of an operator on rows. The values are those of `pearl.actions.values`.
-Every library has all of them, but for modules with `IS_SPECIALISED = True`, which it has to list.
+Every library has all of them, but for plug-ins with `IS_SPECIALISED = True`, which it has to list.
 
-Of rows, a list is their values: entries that come back are the rows they belong to. Rows that are
-undecided make no result wrong: what would be different with them is undecided, too.
+The list of rows is that of their values: entries that come back are the rows they belong to.
+Undecided rows make no result wrong: a result that would be different with them is undecided, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cache, reduce
+from itertools import islice, product
+from operator import and_, or_
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 from pearl import plugins
 from pearl.actions import by_search
-from pearl.actions.entries import over_rows
-from pearl.actions.garbage import collection_paused
 from pearl.actions.values import Scalar, Value, argument, as_rows, behind, bounded
-from pearl.documents.rows import Rows
-from pearl.dsl.signatures import Action, ValueType
+from pearl.documents.rows import Row, Rows, without_duplicates
+from pearl.dsl.signatures import Action, Parameter, ValueType
 
-__all__ = ["CONTRACT", "NativeAction", "bind", "compute", "general", "is_operator", "known"]
+__all__ = [
+    "CONTRACT",
+    "Family",
+    "NativeAction",
+    "bind",
+    "compute",
+    "general",
+    "is_operator",
+    "known",
+]
 
 
 class NativeAction(Protocol):
-    """What a module of this folder looks like to its users."""
+    """A native action, as its users see it."""
 
     ACTION: Action
 
@@ -48,6 +61,28 @@ class NativeAction(Protocol):
 
 CONTRACT = NativeAction
 
+Run = Callable[..., Value]
+
+
+class Family(dict[str, Any]):
+    """Native actions that share a file, by name."""
+
+    def action(
+        self, name: str, parameters: tuple[Parameter, ...], definition: str, *,
+        is_variadic: bool = False, returns: ValueType = ValueType.TEXT, counts: bool = False,
+        **about: Any,
+    ) -> Callable[[Run], Run]:  # fmt: skip
+        """Add the decorated function as the native action of that name."""
+        action = Action(
+            name, parameters, definition, is_variadic, returns, is_native=True, counts=counts
+        )
+
+        def add(run: Run) -> Run:
+            self[name.lower().replace("_", "-")] = SimpleNamespace(ACTION=action, run=run, **about)
+            return run
+
+        return add
+
 
 def known() -> dict[str, Action]:
     """Every native action by name."""
@@ -56,7 +91,7 @@ def known() -> dict[str, Action]:
 
 
 def general() -> dict[str, Action]:
-    """Those that every library has.
+    """The native actions that every library has.
 
     The others would be in every planning prompt, and some have a shape of their own, which takes
     2 KB of a grammar.
@@ -111,7 +146,7 @@ def is_operator(action: Action) -> bool:
 
 
 def is_joining(action: Action) -> bool:
-    """Whether it joins texts, with whatever they say is undecided."""
+    """Whether it only joins texts, which may contain marks of undecided values."""
     return all(p.type is ValueType.TEXT and not p.reads for p in action.parameters)
 
 
@@ -125,11 +160,6 @@ def compute(action: Action, values: Sequence[Value]) -> Value:
     Raises:
         ValueError: A value is not of the type that the action takes, and cannot be converted.
     """
-    with collection_paused():
-        return _computed(action, values)
-
-
-def _computed(action: Action, values: Sequence[Value]) -> Value:
     module: NativeAction = _module(action.name.lower())
     parameters = [action.parameter(i) for i in range(len(values))]
     if any(parameter.reads == "rows" for parameter in parameters):
@@ -138,7 +168,7 @@ def _computed(action: Action, values: Sequence[Value]) -> Value:
     is_list_action = ValueType.LIST in (p.type for p in parameters)
     if is_list_action and given is not None:
         values = [as_rows(value) if isinstance(value, Scalar) else value for value in values]
-        result = over_rows(module.run, parameters, values)
+        result = _over_rows(module.run, parameters, values)
     else:
         result = module.run(*map(argument, values, parameters))
     if given is None or isinstance(result, Rows | Scalar | list):
@@ -147,3 +177,66 @@ def _computed(action: Action, values: Sequence[Value]) -> Value:
     if bounds and isinstance(result, int):
         return bounded(result, given, *bounds(values[0]))
     return Scalar(result, given, is_marked=is_joining(action))
+
+
+_MAX_CASES = 16  # maximum combinations of certain and possible entries to compute
+
+
+def _over_rows(
+    run: Callable[..., Value], parameters: Sequence[Parameter], values: Sequence[Value]
+) -> Value:
+    """Run an action on lists over the values of rows; entries that come back are rows again.
+
+    Entries that it only returns with, or only without, the undecided rows are undecided.
+    """
+    collections = [value for value in values if isinstance(value, Rows)]
+    certain = run(*map(argument, values, parameters))
+    if not isinstance(certain, list):
+        return certain
+    sure = [row for each in collections for row in each]
+    every = sure + [row for each in collections for row in each.doubtful]
+    known = [row for row in every if row.value is not None]
+    unread = without_duplicates(row for row in every if row.value is None)
+    # An unread value may be any of those that are there; another one changes no result.
+    anything = [row.value for row in known]
+    cases: list[tuple[Any, ...]] = [
+        (value.values, [*value.values, *_maybe(value, anything)])
+        if isinstance(value, Rows) and value.undecided
+        else (value,)
+        for value in values
+    ]
+    results: list[Iterable[str | None]] = [certain]
+    if 1 < math.prod(map(len, cases)) <= _MAX_CASES:
+        for case in product(*cases):
+            result = run(*map(argument, case, parameters))
+            results.append(result if isinstance(result, list) else [])
+    elif any(len(case) > 1 for case in cases):
+        results += [], anything
+    counts = [Counter(each) for each in results]
+    least, most = Counter(reduce(and_, counts)), Counter(reduce(or_, counts))
+    places: dict[str | None, deque[Row]] = {}
+    for row in known:
+        places.setdefault(row.value, deque()).append(row)
+    found: list[Row] = []
+    unsure: list[Row] = []
+    for item in certain:
+        is_sure, least[item] = least[item] > 0, least[item] - 1
+        most[item] -= 1
+        rows = places.get(item)
+        (found if is_sure else unsure).append(rows.popleft() if rows else Row(item, text=item))
+    for text, n in most.items():
+        unsure += islice(places.get(text, ()), max(0, n))
+    return replace(
+        collections[0],
+        rows=tuple(found),
+        doubtful=(*unsure, *unread),
+        notes=tuple(dict.fromkeys(note for each in collections for note in each.notes)),
+        sample=None,
+    )
+
+
+def _maybe(rows: Rows, anything: Sequence[str | None]) -> list[str | None]:
+    """The possible values of undecided rows."""
+    if any(row.value is None for row in (*rows.rows, *rows.doubtful)):
+        return list(anything)
+    return [row.value for row in rows.doubtful]

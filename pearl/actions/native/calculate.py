@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from pearl.actions.arithmetic.evaluation import PERCENT, RATIO, Amount, Result, evaluate
-from pearl.actions.arithmetic.faults import (
+from pearl.actions.arithmetic.program import (
     MissingOperandError,
     NotGivenError,
     UnclearOperandError,
@@ -39,7 +39,7 @@ _DENIES = re.compile(
     r"\b(?:no|not|none|nothing|neither|never|without|cannot|unable|unclear|unknown|unavailable)\b|n['’]t\b",
     re.I,
 )
-"""Words of a text that says there is no number, whatever other numbers it has: `not given for 2008`."""
+"""Words of texts that deny a number, even if they contain another one: `not given for 2008`."""
 _YEAR = re.compile(r"\b(?:19|20)[0-9]{2}\b")
 _ADDITIVE = frozenset({"add", "subtract"})
 
@@ -48,20 +48,12 @@ def run(name: str, *values: Value) -> Value:
     """Compute by name; units are kept, and numbers in millions and thousands brought together.
 
     `greater` with the names of both numbers behind them gives the name of the greater one.
-
-    Example:
-        >>> run("percentage change", "$1,250", "$1,000").value
-        '25%'
-        >>> run("ratio", 1, 0)
-        Traceback (most recent call last):
-            ...
-        pearl.actions.arithmetic.faults.DivisionByZeroError: step #0 divides by 0: divide(1, 0)
     """
     called: Sequence[Value] = ()
     if name == "greater" and len(values) == 4:
         values, called = values[:2], values[2:]
     if name not in CALCULATORS:
-        raise ValueError(f"'{name}' is no calculator; there are {', '.join(CALCULATORS)}")
+        raise ValueError(f"unknown calculator '{name}'; calculators are {', '.join(CALCULATORS)}")
     calculator = load_calculator(name)
     operands = calculator.OPERANDS
     if len(values) != len(operands):
@@ -89,7 +81,7 @@ def run(name: str, *values: Value) -> Value:
 
 
 def _read(operand: Operand, value: Value) -> Quantity:
-    """The number that an operand is given; of a row, in the scale that its table's header says."""
+    """The number of an operand; that of a row has the scale of its table's header."""
     scale = 0
     if isinstance(value, Rows):
         if len(value) != 1 or value.undecided:
@@ -122,14 +114,14 @@ def _read(operand: Operand, value: Value) -> Quantity:
     is_year = not found.unit and (year := _YEAR.search(text)) and found.value == int(year[0])
     if is_year and any(character.isalpha() for character in text):  # "figures for 2015"
         raise UnclearOperandError(
-            f"{operand.name}: {shortened(text, 60)!r} names a year, and no figure surely"
+            f"{operand.name}: {shortened(text, 60)!r} names a year rather than a figure"
         )
     is_amount = found.unit == "" or found.unit in CURRENCIES
     return replace(found, scale=found.scale or scale) if is_amount else found
 
 
 def _factors(name: str, operands: Sequence[Operand], values: Sequence[Value]) -> frozenset[str]:
-    """Operands that are in no scale: counts, and numbers of a plan that something is multiplied or divided by."""
+    """Operands without a scale: counts, and literal factors and divisors."""
     is_scaling = all(step.operation in ("multiply", "divide") for step in program_of(name).steps)
     return frozenset(
         operand.name
@@ -168,7 +160,7 @@ def _alike(
 
 
 def _in_scale(name: str, read: Sequence[Quantity], result: Result) -> Result:
-    """A sum or a difference in the scale that all operands are written in, if it is one."""
+    """A sum or a difference in the common scale of its operands, if they have one."""
     scales = {each.scale for each in read if each.value}
     is_additive = _ADDITIVE.issuperset(step.operation for step in program_of(name).steps)
     if not is_additive or len(scales) != 1 or result.unit in (PERCENT, RATIO):
@@ -179,7 +171,7 @@ def _in_scale(name: str, read: Sequence[Quantity], result: Result) -> Result:
 
 
 def _exact(result: Result) -> Quantity:
-    """The number that a later step goes on from, with all of its digits."""
+    """The unrounded number for later steps."""
     assert not isinstance(result.value, bool)
     if result.unit == PERCENT:
         return Quantity(result.value.scaleb(2), PERCENT)

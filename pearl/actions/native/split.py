@@ -3,7 +3,7 @@
 from pearl import plugins
 from pearl.actions.values import Value
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows
-from pearl.documents.table.finding import scale_notes
+from pearl.documents.table import scale_notes
 from pearl.documents.units import UNITS, Piece, left_out, left_out_note
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import Span
@@ -17,21 +17,16 @@ ACTION = Action(
 )
 
 MAX_AROUND = 0.1
-"""Share of a text before the first and after the last row that is not worth a note."""
+"""Maximum share of the text before the first and after the last row without a note."""
 
 
 def run(rows: Rows, unit: str) -> Value:
     r"""Split every row; a document is one row, several joined documents are one each.
 
     Rows that a model has answered about are split by what they read, others by their value.
-
-    Example:
-        >>> rows = run(Rows((Row("a b\nc", {}, (Span(0, 5),), "a b\nc"),)), "line")
-        >>> [(row.value, row.spans) for row in rows]
-        [('a b', (Span(start=0, end=3),)), ('c', (Span(start=4, end=5),))]
     """
     if unit not in UNITS:
-        raise ValueError(f"'{unit}' is no unit; units are {', '.join(UNITS)}")
+        raise ValueError(f"unknown unit '{unit}'; units are {', '.join(UNITS)}")
     reasons: list[str] = []
     notes: list[str] = []
     scales: list[str] = []
@@ -53,7 +48,7 @@ def run(rows: Rows, unit: str) -> Value:
 def _parts(
     rows: Rows, row: Row, unit: str, reasons: list[str], notes: list[str], scales: list[str]
 ) -> list[Row]:
-    """The parts of a row; the row itself if what it says is undecided."""
+    """The parts of a row; the row itself if its text is undecided."""
     text = row.text if rows.is_answered and row.text else row.value
     if text is None:
         return [row]

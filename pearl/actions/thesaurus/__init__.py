@@ -17,10 +17,6 @@ def synonyms() -> dict[str, frozenset[str]]:
     """Term → the terms of every group it is in.
 
     Not transitive: a word with two meanings is in two groups.
-
-    Example:
-        >>> "motiv" in synonyms()["reason"]
-        True
     """
     found: dict[str, set[str]] = {}
     for group in map(_stems, _rows("synonyms.txt")):
@@ -31,12 +27,7 @@ def synonyms() -> dict[str, frozenset[str]]:
 
 @cache
 def opposites() -> dict[str, frozenset[str]]:
-    """Term → the terms that mean the opposite.
-
-    Example:
-        >>> "last" in opposites()["first"]
-        True
-    """
+    """Term → the terms that mean the opposite."""
     found: dict[str, set[str]] = {}
     for row in _rows("opposites.txt"):
         middle = row.index("|")

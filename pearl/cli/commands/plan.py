@@ -26,8 +26,7 @@ from pearl.errors.escaping import to_json
 
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
-    from pearl.documents.document import Document
-    from pearl.documents.kinds import DocumentKind
+    from pearl.documents.document import Document, DocumentKind
     from pearl.dsl.checker import CheckedPlan
     from pearl.llm.middleware.dedup_cache import Replies
     from pearl.pipeline import Pearl

@@ -86,7 +86,7 @@ def page_text(before: str, rows: Sequence[Sequence[str]], after: str) -> str:
         | --- | --- |
         | sales | $5 |
     """
-    from pearl.documents.table.rendering import markdown
+    from pearl.documents.table import markdown
 
     width = max(map(len, rows), default=0)
     filled = [[*row, *[""] * (width - len(row))] for row in rows]

@@ -8,9 +8,8 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from pearl.documents.document import Document
-from pearl.documents.evidence.finding import find_quotes, quoted_line
+from pearl.documents.evidence.finding import TableRowFinder, find_quotes, quoted_line
 from pearl.documents.evidence.normal import NormalText
-from pearl.documents.evidence.table_rows import TableRowFinder
 from pearl.documents.evidence.verifying import Doubt, Match, Quote, Verifier
 from pearl.errors import Span
 

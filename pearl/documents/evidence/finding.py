@@ -1,17 +1,26 @@
-"""A reply → the quotes in it."""
+"""A reply → the quotes in it, the negations that a quote omits, and the table rows that it quotes.
+
+A quote that omits a "not" may reverse the meaning. That cannot be decided from words alone, so
+every negation counts except those in brackets. A quote that begins right after a negation is shown
+with it. Models are shown tables in Markdown, and write rows so, whatever separates the cells of the
+document.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 
-from pearl.documents.evidence.normal import UNSPACED
+from pearl.documents.document import Document
+from pearl.documents.evidence.normal import UNSPACED, normalise
+from pearl.documents.table.apart import TablesApart
+from pearl.errors import Span
 
 MIN_PASSAGE_WORDS = 4
 """Minimum words of a passage; a shorter quote is a term or a title, which may occur in many
 places."""
-CHARACTERS_PER_WORD = 2
-"""Minimum characters in scripts without blanks between words."""
+CHARACTERS_PER_WORD = 2  # minimum characters in scripts without blanks between words
 
 _QUOTED_LINE = re.compile(
     r"""[ \t]* (?:(?:[-*+•]|\d{1,3}[.)])[ \t]+)?  # may be an item of a list
@@ -43,21 +52,15 @@ _INLINE = re.compile(
     + f"|{_SINGLE}",
 )
 _MARK = re.compile("""["“„‚«‹「『”»›‘']""")
-"""How an inline quotation may begin: most paragraphs have none, which is told much sooner."""
+"""Characters that may begin an inline quotation: a fast test, since most paragraphs have none."""
 _KEY = re.compile(r"[{,]\s*\Z"), re.compile(r"\s*:")
-"""What stands before and after a key of a JSON object, which quotes nothing."""
+"""The text before and after a key of a JSON object: keys are no quotes."""
 
 
 def quoted_line(line: str) -> str | None:
     """The content of a block-quote line, or None for any other line.
 
     The rule is Markdown's, except that a `>` right before a number is read as "more than".
-
-    Example:
-        >>> quoted_line(">The wind blew."), quoted_line("- > It rained."), quoted_line("> ")
-        ('The wind blew.', 'It rained.', '')
-        >>> quoted_line("He wrote > that."), quoted_line(">5 mg a day")
-        (None, None)
     """
     match = _QUOTED_LINE.fullmatch(line)
     return None if match is None else match["text"].rstrip()
@@ -69,10 +72,6 @@ def find_quotes(reply: str) -> list[str]:
     A block quote is a run of lines that `quoted_line` accepts. Inline quotations use the quotation
     marks of any language, single or double, and end within their paragraph; a nested quotation is
     part of the outer one. Not quotes: italics, code, headings, JSON keys and unclosed quotations.
-
-    Example:
-        >>> find_quotes("He wrote 'it was dark' in the boys' room.\n\n> The wind\n> blew.\n")
-        ['it was dark', 'The wind\nblew.']
     """
     quotes: list[str] = []
     for is_block, text in _paragraphs(reply):
@@ -114,3 +113,128 @@ def _paragraphs(reply: str) -> list[tuple[bool, str]]:
             runs.append((is_block, []))
         runs[-1][1].append(line if quoted is None else quoted)
     return [(is_block, "\n".join(lines)) for is_block, lines in runs]
+
+
+_WORDS = (
+    # English
+    "not|no|never|nor|neither|none|nobody|nothing|nowhere|cannot|without|except|excepting|unless|hardly"
+    r"|scarcely|barely|fail(?:s|ed|ing|ure)?|den(?:y|ies|ied|ying|ial)|refus(?:e|es|ed|ing|al)"
+    r"|lack(?:s|ed|ing)?|absent|absence|negative|reject(?:s|ed|ing)?|instead of|rather than|far from"
+    r"|free of|rul(?:e|es|ed|ing) out|opposite",
+    # German, Dutch
+    r"nicht|nichts|nie|niemals|niemand\w*|kein\w*|nirgend\w*|ohne|weder|außer|keinesfalls|kaum",
+    "niet|geen|nooit|niets|zonder|behalve",
+    # French, Spanish, Portuguese, Italian
+    r"ne|n'\w+|pas|jamais|rien|aucun\w*|nul\w*|sans|ni|sauf|non",
+    r"nunca|jamás|nadie|nada|ningun\w*|ningún|sin|tampoco|salvo|excepto",
+    r"não|ninguém|nenhum\w*|sem|nem|exceto",
+    r"mai|nessun\w*|niente|nulla|senza|né|neanche|neppure|tranne|eccetto",
+    # Swedish, Danish, Norwegian; Finnish
+    "inte|ej|ikke|ikkje|aldrig|aldri|ingen|inget|inga|ingenting|utan|uten|uden|varken|hverken|verken",
+    "ei|eivät|eikä|ilman",
+    # Polish, Czech, Turkish
+    r"nie|nigdy|nikt|nic|żad\w+|bez|ani|není|nebyl\w*|nikdy|nikdo|žádn\w*|değil|yok|hiç|asla",
+    # Russian, Ukrainian, Greek
+    r"не|нет|ни|никогда|никто|ничего|ничто|нельзя|без|кроме|ні|немає|ніколи",
+    r"δεν|δε|μη|μην|όχι|ποτέ|χωρίς|ούτε|κανένα\w*|κανείς|τίποτα",
+    # Hebrew, Arabic, Hindi
+    r"ו?(?:לא|אין|אינו|אינה|אינם|בלי|ללא|מעולם)",
+    r"[وف]?(?:لا|لم|لن|ليس\w*|غير|بدون|دون|عدم|إلا)",
+    "नहीं|न|मत|बिना|ना",
+)
+_PARTS = (
+    "[不没沒未无無非否勿莫毋]|ない|なく|なかっ|なけれ|ません|ずに"  # Chinese, Japanese
+    "|않|못|없|아니|아닌|말라|마세요|제외|ไม่|มิได้|ปราศจาก"  # Korean, Thai
+)
+_NEGATION = re.compile(
+    rf"(?<![^\W_])(?:{'|'.join(_WORDS)})(?!\w)|(?<!\w)\w+n't\b|{_PARTS}", re.IGNORECASE
+)
+_REACH = 32  # characters inspected before a quote; the longest negation has fewer
+
+_BEFORE = re.compile(
+    rf"(?<![^\W_])(?:{'|'.join(_WORDS)}|\w+n['’]t)[^\S\n]?\n?[^\S\n]?\Z", re.IGNORECASE
+)
+_ASIDE = re.compile(r"[(\[（][^()\[\]（）]*[)\]）]")
+
+
+def negations(omitted: str) -> tuple[str, ...]:
+    """The negations in an omitted text, in normal form.
+
+    Negation by inflection (Turkish, Czech, partly Finnish) is not detected.
+
+    Example:
+        >>> negations("did not, and couldn’t,"), negations("who knew nothing (of no one)")
+        (('not', "couldn't"), ('nothing',))
+    """
+    return tuple(match[0] for match in _NEGATION.finditer(normalise(_ASIDE.sub(" ", omitted))))
+
+
+def with_negation(text: str, start: int) -> int:
+    """The start of a quote, moved back to include a negation right before it.
+
+    Example:
+        >>> text = "She denies chest pain."
+        >>> text[with_negation(text, 11):]
+        'denies chest pain.'
+        >>> with_negation("He knows. Pain is there.", 10)
+        10
+    """
+    found = _BEFORE.search(text, max(start - _REACH, 0), start)
+    return start if found is None else found.start()
+
+
+_BAR = re.compile(r"(?<!\\)\|")
+_NO_LETTERS = re.compile(r"[\W_]+")
+
+
+class TableRowFinder:
+    r"""Finds rows of the tables of one document.
+
+    Example:
+        >>> finder = TableRowFinder(Document("item,2008\nsales,$5\ncosts,$4\n"))
+        >>> list(finder.find("| sales | $5 |")), list(finder.find("| sales | $4 |"))
+        ([Span(start=10, end=18)], [])
+    """
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+
+    def find(self, quote: str) -> Iterator[Span]:
+        """Find the rows that contain the cells of a quote, adjacent and in the same order."""
+        bars = quote.strip().removeprefix("|").removesuffix("|")
+        quoted = [cell.strip().replace(r"\|", "|") for cell in _BAR.split(bars)]
+        bare = [_bare(cell) for cell in quoted]
+        if len(quoted) < 2 or not any(bare) or "\n" in quote:
+            return
+        for span, cells in self._rows.get(max(bare, key=len), ()):
+            if any(
+                _agree(cells[i : i + len(quoted)], quoted, bare)
+                for i in range(len(cells) - len(quoted) + 1)
+            ):
+                yield span
+
+    @cached_property
+    def _rows(self) -> dict[str, list[tuple[Span, tuple[str, ...]]]]:
+        """Rows and headers by the letters and digits of their cells."""
+        found: dict[str, list[tuple[Span, tuple[str, ...]]]] = {}
+        everywhere = Span(0, len(self._document.text))
+        for table in TablesApart(self._document).tables(everywhere):
+            lines = list(table.rows)
+            if table.header_span is not None:
+                lines.insert(0, (table.header_span, table.header))
+            for line in lines:
+                for key in set(map(_bare, line[1])):
+                    found.setdefault(key, []).append(line)
+        return found
+
+
+def _bare(cell: str) -> str:
+    """The letters and digits of a cell, which are compared first."""
+    return _NO_LETTERS.sub("", cell)
+
+
+def _agree(cells: Sequence[str], quoted: Sequence[str], bare: Sequence[str]) -> bool:
+    return all(
+        _bare(cell) == key and (cell == other or normalise(cell) == normalise(other))
+        for cell, other, key in zip(cells, quoted, bare, strict=True)
+    )

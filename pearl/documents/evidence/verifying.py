@@ -14,11 +14,14 @@ from functools import cached_property
 from itertools import islice, pairwise
 from typing import Literal
 
-from pearl.documents.evidence.borders import with_units
-from pearl.documents.evidence.finding import is_passage, n_words
-from pearl.documents.evidence.negation import negations, with_negation
-from pearl.documents.evidence.normal import MAX_PLACES, NormalText, Range
-from pearl.documents.evidence.table_rows import TableRowFinder
+from pearl.documents.evidence.finding import (
+    TableRowFinder,
+    is_passage,
+    n_words,
+    negations,
+    with_negation,
+)
+from pearl.documents.evidence.normal import MAX_PLACES, NormalText, Range, with_units
 from pearl.documents.passages import sentences
 from pearl.errors import Span
 
@@ -33,15 +36,12 @@ MAX_ATTRIBUTION_LENGTH = 80
 """Maximum characters of an attribution after a quote: `(chapter 2)`, `— The Author, p. 7`."""
 MAX_ATTRIBUTION_WORDS = 8
 
-MAX_OMITTED = 500
-"""Maximum characters of one omission, in normal form."""
+MAX_OMITTED = 500  # maximum characters of one omission, in normal form
 MIN_PIECE_LETTERS = 4
 """Minimum letters of a one-word piece; pieces of two words, or of two characters in scripts without
 blanks, always qualify."""
-MIN_LONGEST_WORDS = 3
-"""Minimum words of the longest piece of a quote with omissions."""
-_MAX_TRIED = 200
-"""Maximum candidate places examined for the pieces of one quote."""
+MIN_LONGEST_WORDS = 3  # minimum words of the longest piece of a quote with omissions
+_MAX_TRIED = 200  # maximum candidate places examined for the pieces of one quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +78,7 @@ _NOTHING = re.compile(r"""[\s.…,;:'"“”„‘’«»()\[\]*_–—-]*""")
 
 
 class Verifier:
-    r"""Verifies quotes against one document.
-
-    Example:
-        >>> verifier = Verifier("He called it\na “well-known” fact. Nobody spoke.")
-        >>> verifier.verify("He called it a 'well-known' fact").spans
-        (Span(start=0, end=32),)
-        >>> verifier.verify("He called it a little-known fact").result
-        'missing'
-        >>> verifier.verify("He called it ... fact.").result
-        'elided'
-    """
+    """Verifies quotes against one document."""
 
     def __init__(self, text: str, rows: TableRowFinder | None = None) -> None:
         self._text = text

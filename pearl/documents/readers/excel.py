@@ -17,8 +17,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
-from pearl.documents.document import limit_bytes
-from pearl.documents.table.rendering import markdown
+from pearl.documents.document import check_size
+from pearl.documents.table import markdown
 from pearl.errors import DataError
 from pearl.plugins.extras import install_hint
 
@@ -36,14 +36,12 @@ _DAMAGE = (BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError,
 
 _UNCOMPUTED = "(formula without a value)"
 
-_FORMULA = re.compile(rb"<(?:[\w.-]++:)?f[\s/>]")
-"""The element of a formula, with any prefix."""
+_FORMULA = re.compile(rb"<(?:[\w.-]++:)?f[\s/>]")  # the element of a formula, with any prefix
 _CURRENCY = re.compile(r"\[\$([$€£¥])[^\]]*\]|(?<!\[)([$€£¥])")
 _UNNAMED = re.compile(r"Sheet[0-9]*")
 _YEARS = range(1900, 2101)
 
-MAX_CELLS = 20_000_000
-"""Cells of a sheet from its first to its last, blank ones included."""
+MAX_CELLS = 20_000_000  # maximum cells of a sheet, blank ones included
 
 Grid = list[list[str]]
 
@@ -65,7 +63,8 @@ def read(data: bytes, path: str) -> str:
         ) from None
     try:
         with ZipFile(BytesIO(data)) as archive:
-            _check_size(archive, path)
+            n_bytes = sum(part.file_size for part in archive.infolist())
+            check_size(n_bytes, "file unpacks to more", path, "take pictures out")
             parts = (name for name in archive.namelist() if name.startswith("xl/worksheets/"))
             has_formulas = any(_FORMULA.search(archive.read(part)) for part in parts)
         values = openpyxl.load_workbook(BytesIO(data), data_only=True)
@@ -77,16 +76,6 @@ def read(data: bytes, path: str) -> str:
         raise DataError(
             "the file is damaged or no .xlsx", path=path, help="save it anew as .xlsx"
         ) from error
-
-
-def _check_size(archive: ZipFile, path: str) -> None:
-    limit = limit_bytes()
-    if sum(part.file_size for part in archive.infolist()) > limit:
-        raise DataError(
-            f"the file unpacks to more than the limit of {limit / 1_000_000:g} MB",
-            path=path,
-            help="take pictures out, or set PEARL_MAX_DOCUMENT_MB to a larger number",
-        )
 
 
 def _sheets(values: Workbook, formulas: Workbook | None) -> Iterator[str]:

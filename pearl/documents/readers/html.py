@@ -27,37 +27,22 @@ _XML_DECLARATION = re.compile(r"\A<\?xml [^>]+?\?>")
 _ATTRIBUTE = r"""(?:[\s/]*+(?:=[^\s/=>]*+|[^\s/=>]++)(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)?+)?+)"""
 _ELEMENT = re.compile(rf"<[A-Za-z][^\s/>]*+{_ATTRIBUTE}*+")
 _MOST_ATTRIBUTES = 10_000
-"""Of an element: libxml2 compares each with all before it."""
+"""Maximum attributes of an element: libxml2 compares each with all earlier ones."""
 
 _LONG_NUMBER = re.compile(r"[0-9]{4,}")
 
-_MAX_SPAN = 100
-"""Columns or rows of a merged cell."""
-
-_MAX_SPREAD = 100_000
-"""Cells that are put into a page at most."""
-
-_MAX_LENGTH = 40
-"""Maximum indent in characters, and margin in lines, of a `style`."""
+_MAX_SPAN = 100  # maximum columns or rows of a merged cell
+_MAX_SPREAD = 100_000  # maximum cells added to a page
+_MAX_LENGTH = 40  # maximum indent in characters, and margin in lines, of a `style`
 
 
 def recognises(data: bytes) -> bool:
-    """Whether the bytes begin as a web page does.
-
-    Example:
-        >>> recognises(b"<!DOCTYPE html><p>Text</p>")
-        True
-    """
+    """Whether the bytes begin as a web page does."""
     return _BEGINNING.match(data) is not None
 
 
 def read(data: bytes, path: str) -> str:
-    r"""The text of a page.
-
-    Example:
-        >>> read(b"<h1>One</h1><p>two <b>three</b>", "page.html")
-        'One\n\ntwo three'
-    """
+    """The text of a page."""
     from inscriptis.html_engine import Inscriptis
     from inscriptis.model.config import ParserConfig
 
@@ -149,7 +134,7 @@ def _spread_merged_cells(tree: HtmlElement) -> None:
 
 
 def _span(cell: HtmlElement, name: str) -> int:
-    """How many columns or rows a cell takes; 1 if that is no number."""
+    """The number of columns or rows of a cell; 1 if its attribute is not a number."""
     given = (cell.attrib.pop(name, "") or "").strip()
     return max(1, min(int(given), _MAX_SPAN)) if given.isascii() and given.isdigit() else 1
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 
-from pearl.documents.document import limit_bytes
-from pearl.documents.table.rendering import markdown
+from pearl.documents.document import check_size
+from pearl.documents.table import markdown
 from pearl.errors import DataError
 from pearl.plugins.extras import install_hint
 
@@ -35,11 +35,10 @@ def read(data: bytes, path: str) -> str:
             path=path,
             help=install_hint("data"),
         ) from None
-    limit = limit_bytes()
     try:
         file = ParquetFile(BytesIO(data))
         names = file.schema_arrow.names
-        return markdown(names, _bounded(_rows(file), limit, path))
+        return markdown(names, _bounded(_rows(file), path))
     except DataError:
         raise
     except (ArrowException, OSError, ValueError) as error:
@@ -55,17 +54,12 @@ def _rows(file: Any) -> Iterator[list[str]]:
             yield [_shown(value) for value in values]
 
 
-def _bounded(rows: Iterator[list[str]], limit: int, path: str) -> Iterator[list[str]]:
+def _bounded(rows: Iterator[list[str]], path: str) -> Iterator[list[str]]:
     """The rows, as long as their text is within the limit: a small file can have any length."""
-    left = limit
+    n_characters = 0
     for row in rows:
-        left -= sum(map(len, row))
-        if left < 0:
-            raise DataError(
-                f"the text is longer than the limit of {limit / 1_000_000:g} MB",
-                path=path,
-                help="select rows or columns, or set PEARL_MAX_DOCUMENT_MB to a larger number",
-            )
+        n_characters += sum(map(len, row))
+        check_size(n_characters, "text is longer", path, "select rows or columns")
         yield row
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from pearl.documents.document import limit_bytes
+from pearl.documents.document import check_size
 from pearl.errors import DataError
 
 if TYPE_CHECKING:
@@ -14,17 +14,11 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".pdf",)
 
-_HYPHEN = "\x02"
-"""pdfium's replacement for a line-end hyphen and its line break."""
+_HYPHEN = "\x02"  # pdfium's replacement for a line-end hyphen and its line break
 
 
 def recognises(data: bytes) -> bool:
-    """Whether the bytes begin as a PDF does.
-
-    Example:
-        >>> recognises(b"%PDF-1.7")
-        True
-    """
+    """Whether the bytes begin as a PDF does."""
     return data.lstrip().startswith(b"%PDF-")
 
 
@@ -54,18 +48,13 @@ def read(data: bytes, path: str) -> str:
 
 def _texts(document: PdfDocument, path: str) -> Iterator[str]:
     """The text of each page."""
-    left = limit = limit_bytes()
+    n_characters = 0
     for page in document:
         text = _text_of_page(page)
         yield text
         # Pages may share content: the text of a small file can have any length.
-        left -= len(text)
-        if left < 0:
-            raise DataError(
-                f"the text is longer than the limit of {limit / 1_000_000:g} MB",
-                path=path,
-                help="split it, or set PEARL_MAX_DOCUMENT_MB to a larger number",
-            )
+        n_characters += len(text)
+        check_size(n_characters, "text is longer", path, "split it")
 
 
 def _joined(pages: Iterable[str]) -> str:

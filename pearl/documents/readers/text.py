@@ -37,22 +37,12 @@ _MAX_CONTROL_SHARE = 1 / 3
 
 
 def read(data: bytes, path: str) -> str:
-    """The text of the bytes.
-
-    Example:
-        >>> read("# Café".encode("utf-16"), "a.md")
-        '# Café'
-    """
+    """The text of the bytes."""
     return decode(data, path)
 
 
 def decode(data: bytes, path: str, *, declared: str | None = None) -> str:
-    """Decode bytes: by byte order mark, as UTF-8, as declared, or by their statistics.
-
-    Example:
-        >>> decode("Die Straße".encode("latin-1"), "a.txt")
-        'Die Straße'
-    """
+    """Decode bytes: by byte order mark, as UTF-8, as declared, or by their statistics."""
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return _decode_strictly(data, encoding, path)[1:]

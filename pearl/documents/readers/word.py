@@ -12,7 +12,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 from zipfile import BadZipFile, ZipFile
 
-from pearl.documents.document import limit_bytes
+from pearl.documents.document import check_size
 from pearl.errors import DataError
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ _DAMAGE = (BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError,
 SyntaxErrors."""
 
 
-_NO_MEMORY = 2
-"""XML_ERR_NO_MEMORY of libxml2."""
+_NO_MEMORY = 2  # XML_ERR_NO_MEMORY of libxml2
 
 
 def recognises(data: bytes) -> bool:
@@ -47,23 +46,19 @@ def read(data: bytes, path: str) -> str:
     """The text of a Word file."""
     import docx
 
-    limit = limit_bytes()
     try:
         with ZipFile(BytesIO(data)) as archive:
             n_bytes = sum(part.file_size for part in archive.infolist())
-        root = docx.Document(BytesIO(data)).element if n_bytes <= limit else None
+        check_size(n_bytes, "file unpacks to more", path, "take pictures out")
+        root = docx.Document(BytesIO(data)).element
+    except DataError:
+        raise
     except _DAMAGE as error:
         if getattr(error, "code", None) == _NO_MEMORY:
             raise MemoryError from error
         raise DataError(
             "the file is damaged or no .docx", path=path, help="save it anew as .docx"
         ) from error
-    if root is None:
-        raise DataError(
-            f"the file unpacks to more than the limit of {limit / 1_000_000:g} MB",
-            path=path,
-            help="take pictures out, or set PEARL_MAX_DOCUMENT_MB to a larger number",
-        )
     if root.getroottree().docinfo.internalDTD is not None:
         # ISO/IEC 29500-2 forbids them, and entities would be missing from the text.
         raise DataError(

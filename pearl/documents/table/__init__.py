@@ -1,25 +1,32 @@
-"""Tables: rows of typed columns, with units, and a place for every cell.
+"""Tables of a document, by the forms of the unit `record`: rows of typed columns, a place for every cell.
 
-- `quantities`: the text of a cell → a number with its unit and scale;
-- `columns`: the cells of a column → its type, its unit and their numbers;
-- `finding`: a document → its tables, by the forms of the unit `record`;
-- `rendering`: tables → Markdown for models, rows → texts that stand for themselves.
+`quantities` reads cells and columns; `apart` shows tables apart from the text of a document.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, groupby
+from typing import NamedTuple
 
-from pearl.documents.numbers import SCALES, Quantity
+from pearl.documents.document import Document, part_spans
+from pearl.documents.english import SCALES
+from pearl.documents.numbers import Quantity
 from pearl.documents.rows import Row
-from pearl.documents.table.columns import Column, is_year, read_column
-from pearl.documents.table.quantities import is_blank, read_quantity, scale_of
-from pearl.documents.units.record.names import columns as unique_names
+from pearl.documents.table.quantities import (
+    Column,
+    is_blank,
+    is_year,
+    read_column,
+    read_quantity,
+    scale_of,
+)
+from pearl.documents.units import Piece
+from pearl.documents.units.record import columns as unique_names
+from pearl.documents.units.record import find_markdown, json_lists, split
 from pearl.errors import Span, did_you_mean
-
-__all__ = ["Cell", "Table", "cell_span", "make_table", "mended", "scale_word"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,7 @@ class Table:
 
 
 def cell_span(row: Row, column: str) -> Span | None:
-    """Where a cell is in the document: that of its row if the cell is written otherwise there."""
+    """The span of a cell; that of its row if the document writes the cell differently."""
     if not row.spans:
         return None
     start, at = row.spans[0].start, 0
@@ -100,13 +107,7 @@ def cell_span(row: Row, column: str) -> Span | None:
 def make_table(
     rows: Sequence[Row], source: str = "", caption: str = "", notes: Sequence[str] = ()
 ) -> Table:
-    """The table of rows that have the same fields.
-
-    Example:
-        >>> table = make_table([Row("", {"in millions": "revenue", "2008": "$5"})])
-        >>> table.cell(1, "2008").quantity
-        Quantity(value=Decimal('5'), unit='$', scale=6)
-    """
+    """The table of rows that have the same fields."""
     rows = mended(rows)
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
     scale = scale_of(names[0]) or scale_of(caption) or 0
@@ -117,7 +118,7 @@ def make_table(
 
 
 def mended(rows: Sequence[Row]) -> Sequence[Row]:
-    """Rows of a table without columns of signs and without a second row of headings."""
+    """Merge columns of signs, and a second row of headings, into the cells and names beside them."""
     return _one_heading(_joined_marks(rows))
 
 
@@ -126,7 +127,7 @@ _AFTER = frozenset({")", "%", ")%", ") %"})
 
 
 def _joined_marks(rows: Sequence[Row]) -> Sequence[Row]:
-    """Rows without columns of nothing but currency signs, brackets or percent signs.
+    """Merge columns that contain only currency signs, brackets or percent signs.
 
     Reports on the web have them, so that digits stand below each other.
     """
@@ -154,7 +155,7 @@ _AGAIN = re.compile(r" \([0-9]+\)\Z")
 
 
 def _one_heading(rows: Sequence[Row]) -> Sequence[Row]:
-    """Rows of which a second row of headings is in the names of the columns: `2008 Q1`, `2008 Q2`.
+    """Merge a second row of headings into the names of the columns: `2008 Q1`, `2008 Q2`.
 
     It is one if a name stands above several columns and all that the first row says is no number.
     """
@@ -177,7 +178,7 @@ def _one_heading(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _in_row(quantity: Quantity | None, label: str, caption: str) -> Quantity | None:
-    """A number with the scale of its row: what is said per share is in no millions."""
+    """Remove the scale of a number per share: it is not in millions."""
     if quantity is None or not quantity.scale:
         return quantity
     name, exceptions = label.casefold(), caption.casefold().partition("except")[2]
@@ -194,3 +195,155 @@ def scale_word(scale: int) -> str:
         ('millions', '')
     """
     return next((f"{word}s" for word, power in SCALES.items() if power == scale), "")
+
+
+MAX_NAMES = 4  # names of columns in a note
+MAX_ABOVE = 2_000  # maximum characters between a caption and its table
+MAX_CAPTION = 200  # maximum characters of a caption
+
+
+def find_tables(document: Document) -> tuple[Table, ...]:
+    r"""The tables of a document, in order; rows that follow each other with the same columns are one.
+
+    Joined files are one document each.
+    """
+    return tuple(make_table(each.rows, each.source, each.caption) for each in table_rows(document))
+
+
+class TableRows(NamedTuple):
+    """The rows of one table, as they are written."""
+
+    source: str
+    caption: str
+    rows: list[Row]
+
+
+def table_rows(document: Document) -> Iterator[TableRows]:
+    """The rows of each table of a document; cells are not read, which takes longest."""
+    text = document.text
+    for name, span in part_spans(text, document.parts) or [("", Span(0, len(text)))]:
+        part = text[span.start : span.end]
+        for caption, rows in _rows_in(part, span.start):
+            yield TableRows(name or document.name, caption, rows)
+
+
+def tables_in(text: str, offset: int | None = 0, source: str = "") -> Iterator[Table]:
+    """The tables of a text."""
+    for caption, rows in _rows_in(text, offset):
+        yield make_table(rows, source, caption)
+
+
+def _rows_in(text: str, offset: int | None) -> Iterator[tuple[str, list[Row]]]:
+    """The caption and the rows of each table of a text."""
+    try:
+        pieces = json_lists(text) or split(text)
+    except ValueError:  # nothing, or one row beside much text, which is a table all the same
+        pieces = find_markdown(text)
+    end = 0
+    for _, group in groupby(_numbered(text, pieces), key=lambda each: each[0]):
+        those = [piece for _, piece in group]
+        caption = _caption(text, end, those[0].start, those[0])
+        rows = [
+            Row(
+                text[piece.start : piece.end],
+                piece.fields,
+                () if offset is None else (Span(offset + piece.start, offset + piece.end),),
+                text[piece.start : piece.end],
+            )
+            for piece in those
+        ]
+        yield caption, rows
+        end = those[-1].end
+
+
+def scale_notes(text: str, pieces: Sequence[Piece]) -> Iterator[str]:
+    r"""Notes on the scales that captions and headers name, one sentence each.
+
+    Example:
+            >>> text = "In millions:\n\n| item | 2008 |\n|---|---|\n| sales | $5 |\n"
+                >>> list(scale_notes(text, [Piece(40, 54, {"item": "sales", "2008": "$5"})]))
+                ['numbers of the table with item, 2008 are in millions, as its caption says']
+    """
+    end = 0
+    names: tuple[str, ...] = ()
+    for piece in pieces:
+        if tuple(piece.fields) != names:
+            names = tuple(piece.fields)
+            caption = _caption(text, max(end, piece.start - MAX_ABOVE), piece.start, piece)
+            for where, words in (("caption", caption), ("header", names[0] if names else "")):
+                if scale := scale_of(words):
+                    shown = ", ".join(names[:MAX_NAMES]) + (
+                        ", ..." if len(names) > MAX_NAMES else ""
+                    )
+                    yield f"numbers of the table with {shown} are in {scale_word(scale)}, as its {where} says"
+        end = piece.end
+
+
+def _numbered(text: str, pieces: list[Piece]) -> Iterator[tuple[int, Piece]]:
+    """Number the tables: one ends where the columns change or other text follows."""
+    number, previous = 0, None
+    for piece in pieces:
+        if previous is not None:
+            between = text[previous.end : piece.start]
+            is_apart = "\n\n" in between and any(c.isalnum() for c in between)
+            number += tuple(piece.fields) != tuple(previous.fields) or is_apart
+        yield number, piece
+        previous = piece
+
+
+def _caption(text: str, start: int, end: int, first: Piece) -> str:
+    """The last line before a table that is not its header."""
+    names = set(_WORD.findall(" ".join(first.fields)))
+    for line in reversed(text[start:end].split("\n")):
+        words = set(_WORD.findall(line))
+        if words and not words <= names:
+            if key := _KEY.search(line):
+                return key[1]
+            line = line.strip().lstrip("#").strip()
+            return line if len(line) <= MAX_CAPTION else ""
+    return ""
+
+
+_WORD = re.compile(r"\w+")
+_KEY = re.compile(r'"([^"]+)"\s*:\s*\[\s*\Z')  # the key of a list in a JSON report
+
+
+def tables_of_rows(rows: list[Row], source: str = "") -> list[Table]:
+    """The tables that selected rows are of: those with the same fields are one."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row.fields), []).append(row)
+    return [make_table(each, source) for names, each in groups.items() if names]
+
+
+def as_markdown(table: Table, max_rows: int | None = None) -> str:
+    """A table in Markdown, with its caption, and the cells as they are written."""
+    names = [column.name for column in table.columns]
+    rows = table.rows if max_rows is None else table.rows[:max_rows]
+    shown = markdown(names, ([row.fields.get(name) or "" for name in names] for row in rows))
+    left = len(table.rows) - len(rows)
+    return "\n".join([
+        *([table.caption, ""] if table.caption else []),
+        shown,
+        *([f"... and {left:,} more rows"] if left else []),
+    ])  # fmt: skip
+
+
+def markdown(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Cells as a Markdown table, which the unit `record` reads back."""
+    return "\n".join(map(_line, chain([names, ["---"] * len(names)], rows)))
+
+
+def chunks(table: Table) -> Iterator[str]:
+    """One self-contained text for each row: caption, unit, and `header: cell` pairs."""
+    scale = scale_word(table.scale)
+    is_said = not scale or scale in table.caption.casefold()
+    heads = [each for each in (table.caption, "" if is_said else f"in {scale}") if each]
+    for row in table.rows:
+        named = (f"{name}: {' '.join(text.split())}" for name, text in row.fields.items() if text)
+        yield "; ".join([*heads, *named])
+
+
+def _line(cells: Sequence[str]) -> str:
+    shown = (" ".join(cell.split()).replace("|", r"\|") for cell in cells)
+    return f"| {' | '.join(shown)} |"

@@ -1,4 +1,4 @@
-r"""A document → its tables, in Markdown, apart from its text; of all of it, or of passages.
+"""A document → its tables, in Markdown, apart from its text; of all of it, or of passages.
 
 Every line of the document is in one of the two parts, and rows are never without their header. A table is what
 has a header: `pearl.documents.units.record.below_headers`. What a document says cannot be taken for
@@ -7,28 +7,202 @@ one of the labels: a line that reads like one is escaped.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, pairwise
 from typing import NamedTuple
 
 from pearl.documents.document import Document, heading, part_spans
 from pearl.documents.passages import chunks
-from pearl.documents.table.shown import ShownTable, escaped, shown_tables
+from pearl.documents.rows import Row
+from pearl.documents.table import markdown, mended, scale_word
+from pearl.documents.table.quantities import scale_of
+from pearl.documents.units import Piece
+from pearl.documents.units.record import below_headers
 from pearl.errors import Span
+
+MAX_ROW = 2_000
+"""Maximum characters of a row or header; longer ones are prose, and stay in the text."""
+
+MAX_CAPTION = 200  # maximum characters of a caption or a label
+
+_WORD = re.compile(r"\w+")
+_OF_RULES = frozenset("|:-=+_, ;\t\n")
+_DELIMITER = re.compile(r"[|\t,;]")
+_SENTENCE_END = re.compile(r"[.!?…。！？]['\"”’)]*$")
+_LIKE_LABEL = re.compile(r"tables|text|table\d+.*")
+
+
+@dataclass(frozen=True)
+class ShownTable:
+    """A table as it is shown."""
+
+    label: str
+    mark: str
+    span: Span
+    caption: str
+    header: tuple[str, ...]
+    header_span: Span | None
+    rows: tuple[tuple[Span, tuple[str, ...]], ...]
+
+    @cached_property
+    def head(self) -> str:
+        """The label, caption and header, shown above any of its rows."""
+        caption = [escaped(self.caption)] if self.caption else []
+        return "\n\n".join([self.label, *caption, markdown(self.header, [])])
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """Its rows in Markdown."""
+        return tuple(markdown(self.header, (cells for _, cells in self.rows)).split("\n")[2:])
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """The start of each row; the first row includes the header and caption."""
+        return (self.span.start, *(span.start for span, _ in self.rows[1:]))
+
+    def within(self, span: Span) -> range:
+        """The rows that overlap a span."""
+        first = max(0, bisect_right(self.starts, span.start) - 1)
+        last = bisect_right(self.starts, span.end - 1)
+        return range(first, last)
+
+
+def shown_tables(text: str, part: Span, name: str) -> Iterator[ShownTable]:
+    """The tables of a document, in order."""
+    source = text[part.start : part.end]
+    name = " ".join(name.split()).translate({ord("["): "(", ord("]"): ")"})
+    of = f" of {name}" if name else ""
+    end = number = 0
+    for pieces in _grouped(source, below_headers(source)):
+        table = _table(source, end, pieces)
+        if table is None:
+            continue
+        number += 1
+        end = table.span.end
+        yield ShownTable(
+            f"[table {number}{of}{table.label}]", f"[table {number}{of}]",
+            _moved(table.span, part.start), table.caption, table.header,
+            None if table.header_span is None else _moved(table.header_span, part.start),
+            tuple((_moved(span, part.start), cells) for span, cells in table.rows),
+        )  # fmt: skip
+
+
+def _moved(span: Span, by: int) -> Span:
+    return Span(span.start + by, span.end + by)
+
+
+def _grouped(text: str, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
+    """The rows of each table: those with the same fields and nothing but rules between them.
+
+    A sentence below a blank line is none, though it may have as many commas as a row.
+    """
+    group: list[Piece] = []
+    for piece in pieces:
+        is_below_blank = group and "\n\n" in text[group[-1].end : piece.start]
+        if is_below_blank and _SENTENCE_END.search(text[piece.start : piece.end]):
+            continue
+        if group and not (
+            tuple(piece.fields) == tuple(group[-1].fields)
+            and _OF_RULES.issuperset(text[group[-1].end : piece.start])
+        ):
+            yield group
+            group = []
+        group.append(piece)
+    if group:
+        yield group
+
+
+def _table(text: str, after: int, pieces: Sequence[Piece]) -> ShownTable | None:
+    """A table without its number; None if its cells are prose."""
+    first = pieces[0]
+    names = tuple(first.fields)
+    if max(sum(map(len, names)), *(each.end - each.start for each in pieces)) > MAX_ROW:
+        return None
+    rows: Sequence[Row] = [
+        Row("", each.fields, (Span(each.start, each.end),), "") for each in pieces
+    ]
+    header_span = _header(text, after, first.start, names)
+    start = first.start if header_span is None else header_span.start
+    written = "" if header_span is None else text[header_span.start : header_span.end]
+    tidy = mended(rows)
+    if set(_WORD.findall(written)) <= set(_WORD.findall(" ".join(tidy[0].fields))):
+        rows = tidy
+    above = _line_above(text, after, start)
+    caption = "" if above is None else text[above.start : above.end]
+    is_caption = above is not None and _stands_alone(text, after, above)
+    header = tuple(rows[0].fields)
+    scale = scale_word(scale_of(header[0]) or scale_of(caption) or 0)
+    is_said = scale in header[0].casefold() or (is_caption and scale in caption.casefold())
+    return ShownTable(
+        "" if is_said else f": in {scale}", "",
+        Span(above.start if above is not None and is_caption else start, pieces[-1].end),
+        caption.strip() if is_caption else "", header, header_span,
+        tuple((row.spans[0], tuple(row.fields.get(n) or "" for n in header)) for row in rows),
+    )  # fmt: skip
+
+
+def _header(text: str, after: int, before: int, names: Sequence[str]) -> Span | None:
+    """The line above the first row that names the columns; with the rule below it."""
+    known = set(_WORD.findall(" ".join(names)))
+    end = before
+    while end > after:
+        start = max(after, text.rfind("\n", after, end - 1) + 1)
+        line = text[start:end]
+        if not _OF_RULES.issuperset(line):
+            words = set(_WORD.findall(line))
+            is_header = words and words <= known and _DELIMITER.search(line)
+            return Span(start, start + len(line.rstrip())) if is_header else None
+        end = start
+    return None
+
+
+def _line_above(text: str, after: int, before: int) -> Span | None:
+    """The last non-blank line of a text, if it is short enough for a caption."""
+    end = after + len(text[after:before].rstrip())
+    start = max(after, text.rfind("\n", after, end) + 1)
+    said = end - start
+    return Span(start, end) if 0 < said <= MAX_CAPTION and text[start:end].strip() else None
+
+
+def _stands_alone(text: str, after: int, line: Span) -> bool:
+    """Whether a line above a table is its caption rather than the end of a paragraph."""
+    before = text[after : line.start]
+    is_alone = not before.strip() or before.endswith("\n\n") or not before.split("\n")[-2].strip()
+    return is_alone and not _SENTENCE_END.search(text[line.start : line.end])
+
+
+def escaped(text: str) -> str:
+    """Escape the lines of a text that look like labels."""
+    return "\n".join(_escaped_line(line) for line in text.split("\n")) if text else text
+
+
+def _escaped_line(line: str) -> str:
+    if len(line) > MAX_CAPTION or "t" not in line.casefold():
+        return line
+    plain = "".join(c for c in unicodedata.normalize("NFKC", line) if c.isalnum() or c in "[]")
+    if not (plain.startswith("[") and plain.endswith("]")):
+        return line
+    if not _LIKE_LABEL.fullmatch(plain[1:-1].casefold()):
+        return line
+    at = len(line) - len(line.lstrip())
+    return f"{line[:at]}\\{line[at:]}"
+
 
 TABLES, TEXT, GAP = "[tables]", "[text]", "[...]"
 
 LABELS = f"{TABLES}\n\n\n\n{TEXT}\n\n"
-"""What is shown beside tables and text, for counting it."""
+"""The labels around tables and text, for counting their tokens."""
 
-ATOMS = 8
-"""A part of a document has so many atoms at least."""
+ATOMS = 8  # minimum atoms of a part of a document
 
 
 class Atom(NamedTuple):
-    """What is shown as a whole or not at all: a row of a table, or a passage of the text."""
+    """An indivisible part: a row of a table, or a passage of the text."""
 
     span: Span
     text: str
@@ -36,31 +210,7 @@ class Atom(NamedTuple):
 
 
 class TablesApart:
-    r"""The tables and the text of a document. Tables are looked for in the parts that are shown.
-
-    Example:
-        >>> text = "Sales rose.\n\nIn millions:\n\nitem,2008\nsales,$5\ncosts,$4\n\nCosts did, too.\n"
-        >>> print(TablesApart(Document(text)).whole)
-        [tables]
-        <BLANKLINE>
-        [table 1]
-        <BLANKLINE>
-        In millions:
-        <BLANKLINE>
-        | item | 2008 |
-        | --- | --- |
-        | sales | $5 |
-        | costs | $4 |
-        <BLANKLINE>
-        [text]
-        <BLANKLINE>
-        Sales rose.
-        <BLANKLINE>
-        [table 1]
-        <BLANKLINE>
-        Costs did, too.
-        <BLANKLINE>
-    """
+    """The tables and the text of a document. Tables are looked for in the parts that are shown."""
 
     def __init__(self, document: Document) -> None:
         self.text = document.text
@@ -71,11 +221,11 @@ class TablesApart:
 
     @cached_property
     def whole(self) -> str:
-        """All of the document; as it is where it has no table."""
+        """The whole document, unchanged if it has no table."""
         return self.show([self._all]) if any(self.tables(self._all)) else self.text
 
     def tables(self, span: Span) -> Iterator[ShownTable]:
-        """The tables that a span of the document has something of, in order."""
+        """The tables that overlap a span, in order."""
         for i in range(self._part(span.start), self._part(span.end - 1) + 1):
             if i not in self._found:
                 name, part = self._parts[i]
@@ -130,7 +280,7 @@ class TablesApart:
         )
 
     def atoms(self, max_tokens: int, count: Callable[[str], int]) -> list[Atom]:
-        """All that the document consists of."""
+        """The indivisible parts of the document, in order."""
         atoms: list[Atom] = []
         for piece, table in self._pieces(self._all):
             if table is not None:
@@ -154,7 +304,7 @@ class TablesApart:
         return atoms
 
     def parts(self, max_tokens: int, count: Callable[[str], int]) -> list[str]:
-        """The document in parts of so many tokens at most, each with the heads of its tables.
+        """Split the document into parts of at most `max_tokens`, each with the heads of its tables.
 
         One that has a single row, or a word, may be longer.
         """
@@ -184,11 +334,11 @@ class TablesApart:
         return done
 
     def _part(self, at: int) -> int:
-        """The number of the joined document that an offset is in."""
+        """The number of the joined document at an offset."""
         return max(0, bisect_right(self._starts, at) - 1)
 
     def _pieces(self, span: Span) -> Iterator[tuple[Span, ShownTable | None]]:
-        """A span in order: what is of a table, and the text between."""
+        """Split a span into stretches of tables and of text, in order."""
         at = span.start
         for table in self.tables(span):
             if at < table.span.start:
@@ -200,7 +350,7 @@ class TablesApart:
 
 
 def _joined(spans: Sequence[Span]) -> Iterator[Span]:
-    """Spans of which none begins where another ends: lines that they divide are read as a whole."""
+    """Merge adjacent spans, so that lines are not divided."""
     start = end = -1
     for span in spans:
         if span.start == end:

@@ -1,24 +1,35 @@
-r"""The text of a cell → a number with its unit and scale, as financial tables write them.
+"""The cells of a column → its type and their numbers, as financial tables write them, read together.
 
 What cannot surely be read is None, never a guess: `1.250` may be either of two numbers, `12 (1)` has
-a footnote or a restatement.
+a footnote or a restatement. One cell says how another is to be read: a point with two digits after it
+makes `1.250` a number with decimals, a number without brackets makes `(1,315)` one below 0.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from typing import Literal
 
-from pearl.documents.numbers import MAX_DIGITS, SCALES, Quantity, find_quantity
+from pearl.documents.dates import read_dates
+from pearl.documents.english import SCALES
+from pearl.documents.numbers import (
+    CURRENCIES,
+    MAX_DIGITS,
+    Quantity,
+    UnclearNumberError,
+    find_quantity,
+    quantity,
+)
 
-MAX_LENGTH = 60
-"""Characters of a cell that may be a number."""
-
-_CODE = re.compile(r"\W*0[0-9]+\W*")
-"""A code or a telephone number, and no quantity."""
+MAX_LENGTH = 60  # maximum characters of a numeric cell
+_CODE = re.compile(r"\W*0[0-9]+\W*")  # A code or a telephone number, not a quantity
 
 _ASIDE = re.compile(r"[^(]*[^\W_%][^(]*\((?!.*(?:thousand|[mbtr]illion)s\b)", re.I)
-"""Something in brackets after a number, but its scale: a footnote, or what a cell said before."""
+"""Brackets after a number that do not hold its scale: a footnote or an earlier value."""
 
 _SMALL_IN_BRACKETS = re.compile(r"\(\s*([0-9]{1,2})\s*\)")
 """Below 0 in a cell; `read_quantities` decides whether it may be the number of a footnote."""
@@ -32,26 +43,12 @@ _BLANKS = frozenset({
 
 
 def is_blank(text: str) -> bool:
-    """Whether a cell has no value: blank, a dash, or a word for that.
-
-    Example:
-        >>> is_blank(" — "), is_blank("n/a"), is_blank("0")
-        (True, True, False)
-    """
+    """Whether a cell has no value: blank, a dash, or a word for that."""
     return " ".join(text.split()).casefold() in _BLANKS
 
 
 def read_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | None:
-    """The number in a cell; None if there is none, or not surely one.
-
-    Example:
-        >>> read_quantity("$ (1,315)")
-        Quantity(value=Decimal('-1315'), unit='$', scale=0)
-        >>> read_quantity("27 ( 27 % )"), read_quantity("-3 ( 3 )")
-        (Quantity(value=Decimal('27'), unit='%', scale=0), Quantity(value=Decimal('-3'), unit='', scale=0))
-        >>> read_quantity("$5.687 billion").amount == 5_687_000_000, read_quantity("1.250")
-        (True, None)
-    """
+    """The number in a cell; None if there is no number, or an ambiguous one."""
     text = text.strip()
     if not text or len(text) > MAX_LENGTH:
         return None
@@ -70,12 +67,7 @@ def read_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | No
 
 
 def scale_of(text: str) -> int | None:
-    """The power of ten that a caption or a header names; None if it names none, or several.
-
-    Example:
-        >>> scale_of("($ in millions)"), scale_of("in thousands, except per share"), scale_of("net")
-        (6, 3, None)
-    """
+    """The power of ten that a caption or a header names; None if it names none, or several."""
     found = {SCALES[word.lower().removesuffix("s")] for word in _NAMED_SCALE.findall(text)}
     return found.pop() if len(found) == 1 else None
 
@@ -92,3 +84,131 @@ def _restated(match: re.Match[str], is_point_decimal: bool) -> Quantity | None:
     if first.unit and again.unit and first.unit != again.unit:
         return None
     return Quantity(first.value, first.unit or again.unit, first.scale or again.scale)
+
+
+Kind = Literal["text", "number", "percent", "money", "date"]
+
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}")
+_DIGIT = re.compile(r"[0-9]")
+_DECIMAL = re.compile(r"(?<![0-9.])[0-9]{1,3}(?:,[0-9]{3})*\.(?:[0-9]{1,2}|[0-9]{4,})(?![0-9.,])")
+_BOTH = re.compile(r"[0-9],[0-9]{3}\.[0-9]|(?<![0-9])0\.[0-9]")
+_BRACKETS = re.compile(r"\s*[$€£¥]?\s*\(.*\)\s*%?\s*", re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table."""
+
+    name: str
+    kind: Kind
+    unit: str
+    scale: int
+    quantities: tuple[Quantity | None, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_column(name: str, cells: Sequence[str], scale: int = 0) -> Column:
+    """Read a column."""
+    filled = [cell for cell in cells if not is_blank(cell)]
+    read = read_quantities(cells)
+    found = [quantity for quantity in read if quantity]
+    kind: Kind = "text"
+    unit = ""
+    notes: list[str] = []
+    if filled and all(map(is_year, filled)):
+        kind = "date"
+    elif 2 * len(found) > len(filled):
+        kind, unit, notes = _of_numbers(name, cells, read)
+    elif 2 * sum(period is not None for period in read_dates(filled).periods) > len(filled):
+        kind = "date"
+    scale = scale_of(name) or scale
+    if kind in ("text", "date"):
+        return Column(name, kind, "", 0, tuple(read) if kind == "text" else (None,) * len(read))
+    if not unit and kind == "number" and (unit := _currency(name)):
+        kind = "money"
+    return Column(
+        name, kind, unit, scale, tuple(q and _in_column(q, scale) for q in read), tuple(notes)
+    )
+
+
+def is_year(text: str) -> bool:
+    """Whether a text is nothing but a year from 1900 to 2099.
+
+    Example:
+        >>> is_year("2008"), is_year("1250")
+        (True, False)
+    """
+    return _YEAR.fullmatch(text.strip()) is not None
+
+
+def read_quantities(cells: Sequence[str]) -> list[Quantity | None]:
+    """The number of each cell, using the notation of the other cells."""
+    different = [cell for cell in dict.fromkeys(cells) if _DIGIT.search(cell)]
+    is_decimal = any(_BOTH.search(cell) or _DECIMAL.search(cell) for cell in different)
+    read = {cell: read_quantity(cell, is_point_decimal=is_decimal) for cell in different}
+    if all(_BRACKETS.fullmatch(cell) for cell, found in read.items() if found):
+        # Brackets alone may number footnotes.
+        read = {cell: None if _is_small(cell) else found for cell, found in read.items()}
+    return [read.get(cell) for cell in cells]
+
+
+def numbers_of(items: Sequence[str]) -> list[Decimal]:
+    """The number of each entry; the other entries resolve ambiguous ones."""
+    read = [
+        in_column or quantity(item)
+        for item, in_column in zip(items, read_quantities(items), strict=True)
+    ]
+    units = {each.unit: item for each, item in zip(read, items, strict=True)}
+    if not units.keys() & {"%"}:
+        units.pop("", None)  # that of the others
+    if len(units) > 1:
+        one, other, *_ = (f"'{item[:60]}'" for item in units.values())
+        raise UnclearNumberError(f"numbers in different units: {one} and {other}")
+    return [each.number for each in read]
+
+
+def _of_numbers(
+    name: str, cells: Sequence[str], read: Sequence[Quantity | None]
+) -> tuple[Kind, str, list[str]]:
+    """The kind and unit of a column of numbers, and notes on the exceptions."""
+    notes = []
+    units = Counter(quantity.unit for quantity in read if quantity and quantity.unit)
+    unread = [c for c, q in zip(cells, read, strict=True) if q is None and not is_blank(c)]
+    if unread:
+        notes.append(
+            f"{name}: {len(unread):,} of {len(cells):,} are not numbers, the first is '{unread[0][:40]}'"
+        )
+    if len(units) > 1:
+        notes.append(f"{name}: in different units: {', '.join(units)}")
+        return "number", "", notes
+    unit = next(iter(units), "")
+    n_bare = sum(quantity is not None and not quantity.unit for quantity in read)
+    if unit == "%" and n_bare:
+        notes.append(f"{name}: {n_bare:,} without the % of the others")
+        return "number", "", notes
+    if unit == "%":
+        return "percent", unit, notes
+    if unit and unit not in CURRENCIES and n_bare:
+        notes.append(f"{name}: {n_bare:,} without the {unit} of the others")
+        return "number", "", notes
+    return ("money" if unit and unit in CURRENCIES else "number"), unit, notes
+
+
+def _in_column(quantity: Quantity, scale: int) -> Quantity:
+    """A number with the scale of its column, where it has none itself.
+
+    The unit of the others is not that of every number without one: there may be shares among dollars.
+    """
+    if quantity.scale or (quantity.unit and quantity.unit not in CURRENCIES):
+        return quantity
+    return Quantity(quantity.value, quantity.unit, scale)
+
+
+def _currency(name: str) -> str:
+    found = {each for each in CURRENCIES if each in name}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _is_small(cell: str) -> bool:
+    """Whether a number in brackets may be that of a footnote."""
+    return re.fullmatch(r"\s*\(\s*[0-9]{1,2}\s*\)\s*", cell) is not None

@@ -1,4 +1,4 @@
-"""A text → the pieces that it consists of. Every other module of this folder is one unit.
+"""A text → the pieces that it consists of. Every other module of this folder is one unit; `_plain` has five.
 
 A unit has `split(text, parts=()) -> list[Piece]`. Pieces are in order, are not blank, read exactly
 what stands at their offsets, and do not overlap unless the unit says `OVERLAPS = True`. Time is
@@ -54,9 +54,6 @@ class DocumentUnit(Protocol):
 
 CONTRACT = DocumentUnit
 
-UNITS = plugins.names(__name__)
-"""Names of all units."""
-
 
 def trimmed(text: str, start: int, end: int, fields: dict[str, str] | None = None) -> list[Piece]:
     """A stretch of a text without the blanks around it as a piece; none if it is blank.
@@ -78,10 +75,6 @@ def left_out(text: str, pieces: Sequence[Piece]) -> tuple[Span, ...]:
 
     A line that has nothing but names of fields (the header of a table) and what has no letter or digit
     are part of the form, and not left out.
-
-    Example:
-        >>> left_out("Two rows:\n1\n2", [Piece(10, 11, {}), Piece(12, 13, {})])
-        (Span(start=0, end=9),)
     """
     names = set(_WORD.findall(" ".join(dict.fromkeys(n for piece in pieces for n in piece.fields))))
     found: list[Span] = []
@@ -103,10 +96,6 @@ def left_out_note(text: str, pieces: Sequence[Piece], unit: str) -> str:
     r"""A sentence about the text that belongs to no piece; "" if there is none.
 
     It quotes nothing of the text.
-
-    Example:
-        >>> left_out_note("Two rows:\n1\n2", [Piece(10, 11, {}), Piece(12, 13, {})], "row")
-        '9 characters of the text belong to no row (1 place, the first at character 0)'
     """
     spans = left_out(text, pieces)
     if not spans:
@@ -117,3 +106,7 @@ def left_out_note(text: str, pieces: Sequence[Piece], unit: str) -> str:
         f"{n:,} character{'s' * (n > 1)} of the text belong to no {unit} "
         f"({places}, the first at character {spans[0].start:,})"
     )
+
+
+UNITS = plugins.names(__name__)  # last: the units import what is above
+"""Names of all units."""

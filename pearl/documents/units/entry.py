@@ -6,16 +6,16 @@ import re
 from collections.abc import Sequence
 
 from pearl.documents.passages import is_wrapped, paragraphs
-from pearl.documents.units import Piece, left_out, line, paragraph, record, trimmed, turn
+from pearl.documents.units import Piece, left_out, record, trimmed, turn
+from pearl.documents.units._plain import split_lines, split_paragraphs
 
 _LEAST_BY_FORM = 0.5
-"""Share of the text that records and turns cover at least: their form says what they are."""
+"""Minimum share of the text in records or turns, which have a distinctive form."""
 
 _LEAST_OF_ITEMS = 0.9
-"""Share of the text that the items of a list cover at least: prose may have lists in it."""
+"""Minimum share of the text in the items of lists; prose may contain lists, too."""
 
-_MAX_LINES = 10
-"""Lines of a paragraph that is an entry, on average."""
+_MAX_LINES = 10  # maximum mean number of lines of a paragraph that is an entry
 
 _OF_RULES = frozenset("|:- \t")
 
@@ -35,10 +35,6 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     5. paragraphs.
 
     A line that is a row below a header has its cells as fields.
-
-    Example:
-        >>> [text[a:b] for text in ["- one,\n  two\n- three"] for a, b, _ in split(text)]
-        ['- one,\n  two', '- three']
     """
     length = len(text.strip())
     fields: dict[int, dict[str, str]] = {}
@@ -61,12 +57,12 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     if not length:
         raise ValueError("no entry: the text is blank")
     if not _are_lines(text):
-        return paragraph.split(text)
-    return [piece._replace(fields=fields.get(piece.start, {})) for piece in line.split(text)]
+        return split_paragraphs(text)
+    return [piece._replace(fields=fields.get(piece.start, {})) for piece in split_lines(text)]
 
 
 def _is_only_row(text: str, pieces: Sequence[Piece]) -> bool:
-    """Whether there is a table and no more; that two lines of names are one takes a number below."""
+    """Whether the text is only a table; without a rule, its row must contain a number."""
     if len(pieces) != 1 or text[pieces[0].end :].strip():
         return False
     (row,) = pieces

@@ -9,14 +9,12 @@ from typing import NamedTuple
 
 from pearl.documents.units import Piece, trimmed
 
-_MAX_HEADING = 100
-"""Characters of a heading at most."""
+_MAX_HEADING = 100  # maximum characters of a heading
 
 _MAX_SHARE_OF_CAPITALS = 0.5
 """Where more of the lines are in capitals, capitals do not make a heading."""
 
-_ITEM = 3
-"""Level of `1. ...`: a heading or the item of a list."""
+_ITEM = 3  # level of `1. ...`: a heading or the item of a list
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _MARKDOWN = re.compile(r"[ ]{0,3}(#{1,6})[ \t]++(?=\S)(.+)")
@@ -53,11 +51,6 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     and in capitals.
     What stands before the first is a section without a heading. A heading with nothing below it
     but a deeper heading belongs to the section of that one.
-
-    Example:
-        >>> text = "# Offer\n## Price\n10 euros.\n## Term\nOne year."
-        >>> [(text[a:b], fields) for a, b, fields in split(text)]
-        [('# Offer\n## Price\n10 euros.', {'Section': 'Price'}), ('## Term\nOne year.', {'Section': 'Term'})]
     """
     headings = _markdown(text)
     if len(headings) < 2 and not text[: headings[0].start if headings else 0].strip():

@@ -38,11 +38,6 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     A time beside the speaker is the field `Time`. There are at least two speakers, who take two
     turns each on average; in a shorter conversation, every line or paragraph begins a turn. Else the
     colons are those of headings or prose.
-
-    Example:
-        >>> text = "Dr. Ray: Any pain?\nMr. Lee: No.\nNot now.\nDr. Ray: Good.\nMr. Lee: Yes."
-        >>> [(text[a:b], fields["Speaker"]) for a, b, fields in split(text)][1]
-        ('Mr. Lee: No.\nNot now.', 'Mr. Lee')
     """
     starts = max((list(style.finditer(text)) for style in _STYLES), key=len)
     speakers = {match["name"] for match in starts}

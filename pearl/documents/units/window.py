@@ -6,11 +6,8 @@ from collections.abc import Sequence
 
 from pearl.documents.units import Piece
 
-SIZE = 1_100
-"""Characters of a window, at most."""
-
-OVERLAP = 300
-"""Characters that two windows share, at most."""
+SIZE = 1_100  # maximum characters of a window
+OVERLAP = 300  # maximum characters shared by two windows
 
 OVERLAPS = True
 
@@ -21,12 +18,7 @@ def split(
     size: int = SIZE,
     overlap: int = OVERLAP,
 ) -> list[Piece]:
-    """Every window; a word that is longer than a window is cut.
-
-    Example:
-        >>> [text[a:b] for text in ["one two three four"] for a, b, _ in split(text, (), 13, 5)]
-        ['one two three', 'three four']
-    """
+    """Every window; a word that is longer than a window is cut."""
     if not 0 <= overlap < size:
         raise ValueError(f"windows of {size} characters cannot share {overlap}")
     pieces: list[Piece] = []

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pearl.documents.document import Document, join
-from pearl.documents.kinds import DocumentKind
+from pearl.documents.document import Document, DocumentKind, join
 from pearl.documents.passages import Stem
 from pearl.errors import DataError, Span
 from pearl.retrieval import Passage

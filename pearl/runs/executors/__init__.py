@@ -31,8 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar, Unpack
 
 from pearl import plugins
-from pearl.documents.document import Document
-from pearl.documents.kinds import DocumentKind
+from pearl.documents.document import Document, DocumentKind
 from pearl.errors import (
     BudgetError,
     ExecutionError,

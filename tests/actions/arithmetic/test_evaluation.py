@@ -18,15 +18,15 @@ from pearl.actions.arithmetic.evaluation import (
     plain,
     round_to,
 )
-from pearl.actions.arithmetic.faults import (
+from pearl.actions.arithmetic.program import (
     DivisionByZeroError,
     MagnitudeError,
     MissingOperandError,
     ProgramError,
     UnfitUnitsError,
     UnknownRowError,
+    parse,
 )
-from pearl.actions.arithmetic.program import parse
 
 
 def result_of(text: str, **names: Amount) -> Result:

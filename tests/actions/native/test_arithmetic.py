@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pearl.actions import native
-from pearl.actions.arithmetic.faults import (
+from pearl.actions.arithmetic.program import (
     AmbiguousRowError,
     DivisionByZeroError,
     MissingOperandError,
@@ -14,6 +14,7 @@ from pearl.actions.arithmetic.faults import (
     UnfitUnitsError,
     UnknownRowError,
 )
+from pearl.actions.calculators import CALCULATORS, load_calculator, program_of
 from pearl.actions.library import load_library
 from pearl.actions.operators import operators
 from pearl.actions.values import Scalar, Value
@@ -157,7 +158,7 @@ def test_calculators(values: tuple[Value, ...], shown: str) -> None:
         (("ratio", "3 or 4", 3), MissingOperandError, "numerator: more than one"),
         (("ratio", "I cannot tell. A table says 5.", 3), MissingOperandError, "may not be given"),
         (("difference", "- 138.0", "124.0"), MissingOperandError, "may be below 0"),
-        (("ratio", "~5", "$3"), MissingOperandError, "no exact number"),
+        (("ratio", "~5", "$3"), MissingOperandError, "not an exact number"),
         (("ratio", "less than $5", "$3"), MissingOperandError, "numerator: .* is a bound"),
         (("ratio", "1e9999999", 3), MissingOperandError, "not written out"),
         (("ratio", "0x10", 3), MissingOperandError, "not written out"),
@@ -167,7 +168,7 @@ def test_calculators(values: tuple[Value, ...], shown: str) -> None:
         (("operating margin", "$12 million", "48"), UnfitUnitsError, "revenue is 48 without a scale"),
         (("percentage change", "$3", "€ 2"), UnfitUnitsError, "one is in"),
         (("operating margin", "$3", "€ 2"), UnfitUnitsError, "different units"),
-        (("profit", 1, 2), ValueError, "no calculator; there are cash flow"),
+        (("profit", 1, 2), ValueError, "unknown calculator .*; calculators are cash flow"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_calculated(
@@ -235,3 +236,13 @@ def test_they_are_in_the_library_that_lists_them_alone() -> None:
         assert name not in operators()
         assert finance[name].is_native
         assert finance[name].definition == native.known()[name].definition
+
+
+@pytest.mark.parametrize("name", CALCULATORS)
+def test_a_calculator_uses_its_operands_and_the_planner_is_told_of_them(name: str) -> None:
+    operands = [operand.name for operand in load_calculator(name).OPERANDS]
+    called = {each.text for each in program_of(name).operands if each.kind == "name"}
+    assert called == set(operands)
+    calculate = native.known()["CALCULATE"]
+    assert f"{name} ({', '.join(operands)})" in calculate.definition
+    assert name in calculate.parameters[0].choices

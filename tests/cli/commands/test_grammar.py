@@ -95,7 +95,7 @@ def test_the_settings_for_checking_plans_are_no_settings_here(
         (["--max-steps", "0"], 2, "--max-steps"),
         (["--max-steps", "41"], 2, "--max-steps"),
         (["--max-text", "0"], 2, "--max-text"),
-        (["--library", "none.actions"], 3, "there is no action in it"),
+        (["--library", "none.actions"], 3, "the file defines no action"),
         (["--library", "nowhere.actions"], 3, "nowhere.actions"),
         (["--domain", "nowhere"], 2, "nowhere"),
         (["-o", "no/such/folder"], 3, "cannot be written"),

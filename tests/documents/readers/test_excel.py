@@ -15,7 +15,7 @@ from openpyxl import Workbook
 
 from pearl.documents.document import load
 from pearl.documents.readers.excel import read
-from pearl.documents.table.finding import find_tables
+from pearl.documents.table import find_tables
 from pearl.errors import DataError
 
 MONEY = '"$"#,##0_);("$"#,##0)'

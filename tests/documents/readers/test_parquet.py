@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from pearl.documents.document import Document, load
 from pearl.documents.readers.parquet import read
-from pearl.documents.table.finding import find_tables
+from pearl.documents.table import find_tables
 from pearl.errors import DataError
 
 

@@ -12,7 +12,7 @@ from pearl.actions import native
 from pearl.actions.values import Scalar, Value
 from pearl.documents.document import Document
 from pearl.documents.rows import Rows, document_rows
-from pearl.documents.table.columns import numbers_of, read_column, read_quantities
+from pearl.documents.table.quantities import numbers_of, read_column, read_quantities
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_kinds(
 @pytest.mark.parametrize(
     ("cells", "note"),
     [
-        (["1", "soon", "3"], "n: 1 of 3 are no number, 'soon' the first"),
+        (["1", "soon", "3"], "n: 1 of 3 are not numbers, the first is 'soon'"),
         (["$5", "€6"], "n: in different units: $, €"),
         (["5%", "6"], "n: 1 without the % of the others"),
         (["5 mg", "6"], "n: 1 without the mg of the others"),

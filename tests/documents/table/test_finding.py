@@ -13,9 +13,15 @@ from hypothesis import strategies as st
 
 from pearl.documents.document import Document, from_text, join, load
 from pearl.documents.rows import Row
-from pearl.documents.table import Table, make_table
-from pearl.documents.table.finding import find_tables, tables_of_rows
-from pearl.documents.table.rendering import as_markdown, chunks, markdown
+from pearl.documents.table import (
+    Table,
+    as_markdown,
+    chunks,
+    find_tables,
+    make_table,
+    markdown,
+    tables_of_rows,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pearl.documents.document import Document, from_text, join, load
-from pearl.documents.units import document, entry, line, page, paragraph, sentence
+from pearl.documents.units import entry
+from pearl.documents.units._plain import (
+    split_documents,
+    split_lines,
+    split_pages,
+    split_paragraphs,
+    split_sentences,
+)  # fmt: skip
 from tests.documents.readers.test_pdf import make_pdf
 
 
@@ -69,27 +76,27 @@ def test_a_line_with_two_colons_does_not_make_prose_records() -> None:
 
 def test_paragraphs_may_be_long_lines() -> None:
     text = ("It was late. " * 20).strip()
-    assert len(paragraph.split(f"{text}\n{text}\nShort.")) == 3
-    assert len(paragraph.split(WRAPPED)) == 1
+    assert len(split_paragraphs(f"{text}\n{text}\nShort.")) == 3
+    assert len(split_paragraphs(WRAPPED)) == 1
 
 
 def test_only_a_line_feed_ends_a_line() -> None:
-    assert len(line.split("a\u2028b\x85c\x1cd\n\n \ne")) == 2
-    assert len(sentence.split("It rained. She left.")) == 2
+    assert len(split_lines("a\u2028b\x85c\x1cd\n\n \ne")) == 2
+    assert len(split_sentences("It rained. She left.")) == 2
 
 
 def test_documents_are_the_files_that_were_joined() -> None:
     both = join([from_text("one\n\n# b\n\n", "a"), from_text(" two ", "b")])
-    pieces = document.split(both.text, both.parts)
+    pieces = split_documents(both.text, both.parts)
     assert [(both.text[a:b], fields) for a, b, fields in pieces] == [
         ("one\n\n# b", {"Document": "a"}),
         ("two", {"Document": "b"}),
     ]
-    assert [fields for _, _, fields in document.split("one")] == [{}]
+    assert [fields for _, _, fields in split_documents("one")] == [{}]
 
 
 def pages(document: Document) -> list[tuple[str, str]]:
-    pieces = page.split(document.text, document.pages)
+    pieces = split_pages(document.text, document.pages)
     return [(fields["Page"], document.text[a:b]) for a, b, fields in pieces]
 
 
@@ -117,4 +124,4 @@ def test_form_feeds_end_pages() -> None:
 def test_a_text_without_pages_says_so() -> None:
     assert from_text("one").pages == ()
     with pytest.raises(ValueError, match=r"^no pages: .*PDF and form feeds"):
-        page.split("one")
+        split_pages("one")

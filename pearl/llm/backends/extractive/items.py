@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pearl.actions.thesaurus import synonyms
-from pearl.documents.evidence.negation import negations
+from pearl.documents.evidence.finding import negations
 from pearl.documents.passages import sentences, terms
 from pearl.dsl.signatures import NOTHING
 from pearl.llm import ActionTask, ItemsTask

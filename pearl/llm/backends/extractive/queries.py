@@ -6,7 +6,7 @@ put beside the question that has it.
 
 from __future__ import annotations
 
-from pearl.actions.queries import REWRITE, SUBQUERIES
+from pearl.actions.operators import REWRITE, SUBQUERIES
 from pearl.actions.values import items_of
 from pearl.llm import ActionTask
 from pearl.llm.backends.extractive.questions import parts

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from time import monotonic, sleep
 
-from pearl.documents.own_tokenizer import TokenizerError
+from pearl.documents.tokens import TokenizerError
 from pearl.llm.backends.llamacpp.process import WorkerProcess
 from pearl.llm.backends.openai import servers
 from pearl.llm.backends.openai.endpoint import Endpoint

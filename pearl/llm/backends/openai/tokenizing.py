@@ -11,7 +11,7 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from pearl.documents.own_tokenizer import NoTokenizerError, TokenizerError
+from pearl.documents.tokens import NoTokenizerError, TokenizerError
 from pearl.errors import ModelError
 from pearl.llm.backends.openai import servers
 from pearl.llm.backends.openai.aside import aside

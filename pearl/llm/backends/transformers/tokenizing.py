@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from pearl.documents.own_tokenizer import TokenizerError
+from pearl.documents.tokens import TokenizerError
 
 
 class FolderTokenizer:

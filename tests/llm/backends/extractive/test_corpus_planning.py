@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pearl import Pearl
-from pearl.actions.queries import REWRITE, SUBQUERIES
+from pearl.actions.operators import REWRITE, SUBQUERIES
 from pearl.llm import ActionTask
 from pearl.llm.backends.extractive.planning import build_plan, write_plan
 from pearl.llm.backends.extractive.queries import made_query

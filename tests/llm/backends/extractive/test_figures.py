@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from pearl.actions.library import load_library
 from pearl.documents.document import Document
+from pearl.documents.table import find_tables
 from pearl.documents.table.apart import TablesApart
-from pearl.documents.table.finding import find_tables
 from pearl.documents.table.quantities import read_quantity
 from pearl.llm import ActionTask, CombineTask, Request, Task
 from pearl.llm.backends.extractive import ExtractiveModel

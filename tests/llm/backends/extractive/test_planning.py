@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.actions.library import library_names, load_library, read_library
-from pearl.actions.lookup import LOOKUP
+from pearl.actions.operators import LOOKUP
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.llm.backends.extractive.planning import write_plan

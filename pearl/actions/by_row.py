@@ -1,0 +1,327 @@
+"""Actions that a model carries out for each row.
+
+One has `ACTION`, an `Action` whose first parameter is `ROWS`; `KIND`, the form of the reply to an
+item; `READING`, the same action for one text that is too long to be an item; and `collect`, which
+makes rows of the replies. It may have `select`, which takes the first K of those rows, and `QUERY`,
+the name of a parameter by which a reranker scores rows in place of the model. Any other action with
+`ROWS` as its first parameter is a `MAP` with a definition of its own, and `EACH_NAME(ROWS, ...)` is
+`NAME(CTX, ...)` for each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, Protocol
+
+from pearl import plugins
+from pearl.actions.columns import stem
+from pearl.actions.groups import first_of
+from pearl.actions.values import among_best
+from pearl.documents.rows import Row, Rows
+from pearl.dsl.printer import one_line
+from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary, Parameter, ValueType
+from pearl.replies.items import NOT_STATED, ItemKind
+
+
+class ByRow(Protocol):
+    """An action row by row, as its users see it."""
+
+    ACTION: Action
+    KIND: ItemKind
+    READING: Action
+
+    def collect(self, rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
+        """Rows and the reply about each, None where it is undecided → the rows of the result.
+
+        Args:
+            rows: The rows that were asked about.
+            replies: One each, in the same order.
+            column: The name of the step's output.
+        """
+        ...
+
+
+CONTRACT = ByRow
+
+
+def known() -> dict[str, Action]:
+    """Every action row by row, by name."""
+    actions = [_module(name).ACTION for name in plugins.names(__name__)]
+    return {action.name: action for action in actions}
+
+
+def _module(name: str) -> Any:
+    return plugins.load(__name__, name)
+
+
+def by_row(action: Action) -> ByRow:
+    """The implementation of an action on rows."""
+    name = action.name.lower()
+    if plugins.exists(__name__, name):
+        module: ByRow = _module(name)
+        if [p.name for p in module.ACTION.parameters] == [p.name for p in action.parameters]:
+            return module
+    mapping: ByRow = _module("map")
+    return mapping
+
+
+def query_of(how: ByRow) -> str:
+    """The name of the parameter that a reranker scores rows by; "" if only a model can."""
+    return getattr(how, "QUERY", "")
+
+
+def selected(how: ByRow, rows: Rows, k: int) -> Rows:
+    """The first K of the rows of a result, where the action has such a number."""
+    select: Callable[[Rows, int], Rows] | None = getattr(how, "select", None)
+    return rows if select is None else select(rows, k)
+
+
+def each_of(action: Action, library: ActionLibrary) -> Action | None:
+    """The library's action that `EACH_NAME` carries out for each row; None for other actions."""
+    is_each = action.name.startswith(EACH)
+    return library.get(action.name.removeprefix(EACH)) if is_each else None
+
+
+def reading(action: Action, library: ActionLibrary) -> Action:
+    """The action that reads one row as a document of its own."""
+    if (each := each_of(action, library)) is not None:
+        return each
+    module = by_row(action)
+    if action.name == module.ACTION.name:
+        return module.READING
+    first = Parameter(CTX, ValueType.CONTEXT)
+    return replace(action, parameters=(first, *action.parameters[1:]), returns=ValueType.TEXT)
+
+
+def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
+    """Rows with the replies as one more column, which is their value.
+
+    Nothing was asked about the doubtful rows: theirs is undecided.
+    """
+    answered = tuple(
+        row.with_column(column, reply) for row, reply in zip(rows, replies, strict=True)
+    )
+    unasked = tuple(row.with_column(column, None) for row in rows.doubtful)
+    return replace(rows, rows=answered, doubtful=unasked, column=column, is_answered=True)
+
+
+def _collect_filter(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
+    """Keep the rows with the reply "yes"; without a reply, it is undecided whether one belongs here.
+
+    A note says how many of the others do not state it.
+
+    Example:
+        >>> from pearl.documents.rows import Row
+        >>> kept = _collect_filter(Rows(tuple(map(Row, "abcd"))), ["yes", "no", None, "not stated"], "kept")
+        >>> kept.values, [row.value for row in kept.doubtful], kept.notes
+        (['a'], ['c'], ('kept: 1 yes, 1 no, 1 not stated',))
+    """
+    pairs = list(zip(rows, replies, strict=True))
+    n_unstated = replies.count(NOT_STATED)
+    if n_unstated:
+        n_yes, n_no = replies.count("yes"), replies.count("no")
+        rows = rows.noting(f"{column}: {n_yes:,} yes, {n_no:,} no, {n_unstated:,} {NOT_STATED}")
+    return rows.where(
+        (row for row, reply in pairs if reply == "yes"),
+        (row for row, reply in pairs if reply is None),
+    )
+
+
+def _collect_rerank(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
+    """Order the rows by their scores, which become a field; rows with equal ones keep their order.
+
+    Example:
+        >>> from pearl.documents.rows import Row
+        >>> found = _collect_rerank(Rows((Row("a"), Row("b"), Row("c"))), ["7", None, "9"], "best")
+        >>> found.values, [row.value for row in found.doubtful]
+        (['c', 'a'], ['b'])
+    """
+    pairs = [(row, reply) for row, reply in zip(rows, replies, strict=True) if reply is not None]
+    scored = [row.with_fields({column: reply}) for row, reply in pairs]
+    order = sorted(range(len(pairs)), key=lambda i: -float(pairs[i][1]))
+    unread = (row for row, reply in zip(rows, replies, strict=True) if reply is None)
+    return rows.where((scored[i] for i in order), unread)
+
+
+def _select_rerank(rows: Rows, k: int) -> Rows:
+    """The first K of these rows; each undecided one may be before any of them."""
+    first, doubtful = first_of([(row, True) for row in rows], len(rows.doubtful), k)
+    found = replace(rows, rows=first, doubtful=(*doubtful, *rows.doubtful), sample=None)
+    return found.noting(among_best(k)) if len(rows) > k else found
+
+
+def _collect_top(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
+    """Order the rows by their place, a number from 1; those without one are left out.
+
+    Example:
+        >>> from pearl.documents.rows import Row
+        >>> _collect_top(Rows((Row("a"), Row("b"), Row("c"))), ["2", "", "1"], "top").values
+        ['c', 'a']
+    """
+    placed = [(int(reply), row) for row, reply in zip(rows, replies, strict=True) if reply]
+    doubtful = [row for row, reply in zip(rows, replies, strict=True) if reply is None]
+    ordered = tuple(row for _, row in sorted(placed, key=lambda pair: pair[0]))
+    return replace(rows.where(ordered, doubtful), is_answered=False)
+
+
+_LIST = ValueType.LIST
+_ROWS, _CONTEXT, _X = Parameter.named("ROWS"), Parameter.named("CTX"), Parameter("X")
+_K = Parameter("K", ValueType.TEXT, "number")
+
+_RATE_ONE = Action(
+    "RATE_ONE",
+    (_CONTEXT, _X),
+    "Rate CTX from 0 to 10 by X and return the number",
+    returns=ValueType.NUMBER,
+)
+
+PLUGINS: dict[str, Any] = {
+    "classify": SimpleNamespace(
+        ACTION=Action(
+            "CLASSIFY",
+            (_ROWS, Parameter("LABELS", _LIST, "labels"), _X),
+            "Say of each of ROWS, on its own, which one of LABELS is X, and return the rows with their labels",
+            returns=_LIST,
+        ),
+        KIND="label",
+        READING=Action(
+            "CHOOSE_LABEL",
+            (_CONTEXT, Parameter("LABELS"), _X),
+            "Say which one of LABELS is X in CTX, and nothing but that label",
+        ),
+        collect=with_column,
+    ),
+    "filter": SimpleNamespace(
+        ACTION=Action(
+            "FILTER",
+            (_ROWS, _X),
+            "Say of each of ROWS, on its own, whether X is true of it, and keep those of which it is",
+            returns=_LIST,
+        ),
+        KIND="yes_no",
+        READING=Action(
+            "IS_TRUE",
+            (_CONTEXT, _X),
+            "Say whether X is true of CTX, yes or no",
+            returns=ValueType.BOOL,
+        ),
+        collect=_collect_filter,
+    ),
+    "map": SimpleNamespace(
+        ACTION=Action(
+            "MAP",
+            (_ROWS, _X),
+            "Return X of each of ROWS, on its own, as one short line",
+            returns=_LIST,
+        ),
+        KIND="line",
+        READING=Action("READ", (_CONTEXT, _X), "Return X of CTX as one short line"),
+        collect=with_column,
+    ),
+    "rate": SimpleNamespace(
+        ACTION=Action(
+            "RATE",
+            (_ROWS, _X),
+            "Rate each of ROWS, on its own, from 0 to 10 by X, and return the rows with their numbers",
+            returns=_LIST,
+        ),
+        KIND="rating",
+        READING=_RATE_ONE,
+        collect=with_column,
+    ),
+    "rerank": SimpleNamespace(
+        ACTION=Action(
+            "RERANK",
+            (_ROWS, Parameter("QUERY"), _K),
+            "Rate each of ROWS, on its own, from 0 to 10 by how well it answers QUERY, and return the best K, "
+            "the best first",
+            returns=_LIST,
+        ),
+        KIND="rating",
+        READING=Action(
+            "RATE_ANSWER",
+            (_CONTEXT, Parameter("QUERY")),
+            "Rate from 0 to 10 how well CTX answers QUERY and return the number",
+            returns=ValueType.NUMBER,
+        ),
+        collect=_collect_rerank,
+        QUERY="QUERY",
+        select=_select_rerank,
+    ),
+    "top": SimpleNamespace(
+        ACTION=Action(
+            "TOP",
+            (_ROWS, _X, _K),
+            "Compare ROWS by X and return the first K of them, the first one first",
+            returns=_LIST,
+        ),
+        KIND="pick",
+        READING=_RATE_ONE,
+        collect=_collect_top,
+    ),
+}
+
+_MAX_OTHERS = 600  # maximum characters of a row with columns that the instruction does not name
+
+_GENERIC = frozenset({
+    "", "case", "client", "customer", "document", "entry", "item", "line", "nr", "no", "patient", "people", "person",
+    "record", "report", "row", "user",
+})  # fmt: skip
+"""Names of columns that an instruction may contain without naming the column: what a row is."""
+
+
+def shown_text(row: Row, instruction: str = "") -> str | None:
+    r"""The text of a row for a model: its value, or `name: value` lines for a record without names in its text.
+
+    Of these the columns that the instruction names, and others as long as there is room; all
+    columns if it names none.
+
+    Example:
+        >>> row = Row("7,63,feels dizzy", {"id": "7", "age": "63", "note": "feels dizzy"}, (), "7,63,feels dizzy")
+        >>> shown_text(row, "older than 60")
+        'id: 7\nage: 63\nnote: feels dizzy'
+    """
+    if not row.value or row.value != row.text:
+        return row.value
+    cells = _cells(row)
+    if not cells:
+        return row.value
+    lines = {
+        name: f"{one_line(name)}: {' '.join(one_line(cell).split())}"
+        for name, cell in cells.items()
+    }
+    wanted = f" {stem(instruction)} "
+    named = [name for name in lines if _is_named(name, wanted)]
+    if named:
+        room = _MAX_OTHERS - sum(len(lines[name]) for name in named)
+        for name, line in lines.items():
+            if name not in named and len(line) <= room:
+                named.append(name)
+                room -= len(line)
+    return "\n".join(line for name, line in lines.items() if not named or name in named)
+
+
+def _is_named(name: str, wanted: str) -> bool:
+    """Whether an instruction contains the last words of a column's name."""
+    words = stem(name).split()
+    ends = (" ".join(words[i:]) for i in range(len(words)))
+    return any(end not in _GENERIC and f" {end} " in wanted for end in ends)
+
+
+def _cells(row: Row) -> dict[str, str]:
+    """The cells of a row whose text is only cells, in order; none if the text names them."""
+    text = row.text.replace('""', '"').replace(r"\|", "|")
+    cells: dict[str, str] = {}
+    at = 0
+    for name, cell in row.fields.items():
+        start = text.find(cell, at) if cell else -1
+        if cell and start >= 0 and not _has_words(text, at, start):
+            cells[name] = cell
+            at = start + len(cell)
+    return {} if _has_words(text, at, len(text)) else cells
+
+
+def _has_words(text: str, start: int, end: int) -> bool:
+    return any(text[i].isalnum() for i in range(start, end))

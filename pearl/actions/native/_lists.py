@@ -1,0 +1,161 @@
+"""Native actions on lists and numbers."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, localcontext
+from itertools import chain
+
+from pearl.actions.native import Family
+from pearl.actions.values import EmptyListError, Value, without_repeats, written_out
+from pearl.documents.comparisons import key_of
+from pearl.documents.numbers import check_alike
+from pearl.documents.rows import Rows
+from pearl.documents.table.quantities import numbers_of
+from pearl.dsl.signatures import Parameter, ValueType
+
+PLUGINS = Family()
+
+_LIST = ValueType.LIST
+_ITEMS = (Parameter("ITEMS", _LIST),)
+_NUMBERS = (Parameter("NUMBERS", _LIST),)
+_A_AND_B = (Parameter("A", _LIST), Parameter("B", _LIST))
+
+
+@PLUGINS.action(
+    "CONCAT",
+    (Parameter("S1"), Parameter("S2")),
+    "Join the texts in the order given",
+    is_variadic=True,
+)
+def concat(*texts: str) -> Value:
+    """Join the texts that are not blank, each stripped of outer blank lines."""
+    return "\n\n".join(text.strip("\n") for text in texts if text.strip())
+
+
+@PLUGINS.action("FIRST", _ITEMS, "Return the entry that stands first in ITEMS")
+def first(items: list[str]) -> Value:
+    """Take the first entry."""
+    if not items:
+        raise EmptyListError("the list is empty, it has no first entry")
+    return items[0]
+
+
+@PLUGINS.action("LAST", _ITEMS, "Return the entry that stands last in ITEMS")
+def last(items: list[str]) -> Value:
+    """Take the last entry."""
+    if not items:
+        raise EmptyListError("the list is empty, it has no last entry")
+    return items[-1]
+
+
+_LEADING = re.compile(r"\s*+([-+]?(?:\d{1,3}(?:,\d{3})++|\d++)(?:\.\d++)?)")
+
+
+@PLUGINS.action("SORT", _ITEMS, "Return the entries of ITEMS in ascending order", returns=_LIST)
+def sort(items: list[str]) -> Value:
+    """Sort by number if every entry begins with one, else by letter, case aside."""
+    leading = [match for item in items if (match := _LEADING.match(item))]
+    if len(leading) < len(items):
+        return sorted(items, key=str.casefold)
+    check_alike((m.string, m.start(1), m.end(1)) for m in leading)
+    ranked = [(Decimal(m[1].replace(",", "")), m.string.casefold(), m.string) for m in leading]
+    return [item for _, _, item in sorted(ranked)]
+
+
+@PLUGINS.action(
+    "UNIQUE",
+    _ITEMS,
+    "Return ITEMS with repeated entries dropped, keeping the order in which they first appear",
+    returns=_LIST,
+)
+def unique(items: list[str]) -> Value:
+    """Keep the first occurrence of each entry."""
+    return without_repeats(items)
+
+
+@PLUGINS.action(
+    "UNION",
+    _A_AND_B,
+    "Return the entries of A, B and any further lists as one list without repeats",
+    is_variadic=True,
+    returns=_LIST,
+)
+def union(*lists: list[str]) -> Value:
+    """Concatenate the lists and keep the first occurrence of each entry."""
+    return without_repeats(chain.from_iterable(lists))
+
+
+@PLUGINS.action(
+    "INTERSECT", _A_AND_B, "Return the entries that are in A and in B alike", returns=_LIST
+)
+def intersect(a: list[str], b: list[str]) -> Value:
+    """Keep the entries of the first list that are in the second, each once, in the first list's spelling."""
+    shared = {key_of(item) for item in b}
+    return without_repeats(item for item in a if key_of(item) in shared)
+
+
+@PLUGINS.action("DIFFERENCE", _A_AND_B, "Return the entries of A that are not in B", returns=_LIST)
+def difference(a: list[str], b: list[str]) -> Value:
+    """Keep the entries of the first list that are not in the second, with repeats and order."""
+    taken = {key_of(item) for item in b}
+    return [item for item in a if key_of(item) not in taken]
+
+
+def _count_bounds(rows: Rows) -> tuple[int, int]:
+    """The bounds of the count over all possible values of undecided rows."""
+    n = len(rows.values)
+    # A row without a value may stand for several: a pair whose key is not known.
+    return n, n + sum(
+        max(1, len(row.possible)) if row.value is None else 1 for row in rows.undecided
+    )
+
+
+@PLUGINS.action(
+    "COUNT",
+    _ITEMS,
+    "Return how many entries ITEMS has, as a number",
+    returns=ValueType.NUMBER,
+    counts=True,
+    bounds=_count_bounds,
+)
+def count(items: list[str]) -> Value:
+    """Count the entries."""
+    return len(items)
+
+
+@PLUGINS.action(
+    "SUM",
+    _NUMBERS,
+    "Add up all NUMBERS and return the total",
+    returns=ValueType.NUMBER,
+    counts=True,
+)
+def total(items: list[str]) -> Value:
+    """Return the exact sum; 0 for an empty list."""
+    numbers = numbers_of(items)
+    digits = [
+        max(0, number.adjusted()) - min(0, int(number.as_tuple().exponent)) for number in numbers
+    ]
+    with localcontext(prec=max(digits, default=0) + len(str(len(numbers))) + 2):
+        return written_out(sum(numbers, Decimal(0)))
+
+
+@PLUGINS.action(
+    "MAX", _NUMBERS, "Return the largest of NUMBERS", returns=ValueType.NUMBER, counts=True
+)
+def largest(items: list[str]) -> Value:
+    """Take the largest."""
+    if not items:
+        raise EmptyListError("the list is empty, it has no largest number")
+    return written_out(max(numbers_of(items)))
+
+
+@PLUGINS.action(
+    "MIN", _NUMBERS, "Return the smallest of NUMBERS", returns=ValueType.NUMBER, counts=True
+)
+def smallest(items: list[str]) -> Value:
+    """Take the smallest."""
+    if not items:
+        raise EmptyListError("the list is empty, it has no smallest number")
+    return written_out(min(numbers_of(items)))

@@ -1,0 +1,219 @@
+"""Native actions that make, select or show rows."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from decimal import Decimal
+
+from pearl.actions.columns import judge, read_column
+from pearl.actions.groups import are_groups
+from pearl.actions.native import Family
+from pearl.actions.native._groups import having
+from pearl.actions.values import (
+    INTERVAL,
+    SAMPLED,
+    EmptyListError,
+    Scalar,
+    Value,
+    as_text,
+    behind,
+    wilson,
+)
+from pearl.documents.comparisons import OPERATORS
+from pearl.documents.digest import text_sha256
+from pearl.documents.numbers import UnclearNumberError, read_number, whole_number
+from pearl.documents.rows import Row, Rows, unused_name
+from pearl.documents.table.quantities import numbers_of
+from pearl.dsl.signatures import Parameter, ValueType
+
+PLUGINS = Family()
+
+
+@PLUGINS.action(
+    "FIELD",
+    (Parameter.named("ROWS"), Parameter("NAME")),
+    'Return the same rows with their field NAME as their value, or all that they read for "text"',
+    returns=ValueType.LIST,
+)
+def field(rows: Rows, name: str) -> Value:
+    """Take a field of every row; it may be a part of a date (`Date by month`)."""
+    column = read_column(rows, name)
+    return replace(
+        rows,
+        rows=tuple(row.valued(v) for row, v in zip(rows.rows, column.values, strict=True)),
+        doubtful=tuple(
+            row.valued(v) for row, v in zip(rows.doubtful, column.doubtful, strict=True)
+        ),
+        column=column.name,
+        notes=tuple(dict.fromkeys((*rows.notes, *column.notes))),
+        is_answered=False,
+        columns=(),
+    )
+
+
+@PLUGINS.action(
+    "WHERE",
+    (
+        Parameter.named("ROWS"),
+        Parameter("NAME"),
+        Parameter("OP", choices=OPERATORS),
+        Parameter("X", reads="value"),
+    ),
+    f"Return those ROWS whose field NAME compares with X as OP says: {', '.join(OPERATORS)}",
+    returns=ValueType.LIST,
+)
+def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
+    """Select rows; undecided ones become doubtful."""
+    if name == "count" and rows.shows_possible and are_groups(rows):
+        return having(rows, operator, read_number(as_text(x)))
+    judged = judge(rows, name, operator, x)
+    return replace(
+        rows,
+        rows=tuple(row for row, verdict in judged.rows if verdict),
+        doubtful=(
+            *(row for row, verdict in judged.rows if verdict is None),
+            *(row for row, verdict in judged.doubtful if verdict is not False),
+        ),
+        notes=tuple(dict.fromkeys((*rows.notes, *judged.notes))),
+    )
+
+
+@PLUGINS.action(
+    "SAMPLE",
+    (Parameter.named("ROWS"), Parameter("N", reads="number")),
+    "Return N of ROWS, drawn at random; what is computed from them is an estimate",
+    returns=ValueType.LIST,
+)
+def sample(rows: Rows, n: int | float) -> Value:
+    """Draw without replacement, in the rows' order; the same rows always give the same sample."""
+    size = whole_number(n, "N", least=1)
+    every = (*rows.rows, *rows.doubtful)
+    if size >= len(every):
+        return rows
+    seed = text_sha256("\x1f".join(row.text or row.value or "" for row in every))
+    drawn = sorted(random.Random(seed).sample(range(len(every)), size))
+    n_sure = len(rows)
+    return replace(
+        rows,
+        rows=tuple(every[i] for i in drawn if i < n_sure),
+        doubtful=tuple(every[i] for i in drawn if i >= n_sure),
+        sample=(size, len(every)),
+    ).noting(f"{SAMPLED}: {size:,} of {len(every):,} rows")
+
+
+@PLUGINS.action(
+    "SHARE_OF",
+    (Parameter.named("ROWS"), Parameter("NAME"), Parameter("X", reads="value")),
+    "Return which share of ROWS has the value X in the field NAME, a number from 0 to 1",
+    counts=True,
+)
+def share_of(rows: Rows, name: str, x: Value) -> Value:
+    """The share among decided rows; of several values, the share that has any of them."""
+    judged = judge(rows, name, "in" if isinstance(x, list | Rows) else "is", x)
+    found = [row for row, verdict in judged.rows if verdict]
+    others = [row for row, verdict in judged.rows if verdict is False]
+    unsure = [row for row, verdict in judged.rows if verdict is None]
+    n_found, n_read, n = len(found), len(found) + len(others), len(judged.rows)
+    if not (n or judged.doubtful):
+        raise EmptyListError("there are no rows to take a share of")
+    if not n_read:
+        raise UnclearNumberError("no row is decided, so there is no share")
+    # Doubtful rows count for one end or the other, where they can.
+    n_not = sum(verdict is not True for _, verdict in judged.doubtful)
+    n_may = sum(verdict is not False for _, verdict in judged.doubtful)
+    low = n_found / (n + n_not)
+    high = (n_found + len(unsure) + n_may) / (n + n_may)
+    notes = tuple(dict.fromkeys((*rows.notes, *judged.notes)))
+    if rows.sample:
+        ends = wilson(n_found, n_read)
+        notes += (f"{INTERVAL} of the share: {ends[0]:.3f} to {ends[1]:.3f}",)
+    doubtful = (*unsure, *(row for row, _ in judged.doubtful))
+    behind = replace(rows, rows=tuple(found), doubtful=doubtful, notes=notes)
+    return Scalar(n_found / n_read, behind, low=low, high=high)
+
+
+@PLUGINS.action(
+    "SHOW",
+    (Parameter("A", ValueType.LIST, "rows"), Parameter("B", ValueType.LIST, "rows")),
+    "Return a table of the rows, the values of each argument in a column of its own",
+    is_variadic=True,
+    returns=ValueType.LIST,
+)
+def show(*columns: Rows) -> Value:
+    """Join columns by row of the document; missing cells are blank.
+
+    A row is undecided if it is in none of the columns surely, or a value of it is.
+    """
+    cells: dict[str, dict[object, str | None]] = {}
+    found: dict[object, Row] = {}
+    sure: set[object] = set()
+    for rows in columns:
+        name = unused_name(rows.column, cells)
+        keyed = [(row.key, row) for row in rows]
+        cells[name] = {key: row.value for key, row in keyed}
+        if rows.shows_possible:
+            sizes = {key: str(len(row.members)) for key, row in keyed if row.members}
+            cells[unused_name("count", cells)] = dict(sizes)
+        sure |= cells[name].keys()
+        for row in rows.doubtful:
+            cells[name].setdefault(row.key, None)
+            keyed.append((row.key, row))
+        for key, row in keyed:
+            found.setdefault(key, row)
+    table: list[Row] = []
+    unsure: list[Row] = []
+    for key, row in found.items():
+        shown = {name: column.get(key, "") for name, column in cells.items()}
+        (table if key in sure else unsure).append(row.with_fields(shown))
+    return Rows(
+        tuple(table),
+        columns[0].column,
+        tuple(unsure),
+        tuple(dict.fromkeys(note for rows in columns for note in rows.notes)),
+        columns=tuple(cells),
+    )
+
+
+@PLUGINS.action(
+    "RELATION",
+    (Parameter("A", reads="figure"), Parameter("B", reads="figure")),
+    "Compare the numbers A and B and return more, less or same, as A is more or less than B",
+)
+def relation(a: Value, b: Value) -> Value:
+    """Compare two numbers; the result is decided if no undecided row can change it."""
+    one, other = numbers_of([_text(a), _text(b)])
+    word = _word(one - other)
+    rows = behind([a, b])
+    if rows is None or not rows.undecided:
+        return word if rows is None else Scalar(word, rows)
+    if {_word(_low(a, one) - _high(b, other)), _word(_high(a, one) - _low(b, other))} == {word}:
+        n = len(rows.undecided)
+        decided = tuple(row for row in rows if row.value is not None)
+        rows = replace(rows, rows=decided, doubtful=(), shows_possible=False)
+        rows = rows.noting(f"{n:,} undecided cannot change it")
+    return Scalar(word, rows)
+
+
+def _text(value: Value) -> str:
+    return as_text(value.value if isinstance(value, Scalar) else value)
+
+
+def _word(difference: Decimal) -> str:
+    return "more" if difference > 0 else "less" if difference < 0 else "same"
+
+
+def _low(value: Value, number: Decimal) -> Decimal:
+    return _end(value, number, -1)
+
+
+def _high(value: Value, number: Decimal) -> Decimal:
+    return _end(value, number, 1)
+
+
+def _end(value: Value, number: Decimal, sign: int) -> Decimal:
+    """The lower or upper bound of a number over all possible values of undecided rows."""
+    if not (isinstance(value, Scalar) and value.rows.undecided):
+        return number
+    end = value.low if sign < 0 else value.high
+    return sign * Decimal("inf") if end is None else Decimal(end)

@@ -1,0 +1,86 @@
+"""Units that need no more than offsets: documents, pages, paragraphs, lines and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from types import SimpleNamespace
+
+from pearl.documents.document import part_spans
+from pearl.documents.passages import paragraphs, sentences
+from pearl.documents.units import Piece, trimmed
+
+Parts = Sequence[tuple[str, int]]
+
+_WRAPPED = 120  # maximum characters of a wrapped line: a longer one is a paragraph
+
+
+def split_documents(text: str, parts: Parts = ()) -> list[Piece]:
+    """Every joined file, with its name in the field `Document`; without `parts`, the whole text."""
+    pieces = [
+        piece
+        for name, span in part_spans(text, parts)
+        for piece in trimmed(text, span.start, span.end, {"Document": name})
+    ] or trimmed(text, 0, len(text))
+    return _some(pieces, "no document: the text is blank")
+
+
+def split_pages(text: str, parts: Parts = ()) -> list[Piece]:
+    """Every page that has text, with its number in the field `Page`: of PDFs and texts with form feeds."""
+    pieces = [
+        piece
+        for (name, start), (_, end) in pairwise([*parts, ("", len(text))])
+        for piece in trimmed(text, start, end, {"Page": name})
+    ]
+    return _some(
+        pieces, "no pages: the document's format does not keep them (PDF and form feeds do)"
+    )
+
+
+def split_paragraphs(text: str, parts: Parts = ()) -> list[Piece]:
+    """Every paragraph: blank lines part them.
+
+    In a text without blank lines that has lines of more than 120 characters, each line is one.
+    """
+    pieces = _some(
+        [Piece(span.start, span.end, {}) for span in paragraphs(text)],
+        "no paragraph: the text is blank",
+    )
+    if len(pieces) == 1:
+        lines = split_lines(text)
+        if any(each.end - each.start > _WRAPPED for each in lines):
+            return lines
+    return pieces
+
+
+def split_lines(text: str, parts: Parts = ()) -> list[Piece]:
+    r"""Every line that is not blank, without the blanks around it. Only "\n" ends a line."""
+    pieces: list[Piece] = []
+    at = 0
+    for line in text.split("\n"):
+        if bare := line.strip():
+            start = at + len(line) - len(line.lstrip())
+            pieces.append(Piece(start, start + len(bare), {}))
+        at += len(line) + 1
+    return _some(pieces, "no line: the text is blank")
+
+
+def split_sentences(text: str, parts: Parts = ()) -> list[Piece]:
+    """Every sentence, as the evidence of answers has them."""
+    pieces = [Piece(span.start, span.end, {}) for span in sentences(text)]
+    return _some(pieces, "no sentence: the text is blank")
+
+
+def _some(pieces: list[Piece], otherwise: str) -> list[Piece]:
+    if not pieces:
+        raise ValueError(otherwise)
+    return pieces
+
+
+PLUGINS = {
+    "document": SimpleNamespace(split=split_documents),
+    "page": SimpleNamespace(split=split_pages),
+    "paragraph": SimpleNamespace(split=split_paragraphs),
+    "line": SimpleNamespace(split=split_lines),
+    "sentence": SimpleNamespace(split=split_sentences),
+}

@@ -1,0 +1,602 @@
+"""Records: data in a text, one entry after the other, with named fields.
+
+The forms:
+
+- JSON objects, one after the other (JSON lines) or in an array;
+- tables in Markdown;
+- lines of pairs, `Date: Feb 02, 2023 || User: 76153`, with `||`, ` | ` or tabs between them;
+- blocks of `Key: value` lines with blank lines between them;
+- rows of cells with a header: CSV, TSV, semicolons, bars.
+
+A text has one form: the first in this order whose records cover nearly all of it, else the one whose
+records cover most. The text before, between and after them is no record
+(`pearl.documents.units.left_out` finds it). Values are as in the source, numbers and
+dates too; only what a form escapes is unescaped. A cell that is missing is "", and a row with more
+cells than the header has them all in its last field.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from io import StringIO
+from typing import NamedTuple, cast
+
+from pearl.documents.passages import paragraphs
+from pearl.documents.units import Piece, left_out
+
+MAX_LENGTH = 40  # maximum characters of a name
+
+MAX_WORDS = 5
+
+MAX_KNOWN = 1_000
+
+_fits_name = re.compile(r"[^\W\d_][^:|\t\n]*(?<!\s)").fullmatch
+
+
+def is_key(text: str) -> bool:
+    """Whether a text names a field, and does not begin a sentence.
+
+    Example:
+        >>> is_key("Date of birth"), is_key("He said that it was so"), is_key("12")
+        (True, False, False)
+    """
+    if len(text) > MAX_LENGTH or text.count(" ") >= MAX_WORDS:
+        return False
+    return _fits_name(text) is not None
+
+
+class Keys(dict[str, str]):
+    """Text before a colon → the key it is, without blanks around it, or "" if it is none.
+
+    Documents have the same ones in every record.
+    """
+
+    def __missing__(self, text: str) -> str:
+        name = text.strip()
+        known = name if is_key(name) else ""
+        if len(self) < MAX_KNOWN:
+            self[text] = known
+        return known
+
+
+def fields_of(names: Sequence[str], values: Sequence[str]) -> dict[str, str]:
+    """The fields of a record; a name that occurs twice is numbered."""
+    fields = dict(zip(names, values, strict=True))
+    return fields if len(fields) == len(names) else dict(zip(columns(names), values, strict=True))
+
+
+def columns(header: Sequence[str]) -> tuple[str, ...]:
+    """The names of columns: none is blank, none occurs twice."""
+    names: dict[str, None] = {}
+    numbers: dict[str, int] = {}
+    for column, cell in enumerate(header, 1):
+        name = unique = cell.strip() or f"column {column}"
+        while unique in names:
+            numbers[name] = numbers.get(name, 1) + 1
+            unique = f"{name} ({numbers[name]})"
+        names[unique] = None
+    return tuple(names)
+
+
+# JSON objects: one after the other, a line each or not, or in an array.
+
+_MAX_VAIN = 4  # failed parses may scan the text this many times: time is linear
+
+_CANDIDATE = re.compile(r"^[ \t]*+(?:\[\s*+)?(?=\{)", re.M)
+_AFTER = re.compile(r"\s*+(?:,\s*+(?=\{)|\])|[ \t]*+,?[ \t]*+(?=\n|\Z)")
+_BLANKS = re.compile(r"[ \t\n\r]*")
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
+
+_decode = json.JSONDecoder(
+    object_pairs_hook=list, parse_float=str, parse_int=str, parse_constant=str
+).raw_decode
+
+
+def find_json(text: str) -> list[Piece]:
+    r"""The objects that begin a line or follow another one, with nothing else after them.
+
+    Numbers and nested values are as in the source; `null` is "".
+
+    Example:
+        >>> [piece.fields for piece in find_json('[{"a": 1.50, "b": [1, 2]},\n {"a": null}]')]
+        [{'a': '1.50', 'b': '[1, 2]'}, {'a': ''}]
+    """
+    pieces: list[Piece] = []
+    at = n_vain = 0
+    while candidate := _CANDIDATE.search(text, at):
+        start = at = candidate.end()
+        end = text.find("\n", start)
+        line = text[start : None if end < 0 else end]
+        is_whole = line.count("{") + line.count("[") <= line.count("}") + line.count("]")
+        try:
+            if is_whole:
+                at += max(1, _read_objects(line, 0, start, pieces)[0])
+            elif n_vain <= _MAX_VAIN * len(text):
+                reached, n_more = _read_objects(text, start, 0, pieces)
+                at = max(start + 1, reached)
+                n_vain += n_more
+            else:
+                at += 1
+        except RecursionError:  # nested without end
+            break
+    return pieces
+
+
+_LIST = re.compile(r'"(?:[^"\\\n]|\\.){1,100}"\s*:\s*\[\s*(?=\{)')  # A key with a list of objects
+
+
+def json_lists(text: str) -> list[Piece]:
+    r"""The objects of the lists in a JSON report, `{"title": ..., "rows": [{...}, ...]}`.
+
+    Example:
+        >>> [piece.fields for piece in json_lists('{"unit": "$", "rows": [{"a": 1}, {"a": 2}]}')]
+        [{'a': '1'}, {'a': '2'}]
+    """
+    if not text.lstrip().startswith("{"):
+        return []
+    pieces: list[Piece] = []
+    at = n_vain = 0
+    while n_vain <= _MAX_VAIN * len(text) and (key := _LIST.search(text, at)):
+        try:
+            reached, n_more = _read_objects(text, key.end(), 0, pieces)
+        except RecursionError:
+            break
+        at = max(key.end(), reached)
+        n_vain += n_more
+    return pieces
+
+
+def _read_objects(source: str, start: int, offset: int, pieces: list[Piece]) -> tuple[int, int]:
+    """Read one object after the other."""
+    reached = start
+    while source.startswith("{", start):
+        try:
+            members, reached = _decode(source, start)
+        except json.JSONDecodeError as error:  # to make one counts the lines before
+            return reached, error.pos - start + error.pos // 16
+        after = _AFTER.match(source, reached)
+        if not after:
+            break
+        fields = _json_fields(source, start, reached, members)
+        pieces.append(Piece(offset + start, offset + reached, fields))
+        start = after.end()
+    return reached, 0
+
+
+def _json_fields(
+    source: str, start: int, end: int, members: list[tuple[str, object]]
+) -> dict[str, str]:
+    fields = dict(members)
+    is_flat = len(fields) == len(members) and set(map(type, fields.values())) <= {str}
+    if is_flat and source.find("\\u", start, end) < 0:
+        return cast(dict[str, str], fields)
+    names = [_whole(name) for name, _ in members]
+    values = [
+        source[a:b] if (shown := _json_text(value)) is None else shown
+        for (_, value), (a, b) in zip(members, _value_spans(source, start), strict=True)
+    ]
+    return fields_of(names, values)
+
+
+def _json_text(value: object) -> str | None:
+    """A value as text; None for a nested one."""
+    match value:
+        case str():  # numbers, too: as they are written
+            return _whole(value)
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case _:
+            return None
+
+
+def _whole(text: str) -> str:
+    """Replace lone surrogates, which may be written as escapes."""
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+
+
+def _value_spans(text: str, at: int) -> Iterator[tuple[int, int]]:
+    """The spans of the values of the valid object that begins at `at`."""
+    while text[at] != "}":
+        at = _skip_blanks(text, at + 1)
+        _, at = _decode(text, at)
+        start = _skip_blanks(text, _skip_blanks(text, at) + 1)
+        _, end = _decode(text, start)
+        yield start, end
+        at = _skip_blanks(text, end)
+
+
+def _skip_blanks(text: str, at: int) -> int:
+    blanks = _BLANKS.match(text, at)
+    return blanks.end() if blanks else at
+
+
+# Tables in Markdown: a header, a line of dashes, and rows up to a line without bars.
+
+_BAR = re.compile(r"(?<!\\)\|")
+_DASHES = re.compile(r"\s*:?-+:?\s*")
+_OF_RULES = frozenset("|:- \t")
+
+
+def find_markdown(text: str) -> list[Piece]:
+    r"""The rows of all tables; blank rows are none.
+
+    Example:
+        >>> [piece.fields for piece in find_markdown("| id | what |\n|---|---|\n| 1 | a \\| b |\n| 2 |")]
+        [{'id': '1', 'what': 'a | b'}, {'id': '2', 'what': ''}]
+    """
+    pieces: list[Piece] = []
+    names: tuple[str, ...] = ()  # of the table that goes on
+    previous = ""
+    at = 0
+    for line in text.split("\n"):
+        if "|" not in line:
+            names = ()
+        elif not _OF_RULES.issuperset(line):
+            if names and (row := line.strip()):
+                start = at + line.index(row)
+                pieces.append(Piece(start, start + len(row), _row_fields(row, names)))
+        elif all(map(_DASHES.fullmatch, rules := _row_cells(line))):
+            header = _row_cells(previous) if "|" in previous else []
+            if len(header) == len(rules):
+                names = columns([cell.replace(r"\|", "|") for cell in header])
+                if pieces and pieces[-1].end > at - len(previous) - 1:
+                    pieces.pop()  # the row before was this header
+        previous = line
+        at += len(line) + 1
+    return pieces
+
+
+def _row_fields(row: str, names: tuple[str, ...]) -> dict[str, str]:
+    cells = [cell.strip().replace(r"\|", "|") for cell in _row_cells(row, len(names))]
+    return dict(zip(names, cells + [""] * (len(names) - len(cells)), strict=True))
+
+
+def _row_cells(row: str, most: int = 0) -> list[str]:
+    """The cells of a row; the last of `most` contains the rest."""
+    bare = row.strip().removeprefix("|")
+    if bare.endswith("|") and not bare.endswith(r"\|"):
+        bare = bare[:-1]
+    return _BAR.split(bare, max(0, most - 1)) if most != 1 else [bare]
+
+
+# Lines of pairs: `Date: Feb 02, 2023 || User: 76153 || Text: ...`.
+
+_SEPARATORS = ("||", " | ", "\t")
+_BULLET = re.compile(r"\s*(?:[-*•]|\(?\d{1,9}[.)])\s+")
+
+
+def find_pairs(text: str) -> list[Piece]:
+    r"""The lines of at least two pairs, with the separator that most of them have.
+
+    Lines between two records, without a blank line, go on with the value that is last in the first.
+
+    Example:
+        >>> [piece.fields for piece in find_pairs("A: 1 || B: x || y\nmore\nA: 2 || B: z\nThe end")]
+        [{'A': '1', 'B': 'x || y\nmore'}, {'A': '2', 'B': 'z'}]
+    """
+    found = (_pairs_by(text, separator) for separator in _SEPARATORS if separator in text)
+    return max(found, key=len, default=[])
+
+
+def _pairs_by(text: str, separator: str) -> list[Piece]:
+    pieces: list[Piece] = []
+    keys = Keys()
+    at = 0
+    going_on = 0  # end of the lines after the last record that may belong to it
+    for line in text.split("\n"):
+        if separator in line and (pairs := _pairs_in(line, separator, keys)):
+            if pieces and going_on > pieces[-1].end:
+                pieces[-1] = _longer(text, pieces[-1], going_on)
+            names, values = pairs
+            start = at + len(line) - len(line.lstrip())
+            going_on = at + len(line.rstrip())
+            pieces.append(Piece(start, going_on, fields_of(names, values)))
+        elif not line or line.isspace():
+            going_on = 0
+        elif going_on:
+            going_on = at + len(line.rstrip())
+        at += len(line) + 1
+    return pieces
+
+
+def _pairs_in(line: str, separator: str, keys: Keys) -> tuple[list[str], list[str]] | None:
+    """The keys and values of a line, or None if it has fewer than two pairs.
+
+    What no key is in belongs to the value before it.
+    """
+    names: list[str] = []
+    values: list[str] = []
+    more: dict[int, list[str]] = {}
+    for part in line.split(separator):
+        before, colon, value = part.partition(":")
+        if not names and (bullet := _BULLET.match(before)):
+            before = before[bullet.end() :]
+        if colon and (not value or value[0].isspace()) and (name := keys[before]):
+            names.append(name)
+            values.append(value)
+        elif names:
+            more.setdefault(len(values) - 1, []).append(part)
+        else:
+            return None
+    if len(names) < 2:
+        return None
+    for index, rest in more.items():
+        values[index] = separator.join([values[index], *rest])
+    return names, [value.strip() for value in values]
+
+
+def _longer(text: str, piece: Piece, end: int) -> Piece:
+    """The record with more lines at its end."""
+    last = next(reversed(piece.fields))
+    start = piece.end - len(piece.fields[last])
+    return Piece(piece.start, end, {**piece.fields, last: text[start:end]})
+
+
+# Blocks of `Key: value` lines with blank lines between them.
+
+_KEYED = re.compile(r"^[ \t]*([^:\n|]{1,60}):(?=\s|\Z)", re.M)
+
+
+def find_blocks(text: str) -> list[Piece]:
+    r"""The paragraphs that begin with a key and have at least two, none of them twice.
+
+    Lines without a key go on with the value before. Of the keys or of the lines of a block, half or
+    more are keys that other blocks have, or lines with a key.
+
+    Example:
+        >>> [piece.fields for piece in find_blocks("Some people:\n\nName: Ann\nAge: 30\n\nName: Bob\nAge: 41")]
+        [{'Name': 'Ann', 'Age': '30'}, {'Name': 'Bob', 'Age': '41'}]
+    """
+    found: list[tuple[Piece, int]] = []
+    keys = Keys()
+    for span in paragraphs(text):
+        keyed = [
+            (match.start(), name, match.end())
+            for match in _KEYED.finditer(text, span.start, span.end)
+            if (name := keys[match[1]])
+        ]
+        if len(keyed) < 2 or keyed[0][0] != span.start:
+            continue
+        ends = [start for start, _, _ in keyed[1:]] + [span.end]
+        values = [text[a:b].strip() for (_, _, a), b in zip(keyed, ends, strict=True)]
+        names = [name for _, name, _ in keyed]
+        if len(set(names)) == len(names):
+            piece = Piece(span.start, span.end, fields_of(names, values))
+            found.append((piece, 1 + text.count("\n", span.start, span.end)))
+    shared = Counter(name for piece, _ in found for name in piece.fields)
+    return [
+        piece
+        for piece, n_lines in found
+        if 2 * len(piece.fields) >= n_lines
+        or 2 * sum(shared[name] > 1 for name in piece.fields) >= len(piece.fields)
+    ]
+
+
+# Rows of cells with a header: CSV and its kin.
+
+_DELIMITERS = (",", "\t", ";", "|")
+_UNQUOTED = frozenset("\t|")  # delimiters of files in which quote marks are often plain characters
+_MAX_CELL = 2**31 - 1  # characters; Python's own limit is 131,072
+
+
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}")
+_GROUPED = re.compile(r"[-$€£¥(]*[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?[%)]*")
+_NUMERIC = re.compile(r"[-+$€£¥(]*[0-9][0-9.,]*[%)]*")
+_SPACED = re.compile(r"[,;] +[a-z]")
+
+
+class _Row(NamedTuple):
+    start: int
+    end: int
+    cells: list[str]
+
+
+def find_cells(text: str) -> list[Piece]:
+    r"""The rows below the first line that is a header, with the delimiter that gives most cells.
+
+    Cells may be quoted, and have line breaks then. A row of which the quotes do not close is no
+    record, nor is a line of one cell at the end. After a blank line only a row as wide as the header
+    goes on with the table; another table may begin there. At least half of the rows are as wide as the header.
+
+    Example:
+        >>> [piece.fields for piece in find_cells('id,note\n1,"a, b"\n2,c, d')]
+        [{'id': '1', 'note': 'a, b'}, {'id': '2', 'note': 'c, d'}]
+    """
+    csv.field_size_limit(_MAX_CELL)  # process-wide
+    tables = [_tables(text, delimiter) for delimiter in _DELIMITERS if delimiter in text]
+    return max(tables, key=lambda pieces: sum(len(piece.fields) for piece in pieces), default=[])
+
+
+def _tables(text: str, delimiter: str) -> list[Piece]:
+    """The rows of all tables; one after the first begins below a blank line and is as wide throughout."""
+    source = StringIO(text, newline="\n")  # "\n" alone ends its lines
+    pieces: list[Piece] = []
+    at = n_vain = end = 0
+    is_after_blank = False
+    for line in text.split("\n"):
+        begin = at + len(line) + 1
+        if at >= end and (is_after_blank or not pieces) and (header := _header(line, delimiter)):
+            rows = _rows_from(source, begin, delimiter, len(header))
+            is_even = all(len(row.cells) == len(header) for row in rows)
+            if _is_table(line, header, rows) and (not pieces or (is_even and len(rows) > 1)):
+                names = columns(header)
+                pieces += (_piece(text, row, names, delimiter) for row in rows)
+                end = rows[-1].end
+            else:
+                n_vain += source.tell() - at
+                if n_vain > _MAX_VAIN * len(text):
+                    break
+        is_after_blank = not line.strip()
+        at = begin
+    return pieces
+
+
+def _header(line: str, delimiter: str) -> list[str]:
+    """The names in a line, or none if it is no header: at least two, short, and no numbers."""
+    if delimiter not in line or line.startswith("|"):  # of Markdown
+        return []
+    try:
+        cells = next(csv.reader([line], delimiter=delimiter, strict=True, skipinitialspace=True))
+    except csv.Error:
+        return []
+    names = [name for cell in cells if (name := cell.strip())]
+    if len(names) < 2 or (3 if delimiter == "\t" else 2) * len(names) < len(cells):
+        return []
+    others = [name for name in names if not _YEAR.fullmatch(name)]
+    is_named = bool(others) or not cells[0].strip()
+    return cells if is_named and all(map(_is_name, others)) else []
+
+
+def _is_name(cell: str) -> bool:
+    return (
+        (cell[0].isalpha() or cell[0] in "_#")
+        and len(cell) <= MAX_LENGTH
+        and cell.count(" ") < MAX_WORDS
+        and cell[-1] not in ".!?:;,"
+        and "\n" not in cell
+    )
+
+
+def _is_table(line: str, header: list[str], rows: list[_Row]) -> bool:
+    """Whether half of the rows are as wide as the header; all, if that may be a sentence."""
+    if rows and _OF_RULES.issuperset("".join(rows[0].cells)):
+        return False  # Markdown
+    n_wide = sum(len(row.cells) == len(header) for row in rows)
+    if len(_SPACED.findall(line)) * 2 >= len(header) - 1:
+        is_short = not any(" " in cell.strip() for cell in header)
+        return is_short and n_wide == len(rows) and len(header) + n_wide > 3
+    return 2 * n_wide >= max(2, len(rows))
+
+
+def _rows_from(
+    source: StringIO, begin: int, delimiter: str, width: int, is_quoted: bool = True
+) -> list[_Row]:
+    """The rows of the table that has its first row at `begin`."""
+    rows: list[_Row] = []
+    n_vain = 0
+    is_after_blank = False
+    source.seek(begin)
+    reader = _reader(source, delimiter, is_quoted)
+    while True:
+        start = source.tell()
+        try:
+            cells = next(reader, None)
+        except csv.Error:
+            if is_quoted and delimiter in _UNQUOTED:
+                return _rows_from(source, begin, delimiter, width, is_quoted=False)
+            # Its quotes do not close: that line is left out, and what it took in is read anew.
+            n_vain += source.tell() - start
+            if n_vain > _MAX_VAIN * (source.tell() - begin):
+                break
+            source.seek(start)
+            source.readline()
+            reader = _reader(source, delimiter, is_quoted)
+            continue
+        if cells is None:
+            break
+        if not any(map(str.strip, cells)):
+            is_after_blank |= len(cells) <= 1
+        elif is_after_blank and (len(cells) != width or _is_header_of_another(cells, rows)):
+            break
+        else:
+            is_after_blank = False
+            rows.append(_Row(start, source.tell(), cells))
+    while rows and len(rows[-1].cells) == 1:
+        rows.pop()
+    return rows
+
+
+def _is_header_of_another(cells: list[str], rows: list[_Row]) -> bool:
+    """Whether a row after a blank line has names where the last row has numbers."""
+    named = all(_is_name(cell.strip()) for cell in cells if cell.strip())
+    return named and any(
+        _NUMERIC.fullmatch(cell.strip()) for row in rows[-1:] for cell in row.cells
+    )
+
+
+def _reader(source: StringIO, delimiter: str, is_quoted: bool) -> Iterator[list[str]]:
+    return csv.reader(
+        iter(source.readline, ""),
+        delimiter=delimiter,
+        strict=True,
+        skipinitialspace=True,
+        quoting=csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE,
+    )
+
+
+def _piece(text: str, row: _Row, names: tuple[str, ...], delimiter: str) -> Piece:
+    start, end, cells = row
+    if text.endswith("\n", start, end):
+        end -= 1
+    n = len(names)
+    if len(cells) > n:
+        source = text[start:end]
+        last = (
+            delimiter.join(cells[n - 1 :]) if '"' in source else source.split(delimiter, n - 1)[-1]
+        )
+        if _GROUPED.fullmatch(last.strip()):  # 2,345 here is two cells, and no number
+            last = last.replace(",", ", ")
+        cells = [*cells[: n - 1], last]
+    elif len(cells) < n:
+        cells = cells + [""] * (n - len(cells))
+    return Piece(start, end, dict(zip(names, map(str.strip, cells), strict=True)))
+
+
+_FORMS = (find_json, find_markdown, find_pairs, find_blocks, find_cells)
+"""More specific forms first."""
+
+_NEARLY_ALL = 0.9
+
+_MUCH_MORE = 1.25  # factor by which a later form must cover more text to replace an earlier one
+
+_MOST_BESIDE_ONE = 0.5
+"""Maximum share of other text beside a single record: a line with two colons is not data."""
+
+
+def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
+    """Every record, with its fields."""
+    _, found = _best(text)
+    if len(found) == 1:
+        n_other = sum(span.end - span.start for span in left_out(text, found))
+        if n_other > _MOST_BESIDE_ONE * len(text):
+            found = []
+    if not found:
+        raise ValueError(
+            "no records: neither JSON objects, tables with a header, nor lines or blocks of 'Key: value'"
+        )
+    return found
+
+
+def below_headers(text: str) -> list[Piece]:
+    r"""The rows below a header: those of Markdown tables, CSV and similar forms.
+
+    None where the records of the text are in another form: each of these has its names beside its values.
+
+    Example:
+        >>> [piece.fields for piece in below_headers("Sales:\n\n| id |\n|---|\n| 1 |")]
+        [{'id': '1'}]
+        >>> below_headers("User: 7 || Text: yes\nUser: 9 || Text: no")
+        []
+    """
+    form, found = _best(text)
+    # One row beside much text is a table in Markdown only.
+    return found if form is find_cells and len(found) > 1 else find_markdown(text)
+
+
+def _best(text: str) -> tuple[Callable[[str], list[Piece]] | None, list[Piece]]:
+    """The form that a text has, and its records."""
+    form, found, covered = None, list[Piece](), 0
+    for find in _FORMS:
+        pieces = find(text)
+        size = sum(piece.end - piece.start for piece in pieces)
+        if size > _MUCH_MORE * covered:
+            form, found, covered = find, pieces, size
+        if covered > _NEARLY_ALL * len(text):
+            break
+    return form, found
