@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pearl.actions.columns import stem
 from pearl.documents.rows import Row
-from pearl.dsl.printer import one_line
+from pearl.dsl.nodes import one_line
 
 _MAX_OTHERS = 600
 """Characters of a row up to which columns are shown that an instruction does not name."""

@@ -7,15 +7,235 @@ plan: an unreadable step stays an error, and so does every numbered line once th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import pairwise, takewhile
+from typing import Literal
 
-from pearl.dsl.cursor import should_read, terminal
-from pearl.dsl.line_classifier import HEADING, QUESTION, Role, SourceLine, rows
-from pearl.dsl.literals import UNTYPED
-from pearl.dsl.scanner import scan_action, scan_step
+from pearl.dsl.scanner import (
+    ASSIGNS,
+    HEAD,
+    OPENS,
+    UNTYPED,
+    scan_action,
+    scan_step,
+    should_read,
+    terminal,
+)
 from pearl.errors import Diagnostic, Fix, Span, apply_fixes
+
+Role = Literal["question", "heading", "none", "action", "step", "blank", "surplus"]
+
+_JUNK = UNTYPED.pattern[1:-1]
+
+QUESTION = re.compile(
+    rf"(?:Question: (?=[^ \xa0{_JUNK}])|(?i:[\s`*#>]*+question[\s`*]*+:[\s`*{_JUNK}]*+(?=.)))"
+)
+HEADING = re.compile(
+    r"[\s`*#>]*+(?:(?:my|the)\s++)?new\s++actions?(?:\s++(?:are|needed|required))?[\s`*]*+:?[\s`*]*+(none[\s`*.]*+)?\Z",
+    re.I,
+)
+
+_TURN = re.compile(
+    r"[\s`*#>_]*+(?:(?:user|human|assistant|q)[\s`*_]*+:|question(?:\s?#?\d{1,4}+)?[\s`*_]*+(?::|\Z))"
+    r"|\s*+(?:<\|(?:im_start|start_header_id|user)|\[INST\])",
+    re.I,
+)
+"""Where another turn of a conversation begins."""
+_FENCE = re.compile(r"\s*+(?:`{3,}+|~{3,}+)[\s\w+.-]*+\Z")
+_NONE = re.compile(r"[\s`*>•-]*+\(?none(?:\s+(?:needed|required|necessary))?\)?[\s`*.]*+\Z", re.I)
+_BULLET = re.compile(r"[\s`*>]*+[-+*•–]\s")
+_CALL = re.compile(r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]++\(")
+
+
+@dataclass(slots=True)
+class SourceLine:
+    """A line: its form, and the role derived from its neighbours."""
+
+    span: Span
+    form: Literal["blank", "fence", "heading", "none", "question", "turn", "text"]
+    number: int | None = None
+    is_bullet: bool = False
+    is_call: bool = False
+    is_step: bool = False
+    is_like_step: bool = False
+    role: Role = "surplus"
+    is_misplaced: bool = False
+
+
+def rows(text: str) -> list[SourceLine]:
+    r"""Every line of a text, with its role; lines end in `\n`.
+
+    Example:
+        >>> [row.role for row in rows("Sure!\nNew actions:\n- None\n\n1. a = F(CTX) : x")]
+        ['surplus', 'heading', 'none', 'surplus', 'step']
+    """
+    found = [_row(text[span.start : span.end], span) for span in _spans(text)]
+    begin, end = _region(found)
+    _give_roles(text, found[begin:end])
+    return found
+
+
+def _spans(text: str) -> Iterator[Span]:
+    at = 0
+    if not text:
+        return
+    for source in text.removesuffix("\n").split("\n"):
+        yield Span(at, at + len(source))
+        at += len(source) + 1
+
+
+def _row(source: str, span: Span) -> SourceLine:
+    if not source.strip():
+        return SourceLine(span, "blank")
+    if _FENCE.match(source):
+        return SourceLine(span, "fence")
+    if HEADING.match(source):
+        return SourceLine(span, "heading")
+    if QUESTION.match(source):
+        return SourceLine(span, "question")
+    if _TURN.match(source):
+        return SourceLine(span, "turn")
+    if _NONE.match(source):
+        return SourceLine(span, "none")
+    row = SourceLine(span, "text", is_bullet=bool(_BULLET.match(source)))
+    head = HEAD.match(source)
+    assert head  # it matches the empty string, too
+    if head["digits"]:
+        row.number = int(head["digits"][:7])
+    name = terminal("NAME").match(source, head.end())
+    if name and (assigns := ASSIGNS.match(source, name.end())):
+        action = terminal("NAME").match(source, assigns.end())
+        is_call = bool(action and OPENS.match(source, action.end()))
+        row.is_step, row.is_like_step = is_call or row.number is not None, True
+    elif name and OPENS.match(source, name.end()):
+        row.is_call = row.is_bullet or (len(name[0]) > 1 and name[0] == name[0].upper())
+        row.is_like_step = row.is_call or row.number is not None
+    elif row.number is not None:
+        row.is_like_step = bool(_CALL.search(source))
+    return row
+
+
+def _region(found: Sequence[SourceLine]) -> tuple[int, int]:
+    """The lines that hold the plan, as a half-open range.
+
+    The plan is in the last closed fences with steps, or under the last heading with steps below it,
+    whichever comes later; earlier drafts are ignored, and so are a fence that is cut off below a closed
+    one and everything from another question on.
+    """
+    is_begun = False
+    for i, row in enumerate(found):
+        if is_begun and row.form in ("question", "turn"):
+            found = found[:i]
+            break
+        is_begun = is_begun or row.is_step
+    is_certain = any(row.is_step for row in found)
+    steps = [row if row.is_step or (row.is_like_step and not is_certain) else None for row in found]
+    fences = [i for i, row in enumerate(found) if row.form == "fence"]
+    blocks = [
+        (opening, closing)
+        for opening, closing in zip(fences[::2], fences[1::2], strict=False)
+        if any(steps[opening:closing])
+    ]
+    headings = [i for i, row in enumerate(found) if row.form == "heading"]
+    stretches = pairwise([*headings, len(found)])
+    last = max((i for i, end in stretches if _begins(steps[i:end])), default=-1)
+    if blocks and len(fences) % 2 and blocks[-1][1] < fences[-1] < last:
+        return _region(found[: fences[-1]])
+    if not blocks or last > blocks[-1][1]:
+        return (last, len(found)) if last >= 0 and any(steps[:last]) else (0, len(found))
+    begin = max((i for i, end in blocks if _begins(steps[i:end])), default=blocks[0][0])
+    if not any(begin < i < blocks[-1][1] for i in headings):
+        # The heading and its actions may stand in a fence of their own, or in none.
+        above = max((i for i in headings if i < begin), default=begin)
+        begin = begin if any(steps[above:begin]) else above
+    return begin, blocks[-1][1]
+
+
+def _begins(steps: Sequence[SourceLine | None]) -> bool:
+    """Whether a new plan begins here, rather than continuing the numbering."""
+    first = next((step for step in steps if step), None)
+    return first is not None and (first.number or 1) == 1
+
+
+def _give_roles(text: str, region: Sequence[SourceLine]) -> None:
+    """Assign a role to every line of the region: question, heading, actions, then steps."""
+    heading = next((i for i, row in enumerate(region) if row.form == "heading"), len(region))
+    first = _first_step(region, heading)
+    begin = heading if heading < first else _bare_declarations(text, region, first)
+    for row in region[:begin]:
+        if row.form == "question":
+            row.role = "question"
+            break
+    for row in reversed(region[begin:first]):
+        if row.form == "none":
+            row.role = "none"
+        elif row.is_bullet or row.is_call or (row.number and _is_declared(text, row)):
+            row.role = "action"
+        elif row.number is not None:  # a broken step, unless declarations follow
+            row.role = (
+                "action"
+                if any(r.role in ("none", "action") for r in region[begin:first])
+                else "step"
+            )
+    if begin < first and begin == heading:
+        region[heading].role = "heading"
+    is_declaring = False
+    for i, row in enumerate(region[first:], start=first):
+        if row.form == "heading" and _is_declaration(region[i + 1 : i + 3]):
+            row.role, row.is_misplaced, is_declaring = "heading", True, True
+        elif is_declaring and row.is_call and row.number is None:
+            row.role = "action"
+        elif row.is_like_step or row.number is not None:
+            row.role, is_declaring = "step", False
+
+
+def _is_declaration(below: Sequence[SourceLine]) -> bool:
+    """Whether an action follows, maybe after one blank line."""
+    row = next((row for row in below if row.form != "blank"), None)
+    return row is not None and row.is_call and row.number is None
+
+
+def _first_step(region: Sequence[SourceLine], heading: int) -> int:
+    """Index of the first step; a line that resembles one counts if there is none."""
+    is_certain = any(row.is_step for row in region)
+    first = len(region)
+    for i, row in enumerate(region):
+        is_declared = row.is_call and row.number is None and (row.is_bullet or i > heading)
+        if row.is_step or (row.is_like_step and not is_certain and not is_declared):
+            first = i
+            break
+    while 0 < first < len(region) and _leads_to(region[first - 1], region[first], first > heading):
+        first -= 1
+    return first
+
+
+def _leads_to(above: SourceLine, row: SourceLine, is_below_heading: bool) -> bool:
+    """Whether a line right above a step is a broken step rather than prose or a declaration."""
+    if above.number is not None:
+        return row.number is not None and above.number < row.number
+    return above.is_like_step and not above.is_bullet and not is_below_heading
+
+
+def _bare_declarations(text: str, region: Sequence[SourceLine], first: int) -> int:
+    """Index of the first of the declarations that stand right above the steps without a heading."""
+    begin = first
+    for i in range(first - 1, -1, -1):
+        row = region[i]
+        if row.form == "blank":
+            continue
+        if not (row.is_bullet and row.is_call):
+            break
+        if not _is_declared(text, row):
+            break
+        begin = i
+    return begin
+
+
+def _is_declared(text: str, row: SourceLine) -> bool:
+    """Whether a line is a declaration of an action, or can be fixed to be one."""
+    return all(found.fix for found in scan_action(text, row.span).found)
 
 
 @dataclass(slots=True)

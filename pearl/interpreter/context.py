@@ -7,9 +7,11 @@ map-reduce, which reads everything).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil
 from typing import Literal, NamedTuple, get_args
 
 from pearl.actions.searching import Fetched, FetchedPassage, SearchedDocument, order
@@ -17,9 +19,12 @@ from pearl.actions.tables_beside import with_tables
 from pearl.documents.document import heading
 from pearl.documents.passages import chunks
 from pearl.documents.table.apart import LABELS, TablesApart
-from pearl.errors import ExecutionError, Span
+from pearl.documents.tokens import Counter
+from pearl.errors import ExecutionError, Span, UsageError, suggest
 from pearl.interpreter.offloading import off_loop
+from pearl.llm.reply_limits import reading_limit
 from pearl.retrieval.search import Searcher
+from pearl.tables.sql_engines import SqlEngine, check_engine
 
 Strategy = Literal["auto", "full", "map-reduce", "retrieve"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -319,3 +324,121 @@ def _no_room(limit: int) -> ContextOverflowError:
         f"no passage fits the {limit:,} tokens that the window leaves for the document",
         help="use a model with a larger window",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ContextLimits:
+    """Token limits of a call."""
+
+    counter: Counter
+    strategy: Strategy = "auto"
+    window: int | None = None
+    max_output_tokens: int | None = None
+    max_retrieved: int = DEFAULT_RETRIEVED_TOKENS
+    max_parts: int | None = None
+    max_prompt_tokens: int | None = None
+    items_per_call: int = 32
+    max_reasks: int = 1
+    max_item_tokens: int = 64
+    is_strict: bool = False
+    is_strict_rows: bool = False
+    recheck: int = 0
+    is_constrained: bool = False
+    is_apart: bool = False
+    sql_engine: SqlEngine = "sqlite"
+    usual_reply_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        check_engine(self.sql_engine)
+        if self.strategy not in STRATEGIES:
+            raise UsageError(
+                f"unknown context strategy '{self.strategy}'",
+                help=suggest(self.strategy, STRATEGIES, "strategies"),
+            )
+        if (
+            min(self.items_per_call, self.max_item_tokens) < 1
+            or min(self.max_reasks, self.recheck) < 0
+        ):
+            raise UsageError(
+                "items_per_call and max_item_tokens are numbers from 1, max_reasks and recheck from 0",
+                help="leave them out for 32, 64, 1 and 0",
+            )
+
+    @property
+    def reply_tokens(self) -> int:
+        """Tokens reserved in the context window for the reply."""
+        most = reading_limit(self.window, self.max_output_tokens)
+        if self.max_output_tokens is not None or self.usual_reply_tokens is None:
+            return most
+        return min(most, self.usual_reply_tokens)
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Maximum tokens of a prompt; None for no limit.
+
+        The reply counts towards the context window, but not towards `max_prompt_tokens`.
+        """
+        if self.window is None:
+            return self.max_prompt_tokens
+        left = self.window - self.reply_tokens
+        return left if self.max_prompt_tokens is None else min(left, self.max_prompt_tokens)
+
+    def known_tokens(self, document: str) -> int | None:
+        """Tokens of a document; None where its length alone shows that they do not matter.
+
+        To count those of a short one takes a large part of a call.
+        """
+        most = self.prompt_tokens
+        if most is None or self.counter.at_most(document) <= most:
+            return None
+        return self.counter.count(document)
+
+
+def share(limits: ContextLimits, token_budget: int | None, n_calls: int) -> ContextLimits:
+    """The limits of each of `n_calls` calls that share a budget."""
+    if token_budget is None:
+        return limits
+    each = token_budget // max(1, n_calls)
+    return replace(limits, strategy="retrieve", max_prompt_tokens=each, max_retrieved=each)
+
+
+def share_parts(
+    limits: ContextLimits,
+    token_budget: int | None,
+    strategy: Strategy | None = None,
+    part_tokens: int | None = None,
+) -> ContextLimits:
+    """The limits of one call, or of as many parts of it as the budget allows.
+
+    n parts take at most n - 1 merging calls, whose prompts are no longer.
+    """
+    limits = share(limits, token_budget, 1)
+    if strategy is not None:
+        limits = replace(limits, strategy=strategy)
+    if part_tokens is not None:
+        least = min(part_tokens, limits.max_prompt_tokens or part_tokens)
+        limits = replace(limits, max_prompt_tokens=least)
+    most = limits.prompt_tokens
+    if token_budget is None or most is None:
+        return limits
+    # Rounded up: more and smaller parts use more of the budget.
+    n_calls = ceil(token_budget / max(1, most))
+    n_parts = max(1, (n_calls + 1) // 2)
+    each = min(most, token_budget // (2 * n_parts - 1))
+    return replace(limits, max_parts=n_parts, max_prompt_tokens=each)
+
+
+@contextmanager
+def reported_as_budget(token_budget: int | None) -> Iterator[None]:
+    """Re-raise a context overflow as one that names the budget instead of the context window."""
+    try:
+        yield
+    except ExecutionError as error:
+        cause = error.__cause__ or error
+        if token_budget is None or not isinstance(cause, ContextOverflowError):
+            raise
+        raise ExecutionError(
+            f"a budget of {token_budget:,} tokens is too small: {error.message}",
+            step=error.step,
+            help="give more tokens (--token-budget)",
+        ) from cause

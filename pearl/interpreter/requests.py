@@ -20,13 +20,13 @@ from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, Stri
 from pearl.dsl.signatures import ValueType
 from pearl.interpreter.context import (
     Context,
+    ContextLimits,
     ContextOverflowError,
     Shown,
     fit,
     fit_prompt,
     split,
 )
-from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
 from pearl.llm import ActionTask, CombineTask, Message, Request

@@ -6,12 +6,13 @@ remaining diagnostics go back to the model, all at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from pearl.documents.kinds import DocumentKind
-from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan, mend_plan
-from pearl.dsl.completeness import COUNTS_BEST
+from pearl.documents.passages import terms
+from pearl.dsl.checker import COUNTS_BEST, MAX_STEPS, CheckedPlan, check, compile_plan, mend_plan
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.decoding.forms import (
     header_constraint,
@@ -20,10 +21,22 @@ from pearl.dsl.decoding.forms import (
     steps_constraint,
 )
 from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
-from pearl.dsl.decoding.weak import weak_plan_constraint
+from pearl.dsl.decoding.weak import n_texts, weak_plan_constraint
+from pearl.dsl.nodes import (
+    Argument,
+    ListLiteral,
+    Number,
+    Plan,
+    Reference,
+    Step,
+    String,
+    print_argument,
+    print_header,
+    print_plan,
+)
 from pearl.dsl.parser import read
-from pearl.dsl.printer import print_header
-from pearl.dsl.signatures import ActionLibrary
+from pearl.dsl.signatures import CTX, Action, ActionLibrary
+from pearl.dsl.tolerance import QUESTION, SourceLine, rows
 from pearl.errors import (
     Diagnostic,
     LibraryError,
@@ -34,12 +47,11 @@ from pearl.errors import (
     render_diagnostics,
 )
 from pearl.llm import Completion, Message, Model, PlanTask, Request, Usage
+from pearl.llm.backends.extractive.questions import parts
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, ConstraintLevelName
 from pearl.llm.messages import constrained
-from pearl.planner.examples import Example
-from pearl.planner.finishing import finish_plan, n_reading_steps
-from pearl.planner.meant import not_meant
-from pearl.planner.profile import FULL, PlannerProfile
+from pearl.planner.examples import Example, wording
+from pearl.planner.material import FULL, PlannerProfile, nearest_span, question_words
 from pearl.planner.prompt import (
     Rejected,
     plan_messages,
@@ -48,8 +60,289 @@ from pearl.planner.prompt import (
     short_plan_messages,
     steps_messages,
 )
-from pearl.planner.spans import question_words
 from pearl.trace import ConstraintRefused, PlanAttempted, Trace
+
+_COMPARING = frozenset({"COMPARE", "COMPARISON", "CONTRAST"})
+_GATHERING = frozenset({"LIST"})
+_VERBS = frozenset({"FIND", "GET", "LIST", "SUMMARIZE", "IDENTIFY", "X", "Y", "OF", "ALL"})
+"""Words of names that do not say what is found."""
+
+_COUNTED = re.compile(r"\b(?:how many|number of)\b", re.I)
+
+_MAX_EXPLANATION = 100
+
+
+def n_reading_steps(question: str, max_steps: int) -> int:
+    """Steps that a weak planner may write: as many as the question has parts, two for a comparison.
+
+    SmolLM2-135M writes all that it may: of 26 questions none got a step less.
+
+    Example:
+        >>> n_reading_steps("Who sold the mill?", 3), n_reading_steps("Who sold it, and when?", 3)
+        (1, 2)
+    """
+    found = parts(question)
+    return min(max_steps, len(found) + sum(part.form == "comparison" for part in found))
+
+
+def finish_plan(
+    reply: str, question: str, library: ActionLibrary, *, max_written: int, max_steps: int
+) -> tuple[str, tuple[Diagnostic, ...]]:
+    r"""The plan that a reply amounts to.
+
+    Example:
+        >>> from pearl.actions.library import load_library
+        >>> reply = '1. a = FIND_REASON(CTX, "selling of the mill")\n2. b = IDENTIFY(CTX, "a dog")'
+        >>> question = "Why did Ada sell the mill, and who bought it?"
+        >>> text, _ = finish_plan(reply, question, load_library("seed"), max_written=3, max_steps=12)
+        >>> print(text.partition("\n\n")[2])
+        1. reason = FIND_REASON(CTX, "selling of the mill") : Find reason: selling of the mill
+        2. identify = IDENTIFY(CTX, "Why did Ada sell the mill, and who bought it?") : Identify: the question
+        3. ans = CONCAT(reason, identify) : Put the results together
+    """
+    text, fixed = mend_plan(reply, library, tolerant=True, max_steps=max_steps)
+    plan = read(text).plan
+    draft = _Draft(question, library)
+    for step in plan.steps if plan is not None else ():
+        if len(draft.steps) < min(max_written, max_steps):
+            draft.add(step)
+        else:
+            draft.note("too-many-steps", f"'{step.output}' is left out: a step too many", step)
+    if not draft.steps:
+        return reply, ()
+    if len(draft.steps) < max_steps:
+        draft.combine()
+    return print_plan(Plan(tuple(draft.steps))), (*fixed, *draft.notes)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """An unfinished plan."""
+
+    question: str
+    library: ActionLibrary
+    steps: list[Step] = field(default_factory=list)
+    outputs: dict[str, str] = field(default_factory=dict)
+    notes: list[Diagnostic] = field(default_factory=list)
+    _calls: dict[str, str] = field(default_factory=dict)
+
+    def add(self, step: Step) -> None:
+        """Add a step of the reply, or leave it out."""
+        action = self.library.get(step.action)
+        if action is None or not action.accepts(len(step.arguments)):
+            self.note("left-out", f"'{step.output}' is left out: no such call is known", step)
+            return
+        arguments = tuple(self._mended(argument, step) for argument in step.arguments)
+        known = [argument for argument in arguments if argument is not None]
+        if len(known) < len(arguments):
+            self.note("left-out", f"'{step.output}' is left out: it uses what is not there", step)
+            return
+        call = f"{action.name}({', '.join(map(print_argument, known))})".casefold()
+        if call in self._calls:
+            self.note("repeated-call", f"'{step.output}' is left out: the call is there", step)
+            self.outputs[step.output] = self._calls[call]
+            return
+        output = self._step(action, known)
+        try:
+            check(Plan(tuple(self.steps), question=self.question), self.library)
+        except PlanError as error:
+            del self.steps[-1]
+            self.note("left-out", f"'{step.output}' is left out: {error.message}", step)
+            return
+        self._calls[call] = self.outputs[step.output] = output
+
+    def combine(self) -> None:
+        """Add the step that makes one answer of what no other step uses."""
+        used = {each.name for step in self.steps for each in step.references()}
+        loose = [Reference(s.output) for s in self.steps if s.output not in used]
+        form = parts(self.question)[0].form
+        comparing = self._named(_COMPARING, 2)
+        if len(loose) == 2 and form == "comparison" and comparing is not None:
+            self._step(comparing, [Reference(CTX), *loose], "comparison", "Compare the two")
+        elif len(loose) > 1 and (concat := self.library.get("CONCAT")) is not None:
+            self._step(concat, loose, "ans", "Put the results together")
+        elif len(loose) == 1 and self._is_counted(form) and self._gathers(self.steps[-1]):
+            count = self.library.get("COUNT")
+            if count is not None and count.is_native:
+                self._step(count, loose, "ans", "Count them")
+
+    def note(self, code: str, message: str, step: Step) -> None:
+        """Record what was mended."""
+        self.notes.append(Diagnostic(code, message, step.action_span, "note"))
+
+    def _mended(self, argument: Argument, step: Step) -> Argument | None:
+        match argument:
+            case Reference(name) if name == CTX:
+                return argument
+            case Reference(name):
+                return Reference(self.outputs[name]) if name in self.outputs else None
+            case String(value):
+                span = nearest_span(value, self.question)
+                if span != value:
+                    message = f"{print_argument(argument)} is not of the question"
+                    self.note("not-of-the-question", message, step)
+                return String(span)
+            case ListLiteral(items):
+                inner = [self._mended(item, step) for item in items]
+                if any(item is None for item in inner):
+                    return None
+                return ListLiteral(tuple(item for item in inner if item is not None))  # type: ignore[misc]
+            case Number():
+                return argument
+
+    def _step(
+        self, action: Action, arguments: Iterable[Argument], output: str = "", explanation: str = ""
+    ) -> str:
+        given = tuple(arguments)
+        words = action.name.lower().split("_")
+        telling = [word for word in words if word.upper() not in _VERBS] or words[:1]
+        name = base = output or "_".join(telling)
+        taken, n = {step.output for step in self.steps}, 2
+        while name in taken:
+            name, n = f"{base}_{n}", n + 1
+        if not explanation:
+            said = [self._told(one) for one in given if one != Reference(CTX)]
+            verb = " ".join(word for word in words if len(word) > 1).capitalize()
+            explanation = f"{verb}: {'; '.join(said)}" if said else verb
+        self.steps.append(Step(name, action.name, given, explanation[:_MAX_EXPLANATION]))
+        return name
+
+    def _told(self, argument: Argument) -> str:
+        if argument == String(self.question):
+            return "the question"
+        return argument.value if isinstance(argument, String) else print_argument(argument)
+
+    def _is_counted(self, form: str) -> bool:
+        """Whether the question asks for a number of things; how much of one is stated."""
+        return form == "number" and bool(_COUNTED.search(self.question))
+
+    def _named(self, words: frozenset[str], n: int) -> Action | None:
+        """The action of the document and `n` texts whose name has one of these words."""
+        return next(
+            (a for a in self.library.values() if n_texts(a) == n and words & {*a.name.split("_")}),
+            None,
+        )
+
+    @staticmethod
+    def _gathers(step: Step) -> bool:
+        return bool(_GATHERING & {*step.action.split("_")})
+
+
+CODE = "unclear-plan"
+
+MAX_LINES = 400
+"""Lines of steps in a reply, all its plans together."""
+
+_FINAL = re.compile(
+    r"\b(?:final\w*|correct\w*|revis\w*|improv\w*|better|fix\w*|updat\w*|instead|actually|wait|oops|mistake"
+    r"|rewrit\w*|again|complete|whole|so the|therefore|(?:the|my) plan(?: is)?)\b",
+    re.I,
+)
+_DRAFT = re.compile(r"\b(?:drafts?|attempt|first try|sketch|rough|example|think\w*)\b", re.I)
+_AGAINST = re.compile(
+    r"\b(?:do not|don['’]t|never|should not|must not|cannot|can['’]t) (?:use|follow|run|execute|apply) "
+    r"(?:this|the|that|it|a)\b|\b(?:bad|wrong|invalid|unusable) (?:example|plan)\b"
+    r"|\b(?:this|that|the|above) (?:plan )?is (?:wrong|bad|invalid|incorrect|unusable|not (?:valid|usable|correct))\b",
+    re.I,
+)
+_OUTPUT = re.compile(r"(\w{1,80})`?+\s*+(?:=|:=)")
+
+
+def not_meant(reply: str, checked: CheckedPlan, question: str) -> tuple[Diagnostic, ...]:
+    """An error for a valid plan that its reply gives in another sense, or beside another one."""
+    why = _why(reply.replace("\r\n", "\n").replace("\r", "\n"), checked, question)
+    if not why:
+        return ()
+    at = checked.plan.steps[0].output_span
+    return (
+        Diagnostic(CODE, why, at, help="write the one plan for this question, and nothing else"),
+    )
+
+
+def _why(reply: str, checked: CheckedPlan, question: str) -> str:
+    other = checked.plan.question or question
+    asked, answered = ({*terms(text, drop_stop_words=True)} for text in (question, other))
+    if 2 * len(asked & answered) < min(len(asked), len(answered)):
+        return f"the plan is for another question: '{other[:80]}'"
+    found = rows(reply)
+    lines = [reply[row.span.start : row.span.end] for row in found]
+    if sum(row.is_step for row in found) > MAX_LINES:
+        return "there are several plans in the reply"
+    plans = list(_plans(found, lines))
+    chosen = [plan for plan in plans if any(found[i].role == "step" for i in plan)]
+    if not chosen:
+        return ""
+    if len(chosen) > 1:
+        return "there are several plans in the reply"
+    (plan,) = chosen
+    at = plans.index(plan)
+    begin = plans[at - 1][-1] if at else 0
+    end = plans[at + 1][0] if at + 1 < len(plans) else len(lines)
+    above, below = (
+        "\n".join(line for i, line in enumerate(lines[a:b], a) if found[i].role == "surplus")
+        for a, b in ((begin, plan[0]), (plan[-1] + 1, end))
+    )
+    *_, said = _FINAL.split(above)
+    if _AGAINST.search(said) or _AGAINST.search(below):
+        return "the reply says that this plan is not to be used"
+    calls = {_call(lines[i]) for i in plan}
+    for number, each in enumerate(plans):
+        if number == at or calls.issuperset(_call(lines[i]) for i in each):  # told again
+            continue
+        if number > at:
+            competes = not _is_apart(found, lines, plan[-1], each[0], question)
+        else:
+            before = "\n".join(lines[max(0, each[0] - 6) : each[0]])
+            between = "\n".join(lines[each[-1] + 1 : plan[0]])
+            competes = not (_DRAFT.search(before) or _FINAL.search(between))
+        if competes:
+            return "there are several plans in the reply"
+    return ""
+
+
+def _plans(found: Sequence[SourceLine], lines: Sequence[str]) -> Iterator[list[int]]:
+    """The lines of steps, plan by plan: a number 1 begins one, unless its steps go on from those above."""
+    plan: list[int] = []
+    steps = [i for i, row in enumerate(found) if row.is_step]
+    for k, i in enumerate(steps):
+        is_first = found[i].number == 1 and plan
+        if is_first and (found[plan[-1]].number != 1 or i > plan[-1] + 1):
+            rest = next(
+                (m for m, j in enumerate(steps[k + 1 :], k + 1) if found[j].number == 1), None
+            )
+            own = {_output(lines[j]) for j in steps[k:rest]}
+            given = {_output(lines[j]) for j in plan} - own
+            text = " ".join(lines[j] for j in steps[k:rest])
+            if given.isdisjoint(re.findall(r"\w+", text)):
+                yield plan
+                plan = []
+        plan.append(i)
+    if plan:
+        yield plan
+
+
+def _call(line: str) -> str:
+    """Letters and digits of a step, without its number and its explanation."""
+    match = _OUTPUT.search(line)
+    return re.sub(r"[\W_]+", "", line[match.start() if match else 0 :].partition(")")[0])
+
+
+def _output(line: str) -> str:
+    match = _OUTPUT.search(line)
+    return match[1] if match else ""
+
+
+def _is_apart(
+    found: Sequence[SourceLine], lines: Sequence[str], end: int, begin: int, question: str
+) -> bool:
+    """Whether a later plan is that of another question, or in a fence that is cut off."""
+    headings = [i for i in range(end + 1, begin) if found[i].form in ("question", "turn")]
+    if headings:
+        asked = [QUESTION.sub("", lines[i], count=1) for i in headings]
+        return all(wording(each) != wording(question) for each in asked)
+    fences = [i for i, row in enumerate(found) if row.form == "fence"]
+    return len(fences) % 2 == 1 and end < fences[-1] < begin
+
 
 MAX_REPAIRS = 4
 """Default number of repair rounds."""

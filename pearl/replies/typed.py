@@ -25,10 +25,9 @@ from pearl.documents.evidence import quoted_line
 from pearl.documents.measures import unit_of
 from pearl.documents.numbers import UnclearNumberError, plain, quantity
 from pearl.documents.table.columns import numbers_of
-from pearl.dsl.cursor import terminal
-from pearl.dsl.decoding.constraint import Constraint, JsonForm
-from pearl.dsl.decoding.schema import closed_object, require
-from pearl.dsl.printer import one_line
+from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, require
+from pearl.dsl.nodes import one_line
+from pearl.dsl.scanner import terminal
 from pearl.dsl.signatures import NOTHING, ValueType
 
 Value = str | bool | list[str]

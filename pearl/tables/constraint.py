@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from pearl.dsl.decoding.constraint import Constraint, JsonForm
-from pearl.dsl.decoding.json_rules import (
+from pearl.dsl.decoding.constraint import (
+    Constraint,
+    JsonForm,
+    closed_object,
     either_rule,
     list_rule,
     literal_rule,
     object_rule,
     ordered_json,
+    require,
 )
-from pearl.dsl.decoding.schema import closed_object, require
 from pearl.tables.specification import OPERATORS, Function
 
 FIELDS = ("select", "where", "group", "aggregate", "sort", "limit")

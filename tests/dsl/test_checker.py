@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from pearl.actions.library import load_library, read_library
 from pearl.actions.operators import with_operators
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, check, compile_plan, diagnose, mend_plan
-from pearl.dsl.nodes import CTX, Plan, Reference, Step
+from pearl.dsl.nodes import CTX, Plan, Reference, Step, print_plan
 from pearl.dsl.parser import parse, read
-from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PlanCheckError, PlanError, PlanSyntaxError
 from tests.dsl.strategies import broken_texts, libraries, valid_plans, wild_plans

@@ -5,10 +5,18 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from pearl.dsl.literals import quote, unescape
-from pearl.dsl.nodes import Number, Plan, Reference, Step, String
+from pearl.dsl.nodes import (
+    Number,
+    Plan,
+    Reference,
+    Step,
+    String,
+    print_action,
+    print_argument,
+    print_plan,
+)
 from pearl.dsl.parser import parse
-from pearl.dsl.printer import print_action, print_argument, print_plan
+from pearl.dsl.scanner import quote, unescape
 from pearl.dsl.signatures import Action, Parameter
 from tests.dsl.strategies import plan_texts, string_values, texts, wild_plans
 

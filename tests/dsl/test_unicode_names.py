@@ -6,13 +6,12 @@ import unicodedata
 
 import pytest
 
-from pearl.dsl.checker import compile_plan, diagnose
-from pearl.dsl.confusables import skeleton
-from pearl.dsl.cursor import terminal
+from pearl.dsl.checker import compile_plan, diagnose, skeleton
 from pearl.dsl.decoding.constraint import to_gbnf
 from pearl.dsl.decoding.grammar import static_grammar
+from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import parse, parse_action, read
-from pearl.dsl.printer import print_plan
+from pearl.dsl.scanner import terminal
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PlanSyntaxError
 from tests.dsl.decoding.gbnf import Gbnf

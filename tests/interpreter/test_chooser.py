@@ -15,9 +15,8 @@ from pearl.data.samples import letter
 from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
 from pearl.errors import ModelError, UsageError
-from pearl.interpreter.choices import read_choice
-from pearl.interpreter.chooser import Choice, choose
-from pearl.interpreter.limits import ContextLimits
+from pearl.interpreter.chooser import Choice, choose, read_choice
+from pearl.interpreter.context import ContextLimits
 from pearl.llm import ChooseTask, Model
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.extractive import create as create_extractive

@@ -8,7 +8,7 @@ import pytest
 
 from pearl.documents.document import Document
 from pearl.errors import ExecutionError
-from pearl.interpreter.hollow import why_hollow
+from pearl.interpreter.asking import why_hollow
 from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl

@@ -14,11 +14,11 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.errors import ExecutionError, ModelError
-from pearl.interpreter.limits import ContextLimits
+from pearl.interpreter.answer import StepResult
+from pearl.interpreter.context import ContextLimits
+from pearl.interpreter.execution import run
 from pearl.interpreter.prompt import action_messages, combine_messages
 from pearl.interpreter.requests import MERGING_TOKENS, RequestBuilder
-from pearl.interpreter.step_result import StepResult
-from pearl.interpreter.steps import run
 from pearl.llm import ActionTask, CombineTask, Model, Request, Usage
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import ModelCalled, RunStarted, StepFailed, StepStarted, Trace

@@ -10,7 +10,7 @@ import pytest
 from pearl.actions.library import load_library
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.errors import ModelError, PearlError, PlanningError
-from pearl.planner.cache import PlanCache
+from pearl.planner.planner import PlanCache
 
 PLAN = compile_plan('1. a = FIND(CTX, "it") : Find it', load_library("seed"))
 

@@ -12,7 +12,7 @@ from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.client import Client, ClientSettings
 from pearl.pipeline import Pearl
-from pearl.planner.independent import DRAWN_AT, MAX_PLANS, Draws, Plans, different_plans
+from pearl.planner.candidates import DRAWN_AT, MAX_PLANS, Draws, Plans, different_plans
 from pearl.trace import PlanAttempted, PlanFailed, Trace
 
 FIND = '1. ans = FIND(CTX, "the key") : Find it'

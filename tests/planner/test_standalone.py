@@ -14,7 +14,7 @@ from pearl.data.turns import Turn
 from pearl.errors import ModelError
 from pearl.llm import ActionTask, PlanTask, Request, StandaloneTask
 from pearl.llm.backends.scripted import Scripted
-from pearl.planner.standalone import (
+from pearl.planner.understanding import (
     MAX_LENGTH,
     MAX_TURNS,
     Standalone,

@@ -15,7 +15,7 @@ from pearl.data.turns import Turn
 from pearl.errors import UsageError
 from pearl.llm import ActionTask, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.planner.periods.calendar import Calendar
+from pearl.planner.periods import Calendar
 from pearl.planner.understanding import understand
 from pearl.trace import QuestionUnderstood
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pearl.replies.normaliser import without_reasoning
+from pearl.replies.unusable import without_reasoning
 
 HARMONY = "<|channel|>analysis<|message|>So 3.<|end|><|start|>assistant<|channel|>final<|message|>3"
 

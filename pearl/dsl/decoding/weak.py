@@ -19,12 +19,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from pearl.dsl.decoding.constraint import Constraint, JsonForm
-from pearl.dsl.decoding.json_rules import literal_rule
-from pearl.dsl.decoding.schema import closed_object, require
-from pearl.dsl.nodes import String
-from pearl.dsl.output_states import nothing_to_call
-from pearl.dsl.printer import print_argument
+from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, literal_rule, require
+from pearl.dsl.decoding.grammar import nothing_to_call
+from pearl.dsl.nodes import String, print_argument
 from pearl.dsl.signatures import CTX, Action, ActionLibrary, ValueType
 
 MAX_SPAN_WORDS = 12

@@ -18,8 +18,8 @@ from pearl.dsl.decoding.forms import (
     plan_constraint,
     sketch_constraint,
     steps_constraint,
+    steps_form,
 )
-from pearl.dsl.decoding.json_form import steps_form
 from pearl.dsl.parser import parse, read
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import LibraryError
