@@ -1,7 +1,4 @@
-"""`Plan` + library → `CheckedPlan`: semantic checks. Reports every problem at once.
-
-A checked plan raises no name or arity error when it runs.
-"""
+"""`Plan` + library → `CheckedPlan`: semantic checks. Reports every problem at once."""
 
 from __future__ import annotations
 
@@ -65,24 +62,12 @@ _PROTOTYPES = str.maketrans(
 
 @lru_cache(maxsize=10_000)
 def skeleton(name: str) -> str:
-    r"""The skeleton of a name: equal for names that look alike.
-
-    Example:
-        >>> skeleton("\N{CYRILLIC CAPITAL LETTER ES}TX") == skeleton("CTX")
-        True
-        >>> skeleton("key1") == skeleton("key2")
-        False
-    """
+    """The skeleton of a name: equal for names that look alike."""
     return unicodedata.normalize("NFKD", name).translate(_PROTOTYPES)
 
 
 def unlike(name: str, other: str) -> str:
-    r"""The first character in which a name departs from another that looks the same, in words.
-
-    Example:
-        >>> unlike("\N{CYRILLIC CAPITAL LETTER ES}TX", "CTX")
-        'CYRILLIC CAPITAL LETTER ES'
-    """
+    """The first character in which a name departs from another that looks the same, in words."""
     pairs = zip(name, other, strict=False)
     found = next((a for a, b in pairs if a != b), name[len(other) : len(other) + 1] or name[-1])
     return unicodedata.name(found, f"U+{ord(found):04X}")
@@ -381,14 +366,7 @@ class CheckedPlan(ShownInNotebooks):
 
 
 def check(plan: Plan, library: ActionLibrary, *, max_steps: int = MAX_STEPS) -> CheckedPlan:
-    """Check a plan against a library.
-
-    Example:
-        >>> from pearl.dsl.parser import parse
-        >>> library = ActionLibrary("mine", [Action("FIND", (Parameter("CTX"), Parameter("X")))])
-        >>> check(parse('1. key = FIND(CTX, "the key") : Find it'), library).outputs
-        ('key',)
-    """
+    """Check a plan against a library."""
     if any(found.severity == "error" for found in _diagnose(plan, library, max_steps)):
         text = print_plan(plan)
         return _checked(parse(text), text, library, max_steps)  # for positions to point at
@@ -405,15 +383,7 @@ def _checked(plan: Plan, text: str, library: ActionLibrary, max_steps: int) -> C
 
 
 def callable_actions(plan: Plan, library: ActionLibrary) -> ActionLibrary:
-    """What a plan can call: the library, its own new actions, and those for each row.
-
-    Example:
-        >>> from pearl.dsl.parser import parse
-        >>> plan = parse('1. all = EACH_FIND(rows, "the key") : Find it in each')
-        >>> find = Action("FIND", (Parameter.named("CTX"), Parameter("X")), "Find X")
-        >>> callable_actions(plan, ActionLibrary("mine", [find]))["EACH_FIND"].signature
-        'EACH_FIND(ROWS, X)'
-    """
+    """What a plan can call: the library, its own new actions, and those for each row."""
     known = library.extended(plan.new_actions)
     each = []
     for name in {step.action for step in plan.steps} - set(known):
@@ -576,15 +546,7 @@ def _unknown_action(step: Step, actions: ActionLibrary) -> Diagnostic:
 
 
 def _obvious(name: str, known: Iterable[str]) -> str | None:
-    """The only known name that differs in case, underscores or one letter too many or too few.
-
-    Anything less similar would be a guess: `key1` is not `key2`, FIND_REGION is not FIND_REASON.
-
-    Example:
-        >>> _obvious("find_evnt", ["FIND_EVENT", "FIND"])
-        'FIND_EVENT'
-        >>> _obvious("key1", ["key", "key2"])
-    """
+    """The only known name that differs in case, underscores or one letter too many or too few."""
     if len(name) > MAX_SUGGESTED_LENGTH:
         return None
     bare = _bare(name)

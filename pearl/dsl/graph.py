@@ -1,8 +1,4 @@
-"""`CheckedPlan` → `PlanGraph`: the data dependencies between steps.
-
-Steps are numbered from 0 here. A plan's references point backwards only, so the graph has no
-cycle and step order is a topological order.
-"""
+"""`CheckedPlan` → `PlanGraph`: the data dependencies between steps."""
 
 from __future__ import annotations
 
@@ -48,12 +44,7 @@ class PlanGraph(ShownInNotebooks):
 
     @cached_property
     def gives(self) -> Mapping[str, ValueType]:
-        """The type that each output is parsed into, by output name.
-
-        The action's declared return type comes first. Without one, the type is inferred from the
-        native action that consumes the output: in `n = COUNT(animals)`, `animals` is a list. The
-        inference also passes through native actions from text to text, and through list literals.
-        """
+        """The type that each output is parsed into, by output name."""
         gives: dict[str, ValueType] = {}
         for step in reversed(self.steps):
             action = self.checked.action(step)

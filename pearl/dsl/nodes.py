@@ -1,8 +1,4 @@
-"""The tree of a plan: frozen values whose positions take no part in equality.
-
-Plan(new_actions, steps, question) ─ Step(output, action, arguments, explanation)
-                                       └─ Reference | String | Number | ListLiteral
-"""
+"""The tree of a plan: frozen values whose positions take no part in equality."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""Text → `Plan`, strictly by `grammars/plan.lark`. With `pearl.actions.arithmetic.program`, the only module that imports lark.
-
-`parse` accepts exactly the grammar, with line breaks of any system. `read` reports *every* broken
-line at once; in tolerant mode (for model replies) it first applies the fixes of `tolerance`, each
-recorded as a note. The parser detects *that* a line is broken, `scanner` explains *how*; it is
-imported only then.
-"""
+"""Text → `Plan`, strictly by `grammars/plan.lark`. With `pearl.actions.arithmetic.program`, the only module that imports lark."""
 
 from __future__ import annotations
 
@@ -196,10 +190,7 @@ def _parser() -> Lark:
 
 
 def _node(text: str, start: Start, span: Span) -> Any:
-    """Parse a range of the text by one rule of the grammar: the node, or the diagnostic.
-
-    Positions are those of the whole text.
-    """
+    """Parse a range of the text by one rule of the grammar: the node, or the diagnostic."""
     from lark import UnexpectedInput
 
     if never := _NEVER.search(text, span.start, span.end):
@@ -237,14 +228,7 @@ def parse(text: str) -> Plan:
 
 
 def parse_action(text: str, span: Span | None = None) -> Action | Diagnostic:
-    """Read one line of an action library: `NAME(CTX, X) -> List : definition`.
-
-    The return type is optional, and `#` may replace `:`.
-
-    Example:
-        >>> parse_action("FIND(CTX, X) : Find X").signature
-        'FIND(CTX, X)'
-    """
+    """Read one line of an action library: `NAME(CTX, X) -> List : definition`."""
     span = span or Span(0, len(text))
     node: Action | Diagnostic = _node(text, "library_action", span)
     if isinstance(node, Action):

@@ -1,13 +1,4 @@
-r"""One line of a plan → all of its errors, with fixes where they are unambiguous.
-
-The scanner reads a step or an action from left to right and reports nothing exactly when the
-grammar accepts the line (a test proves it): the parser detects *that* a line is broken, the scanner
-explains *how*. It continues after an error with one obvious fix, and stops at any other.
-
-Where the caret stands: a wrong token at its first character; a missing one where it should be; an
-unclosed string at its opening quote; anything too long or out of place (a number, words without
-quotes, a nested call) at its beginning.
-"""
+"""One line of a plan → all of its errors, with fixes where they are unambiguous."""
 
 from __future__ import annotations
 
@@ -34,12 +25,7 @@ _MEANING = {r"\n": "\n", r"\t": "\t", r"\"": '"', r"\\": "\\"}
 
 
 def unescape(literal: str) -> str:
-    r"""The value of a string literal.
-
-    Example:
-        >>> unescape(r'"\"a\" \u00e9"')
-        '"a" é'
-    """
+    """The value of a string literal."""
     if "\\" not in literal:
         return literal[1:-1]
     return SPECIAL.sub(
@@ -48,12 +34,7 @@ def unescape(literal: str) -> str:
 
 
 def quote(value: str) -> str:
-    r"""The string literal for `value`; a lone surrogate becomes U+FFFD.
-
-    Example:
-        >>> quote('say "no"')
-        '"say \\"no\\""'
-    """
+    """The string literal for `value`; a lone surrogate becomes U+FFFD."""
     body = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
     return f'"{UNTYPED.sub(lambda m: _escaped(m[0]), body)}"'
 
@@ -79,12 +60,7 @@ def flaw(special: str) -> tuple[str, str | None] | None:
 
 
 def requote(body: str) -> str:
-    r"""The string literal for text from other quotes; unknown escapes are kept literally.
-
-    Example:
-        >>> requote(r'Anna\'s "key"')
-        '"Anna\'s \\"key\\""'
-    """
+    """The string literal for text from other quotes; unknown escapes are kept literally."""
     return f'"{SPECIAL.sub(_as_meant, body)}"'
 
 
@@ -116,15 +92,7 @@ def terminal(name: str) -> re.Pattern[str]:
 
 
 def canonical_name(name: str) -> str:
-    r"""A name as it is compared, stored and printed: in Unicode's normal form C (UAX #31, R4).
-
-    Not NFKC, which would merge names that look different, such as `x` and full-width `ｘ`; the
-    checker notes those.
-
-    Example:
-        >>> canonical_name("cle\u0301") == canonical_name("cl\u00e9")
-        True
-    """
+    """A name as it is compared, stored and printed: in Unicode's normal form C (UAX #31, R4)."""
     return unicodedata.normalize("NFC", name)
 
 
@@ -257,12 +225,7 @@ _ESCAPES_HELP = r"escapes are \" \\ \n \t and \uXXXX"
 
 
 def scan_step(text: str, span: Span, number: int) -> Scan:
-    """Scan a step.
-
-    Example:
-        >>> [d.message for d in scan_step("1) a = F(CTX)", Span(0, 13), 1).found]
-        ["a step begins with its number, a full stop and a blank: '1. '", 'no explanation']
-    """
+    """Scan a step."""
     return _Line(text, span).scan(lambda line: line.step(number))
 
 

@@ -1,9 +1,4 @@
-"""A plan text → its lines, each with its errors and their fixes.
-
-Tolerant mode applies the fixes and records them as notes; strict mode reports the same findings as
-errors and offers the fixes. Linear in the length of the text. No fix may change the meaning of a
-plan: an unreadable step stays an error, and so does every numbered line once the plan has begun.
-"""
+"""A plan text → its lines, each with its errors and their fixes."""
 
 from __future__ import annotations
 
@@ -65,12 +60,7 @@ class SourceLine:
 
 
 def rows(text: str) -> list[SourceLine]:
-    r"""Every line of a text, with its role; lines end in `\n`.
-
-    Example:
-        >>> [row.role for row in rows("Sure!\nNew actions:\n- None\n\n1. a = F(CTX) : x")]
-        ['surplus', 'heading', 'none', 'surplus', 'step']
-    """
+    r"""Every line of a text, with its role; lines end in `\n`."""
     found = [_row(text[span.start : span.end], span) for span in _spans(text)]
     begin, end = _region(found)
     _give_roles(text, found[begin:end])
@@ -118,12 +108,7 @@ def _row(source: str, span: Span) -> SourceLine:
 
 
 def _region(found: Sequence[SourceLine]) -> tuple[int, int]:
-    """The lines that hold the plan, as a half-open range.
-
-    The plan is in the last closed fences with steps, or under the last heading with steps below it,
-    whichever comes later; earlier drafts are ignored, and so are a fence that is cut off below a closed
-    one and everything from another question on.
-    """
+    """The lines that hold the plan, as a half-open range."""
     is_begun = False
     for i, row in enumerate(found):
         if is_begun and row.form in ("question", "turn"):

@@ -262,11 +262,7 @@ def _maximal(groups: Sequence[frozenset[int]]) -> list[frozenset[int]]:
 async def answer_by(
     plans: Plans, execute: Callable[..., Awaitable[Answer]], token_budget: int | None, trace: Trace
 ) -> Answer:
-    """Run the only plan, or each of the different plans once, at the same time, and return the answer of the largest group.
-
-    What fails or stays undecided is counted and agrees with nothing. Where different answers are equally
-    frequent, the answer is undecided, and shows them.
-    """
+    """Run the only plan, or each of the different plans once, at the same time, and return the answer of the largest group."""
     if plans.n_wanted == 1:
         return await execute(plans.different[0], token_budget=token_budget, trace=trace)
     began = time.monotonic()

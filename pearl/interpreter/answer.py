@@ -1,9 +1,4 @@
-"""Step results → `Answer`: the text, its steps, and verified quotes.
-
-The answer is every output that no step consumes, in step order, joined by a blank line (the rule of
-the published system). So every step contributes, the quotes of all steps are evidence, and one
-undecided step makes the answer undecided.
-"""
+"""Step results → `Answer`: the text, its steps, and verified quotes."""
 
 from __future__ import annotations
 
@@ -216,10 +211,7 @@ _OWN = ("id", "value", "text", "source", "start", "end", "state")
 
 
 def write_rows(file: IO[str], answers: Sequence[tuple[str, Sequence[RowEvidence]]]) -> None:
-    """Write rows as CSV: their value and text, their place, and a column for each field.
-
-    A cell that a spreadsheet would evaluate begins with an apostrophe.
-    """
+    """Write rows as CSV: their value and text, their place, and a column for each field."""
     every = [row for _, rows in answers for row in rows]
     names = dict.fromkeys(name for row in every for name in row.fields)
     columns = [name if name not in _OWN else f"{name} (field)" for name in names]

@@ -162,12 +162,7 @@ async def choose(
     searcher: Searcher | None = None,
     trace: Trace | None = None,
 ) -> Choice:
-    """Choose an option, based on an answer in words or on a document.
-
-    An answer that equals an option verbatim needs no call. For a document that does not fit one
-    call, the best passages are shown unless the strategy is `full`: letters chosen over parts could
-    not be merged.
-    """
+    """Choose an option, based on an answer in words or on a document."""
     if not 2 <= len(options) <= MAX_OPTIONS:
         raise UsageError(f"a choice has 2 to {MAX_OPTIONS} options, not {len(options)}")
     if answer is not None and document is not None:

@@ -1,9 +1,4 @@
-"""Document + context window → the texts that a step is shown; never truncated silently.
-
-Strategies: `full` (all of it, or an error), `map-reduce` (part by part, results merged),
-`retrieve` (the passages that match best, in document order), `auto` (full where it fits, else
-map-reduce, which reads everything).
-"""
+"""Document + context window → the texts that a step is shown; never truncated silently."""
 
 from __future__ import annotations
 
@@ -374,20 +369,14 @@ class ContextLimits:
 
     @property
     def prompt_tokens(self) -> int | None:
-        """Maximum tokens of a prompt; None for no limit.
-
-        The reply counts towards the context window, but not towards `max_prompt_tokens`.
-        """
+        """Maximum tokens of a prompt; None for no limit."""
         if self.window is None:
             return self.max_prompt_tokens
         left = self.window - self.reply_tokens
         return left if self.max_prompt_tokens is None else min(left, self.max_prompt_tokens)
 
     def known_tokens(self, document: str) -> int | None:
-        """Tokens of a document; None where its length alone shows that they do not matter.
-
-        To count those of a short one takes a large part of a call.
-        """
+        """Tokens of a document; None where its length alone shows that they do not matter."""
         most = self.prompt_tokens
         if most is None or self.counter.at_most(document) <= most:
             return None
@@ -408,10 +397,7 @@ def share_parts(
     strategy: Strategy | None = None,
     part_tokens: int | None = None,
 ) -> ContextLimits:
-    """The limits of one call, or of as many parts of it as the budget allows.
-
-    n parts take at most n - 1 merging calls, whose prompts are no longer.
-    """
+    """The limits of one call, or of as many parts of it as the budget allows."""
     limits = share(limits, token_budget, 1)
     if strategy is not None:
         limits = replace(limits, strategy=strategy)

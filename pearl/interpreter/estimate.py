@@ -1,7 +1,4 @@
-"""One step of a plan → lower and upper bounds of its calls and tokens, before it runs.
-
-Unknown outputs of earlier steps are `placeholders` in prompts.
-"""
+"""One step of a plan → lower and upper bounds of its calls and tokens, before it runs."""
 
 from __future__ import annotations
 

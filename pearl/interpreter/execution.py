@@ -1,7 +1,4 @@
-"""Checked plan + document + limits → `Answer`; records the start and end of the run in the trace.
-
-The rewritten plan is executed; the answer and its steps follow the plan as written.
-"""
+"""Checked plan + document + limits → `Answer`; records the start and end of the run in the trace."""
 
 from __future__ import annotations
 
@@ -475,10 +472,7 @@ def _is_finished(task: asyncio.Task[StepResult]) -> bool:
 
 
 def _missing(step: Step, action: Action, before: Mapping[str, StepResult]) -> str:
-    """What is said in place of a value that an input did not find; "" if none is missing.
-
-    "Nothing found: no sales in 2015" is a text with a number in it, and not that number.
-    """
+    """What is said in place of a value that an input did not find; "" if none is missing."""
     for i, argument in enumerate(step.arguments):
         if not isinstance(argument, Reference) or argument.is_context:
             continue

@@ -23,12 +23,7 @@ async def off_loop(n_characters: int, compute: Callable[[], Result]) -> Result:
 
 
 def at_once(work: Coroutine[Any, Any, Result]) -> Result | None:
-    """The result of work that need not wait, as ranking by words, without an event loop.
-
-    Example:
-        >>> at_once(off_loop(10**9, lambda: 7))
-        7
-    """
+    """The result of work that need not wait, as ranking by words, without an event loop."""
     before = _is_at_once.set(True)
     try:
         work.send(None)

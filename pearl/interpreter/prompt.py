@@ -1,7 +1,4 @@
-"""Steps and choices → messages: `ActionTask`, `ItemsTask`, `CombineTask`, `ChooseTask`.
-
-The requested form is the one that `pearl.replies.typed` or, for items, `pearl.replies.items` parses.
-"""
+"""Steps and choices → messages: `ActionTask`, `ItemsTask`, `CombineTask`, `ChooseTask`."""
 
 from __future__ import annotations
 
@@ -99,11 +96,7 @@ def _instruction(task: ActionTask | ItemsTask) -> list[str]:
 
 
 def items_messages(task: ItemsTask) -> tuple[Message, ...]:
-    """Request a value for each of several items.
-
-    What is the same for all items of a step stands first, for the prefix cache. Nothing says for
-    which question they are read, so that other questions ask the same.
-    """
+    """Request a value for each of several items."""
     n = len(task.items)
     parts = _instruction(task)
     if task.kind == "pick":

@@ -1,7 +1,4 @@
-"""Step + values of earlier steps → the requests that it sends; sends nothing itself.
-
-Execution and cost estimation both build their prompts here, so they agree.
-"""
+"""Step + values of earlier steps → the requests that it sends; sends nothing itself."""
 
 from __future__ import annotations
 
@@ -44,11 +41,7 @@ MERGING_TOKENS = 1_000
 
 
 class RequestBuilder:
-    """Builds the requests of the steps of one plan over one document.
-
-    Its only state is a cache of token counts, chunks and messages, so the same step and values always give
-    the same requests.
-    """
+    """Builds the requests of the steps of one plan over one document."""
 
     def __init__(
         self,
@@ -203,10 +196,7 @@ class RequestBuilder:
         return last[1]
 
     def again(self, request: Request, reply: str, why: str, wanted: ValueType) -> Request | None:
-        """The request that follows a reply that cannot be used, with the reason; None if it does not fit.
-
-        With a token budget, both requests must fit the step's share of it.
-        """
+        """The request that follows a reply that cannot be used, with the reason; None if it does not fit."""
         again = replace(request, messages=again_messages(request.messages, reply, why, wanted))
         share = self.limits.max_prompt_tokens
         if share is not None and sum(map(self._counted, (request, again))) > share:
@@ -215,10 +205,7 @@ class RequestBuilder:
         return None if self._excess(again.messages, document or "") > 0 else again
 
     def roomier(self, request: Request) -> Request | None:
-        """The same request with more room for its reply; None if it has all the room there is.
-
-        A limit that the user set is one. With a token budget, both prompts must fit the step's share.
-        """
+        """The same request with more room for its reply; None if it has all the room there is."""
         limits = self.limits
         n_tokens = self._counted(request)
         share = limits.max_prompt_tokens

@@ -1,8 +1,4 @@
-"""Rows + an action → rows with a model's reply about each.
-
-Equal values are asked about once, in batches; each reply is verified item by item, and what is
-missing of a batch is asked again on its own. What still cannot be read is undecided.
-"""
+"""Rows + an action → rows with a model's reply about each."""
 
 from __future__ import annotations
 
@@ -487,10 +483,7 @@ class RowReader:
         return read_items(f"1: {value}", 1, task.kind, task.labels).values[0]
 
     async def _pick(self) -> dict[str, str | None]:
-        """The places of the best values: groups are asked for their best until one group is left.
-
-        At most ceil((n - 1) / (g - k)) + 1 calls for n values in groups of g, of which k are kept.
-        """
+        """The places of the best values: groups are asked for their best until one group is left."""
         k = self._row_step.task.n_picks
         size = max(self._limits.items_per_call, k + 1)
         left, undecided = self._texts, set[str]()

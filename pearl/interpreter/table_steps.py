@@ -1,7 +1,4 @@
-"""A step that asks a table → requests for a query, and the rows and figures that the query gives.
-
-Execution and cost estimation both build their prompts here, so they agree.
-"""
+"""A step that asks a table → requests for a query, and the rows and figures that the query gives."""
 
 from __future__ import annotations
 
@@ -106,10 +103,7 @@ class TableQuestion:
         )
 
     def request(self, turns: Sequence[Turn]) -> Request | None:
-        """The request of a conversation; None if it does not fit.
-
-        With a token budget, all requests together have to fit the step's share of it.
-        """
+        """The request of a conversation; None if it does not fit."""
         messages = tuple(Message(role, text) for role, text in turns)
         request = Request(
             messages, replace(self._task, round=len(turns) // 2),

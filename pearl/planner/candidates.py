@@ -1,11 +1,4 @@
-"""Question → candidate plans of a weak model: by rule, by the nearest example, by the model itself.
-
-Plans that make the same calls are one candidate (`pearl.planner.candidates`). Two that agree win; where
-these are by rule and by example, the model is not asked.
-Otherwise the actions that they begin with are compared by pointwise mutual information
-(`pearl.llm.likelihoods`), and the first candidate, that of the rules, stands unless another one is
-ahead of it by `MARGIN`.
-"""
+"""Question → candidate plans of a weak model: by rule, by the nearest example, by the model itself."""
 
 from __future__ import annotations
 
@@ -82,11 +75,7 @@ class Plans:
 
 
 def different_plans(found: Sequence[CheckedPlan | PearlError]) -> Plans:
-    """What was written, with equal plans together.
-
-    Plans are equal where they make the same calls, whatever their outputs are called, in which order
-    independent steps stand and how the steps are explained.
-    """
+    """What was written, with equal plans together."""
     first: dict[bytes, CheckedPlan] = {}
     written: dict[bytes, list[int]] = {}
     for number, plan in enumerate(found, start=1):

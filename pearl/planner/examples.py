@@ -33,11 +33,7 @@ class Example:
 
 
 def load_examples(bank: str | Path, library: ActionLibrary) -> tuple[Example, ...]:
-    """The examples of a folder, sorted by file name, that are valid under a library.
-
-    Examples that call actions missing from the library are left out: the model would imitate them.
-    This happens when a domain's examples are used with another library.
-    """
+    """The examples of a folder, sorted by file name, that are valid under a library."""
     read = read_bank(bank)
     if not read:
         raise DataError(
@@ -114,10 +110,7 @@ def select(
 
 
 def spread(examples: Sequence[Example], n: int) -> list[Example]:
-    """The `n` examples that differ most from one another, in their original order.
-
-    The first one is always included; a bank of at most `n` is returned unchanged.
-    """
+    """The `n` examples that differ most from one another, in their original order."""
     if len(examples) <= n:
         return list(examples)
     first, *rest = examples

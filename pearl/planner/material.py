@@ -31,12 +31,7 @@ _QUOTES = frozenset("\"'“”„‘’«»*_")
 
 
 def question_words(question: str) -> tuple[Word, ...]:
-    """The words of a question, without the punctuation around them.
-
-    Example:
-        >>> [word.text for word in question_words("Who is Ada, the 'old' captain?") if word.is_content]
-        ['Ada', 'old', 'captain']
-    """
+    """The words of a question, without the punctuation around them."""
     found: list[Word] = []
     for text in UNTYPED.sub(" ", question).split():
         word = text.strip(_EDGES)
@@ -52,14 +47,7 @@ def question_words(question: str) -> tuple[Word, ...]:
 
 
 def nearest_span(text: str, question: str) -> str:
-    """A text whose terms are all those of the question as it is, another as its `covering_span`.
-
-    Example:
-        >>> nearest_span("the founding of the bank", "Who set up the bank?")
-        'the bank'
-        >>> nearest_span("the setting of the bank", "Who set up the bank?")
-        'the setting of the bank'
-    """
+    """A text whose terms are all those of the question as it is, another as its `covering_span`."""
     wanted = set(terms(text, drop_stop_words=True))
     is_borne_out = bool(wanted) and wanted <= set(terms(question, drop_stop_words=True))
     return text if is_borne_out else covering_span(text, question)
@@ -105,11 +93,7 @@ def nearest_actions(
     n: int,
     kind: DocumentKind = "document",
 ) -> ActionLibrary:
-    """The `n` actions that read the document and are nearest to a question, with those computed in Python.
-
-    First those of the examples that are shown and of the plan by rule, then those whose name and
-    definition match the question best. A table is queried, and nothing else.
-    """
+    """The `n` actions that read the document and are nearest to a question, with those computed in Python."""
     reading = [action for action in library.values() if n_texts(action) is not None]
     of_table = [action for action in reading if action.asks_table]
     if kind == "table" and of_table:
@@ -208,14 +192,7 @@ SMALL = PlannerProfile(
 def profile_for(
     model: Model, name: ProfileName = "auto", window: int | None = None
 ) -> PlannerProfile:
-    """The profile of a model.
-
-    Example:
-        >>> from pearl.llm.backends.scripted import Scripted
-        >>> model = Scripted(lambda request: "")
-        >>> profile_for(model).name, profile_for(model, "small").name
-        ('full', 'small')
-    """
+    """The profile of a model."""
     if name != "auto":
         return FULL if name == "full" else SMALL
     is_short = window is not None and window < MIN_WINDOW

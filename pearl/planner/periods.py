@@ -169,12 +169,7 @@ _named = pattern(
 
 
 def find_named(text: str) -> list[tuple[int, int, CalendarPeriod | None]]:
-    """The periods that a text names, with their places; None for one that nothing can be counted from.
-
-    Example:
-        >>> [str(period) for *_, period in find_named("Q3 of fiscal 2013, May 2012, 2010/11")]
-        ['Q3 of fiscal 2013', 'May 2012', 'None']
-    """
+    """The periods that a text names, with their places; None for one that nothing can be counted from."""
     return [(match.start(), match.end(), _period(match)) for match in _named.finditer(text)]
 
 
@@ -335,10 +330,7 @@ class Substitution:
     def anchor(
         self, match: re.Match[str], offset: int, target: str | None = None
     ) -> CalendarPeriod | str:
-        """The named period that a phrase is counted from, or why that is open.
-
-        It is the nearest one before the phrase, else the only one behind it.
-        """
+        """The named period that a phrase is counted from, or why that is open."""
         places = [start for start, _, _ in self.named]
         at = bisect_left(places, match.start("phrase"))
         behind = {period for *_, period in self.named[at:]}

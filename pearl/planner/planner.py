@@ -123,12 +123,7 @@ def _words() -> frozenset[str]:
 
 
 class PlanCache:
-    """The plans of a run.
-
-    Concurrent callers for the same question share one result or one failure (single flight); a call
-    after a failure writes the plan again. Cancelling one caller does not affect the others;
-    cancelling the last one cancels the work.
-    """
+    """The plans of a run."""
 
     def __init__(self) -> None:
         self._plans: dict[Hashable, CheckedPlan] = {}
@@ -323,10 +318,7 @@ class Planner:
         card: str = "",
         kind: DocumentKind = "document",
     ) -> Plans:
-        """Write independent plans at the same time, each once for all who ask the same question.
-
-        A plan that cannot be written fails the others only where all fail.
-        """
+        """Write independent plans at the same time, each once for all who ask the same question."""
 
         async def written(number: int) -> CheckedPlan | PlanningError | ModelError:
             told = trace if draws.n == 1 else trace.of_plan(number)

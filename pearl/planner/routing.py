@@ -1,8 +1,4 @@
-"""A question → its parts and its difficulty → a plan by rule, where that is enough.
-
-Figures are looked up and computed with by rule (levels 1 to 4); the planner writes any other plan, told
-the parts (level 5).
-"""
+"""A question → its parts and its difficulty → a plan by rule, where that is enough."""
 
 from __future__ import annotations
 
@@ -90,10 +86,7 @@ class Figure(_Part):
 
 
 class Calculation(_Part):
-    """What is computed from earlier parts, by their ids, and from constants.
-
-    `operation` is a calculator, or an operation of `ARITHMETIC`.
-    """
+    """What is computed from earlier parts, by their ids, and from constants."""
 
     kind: Literal["calculation"]
     operation: _Said
@@ -247,15 +240,7 @@ def _words(text: str) -> list[str]:
 
 
 def level_of(parts: Sequence[Part]) -> int:
-    """How difficult a question of these parts is.
-
-    1 and 2: one figure, several; 3: one operation; 4: a sum, a comparison, several operations;
-    5: anything else.
-
-    Example:
-        >>> level_of([Figure(id="p1", kind="figure", metric="operating margin")])
-        3
-    """
+    """How difficult a question of these parts is."""
     if any(isinstance(part, Other) for part in parts):
         return 5
     operations = [part.calculator for part in parts if isinstance(part, Calculation)]
@@ -270,14 +255,7 @@ def level_of(parts: Sequence[Part]) -> int:
 
 
 def label(part: Part, parts: Sequence[Part]) -> str:
-    """What a part gives, in words.
-
-    Example:
-        >>> figures = [Figure(id=f"p{i}", kind="figure", metric="sales", period=f"200{i}") for i in (1, 2)]
-        >>> change = Calculation(id="p3", kind="calculation", operation="subtract", operands=("p2", "p1"))
-        >>> label(change, figures)
-        'change in sales from 2001 to 2002'
-    """
+    """What a part gives, in words."""
     known = {each.id: each for each in parts}
     text = _label(part, known)
     return text if len(text) <= MAX_LABEL else f"{text[: MAX_LABEL - 1]}…"
@@ -466,13 +444,7 @@ _HINT = (
 
 
 def decomposition_constraint() -> Constraint:
-    """The form of a reply.
-
-    Example:
-        >>> parts = [{"kind": "figure", "id": "p1", "metric": "sales", "entity": "", "period": "2009"}]
-        >>> decomposition_constraint().json_form.text_of({"level": 1, "parts": parts})
-        '{"parts": [{"id": "p1", "kind": "figure", "metric": "sales", "entity": "", "period": "2009"}], "level": 1}'
-    """
+    """The form of a reply."""
     schema = _schema()
 
     def text_of(value: Any) -> str:
@@ -624,11 +596,7 @@ def compose(
     *,
     max_steps: int = MAX_STEPS,
 ) -> CheckedPlan | None:
-    """The plan that looks up the figures and computes with them.
-
-    The metrics that a calculator computes are taken apart into its operands. With a library that
-    searches, a figure is looked up in the passages that match it.
-    """
+    """The plan that looks up the figures and computes with them."""
     draft = _Draft(library, question)
     parts = decomposition.parts
     try:

@@ -344,12 +344,7 @@ def _invented(text: str, asked: Sequence[str]) -> str:
 
 
 def _plain(number: str) -> str:
-    """A number without thousands separators and without zeros at its end.
-
-    Example:
-        >>> _plain("1,750.0"), _plain("0.50"), _plain("2010")
-        ('1750', '0.5', '2010')
-    """
+    """A number without thousands separators and without zeros at its end."""
     plain = number.replace(",", "")
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
 

@@ -1,8 +1,4 @@
-"""Question + library + examples → `CheckedPlan`, without the document.
-
-A bounded repair loop: machine-applicable fixes are applied first, because they are free; the
-remaining diagnostics go back to the model, all at once.
-"""
+"""Question + library + examples → `CheckedPlan`, without the document."""
 
 from __future__ import annotations
 
@@ -73,14 +69,7 @@ _MAX_EXPLANATION = 100
 
 
 def n_reading_steps(question: str, max_steps: int) -> int:
-    """Steps that a weak planner may write: as many as the question has parts, two for a comparison.
-
-    SmolLM2-135M writes all that it may: of 26 questions none got a step less.
-
-    Example:
-        >>> n_reading_steps("Who sold the mill?", 3), n_reading_steps("Who sold it, and when?", 3)
-        (1, 2)
-    """
+    """Steps that a weak planner may write: as many as the question has parts, two for a comparison."""
     found = parts(question)
     return min(max_steps, len(found) + sum(part.form == "comparison" for part in found))
 

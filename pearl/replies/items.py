@@ -1,17 +1,4 @@
-r"""A model's reply about numbered items → the value of each. The only parser of such replies.
-
-The reply asked for is one line `N: value` for every item, or `N | first words of the item: value`
-where no grammar holds it. Values are taken by their number, never by their position. A number with
-two values, with a value that is not allowed, or with words of another item leaves its own item
-undecided. Where the numbers cannot be those of the items, as they begin at 0, go beyond the last
-item, or end before it, the whole reply is undecided.
-
-    yes_no    yes, no, or not stated
-    label     one of the labels; only case, blanks and the marks around it may differ
-    line      one line of text; `Nothing found.` where the item says nothing
-    rating    a number from 0 to 10
-    pick      the numbers of the items that are chosen, best first, a line each
-"""
+"""A model's reply about numbered items → the value of each. The only parser of such replies."""
 
 from __future__ import annotations
 
@@ -75,12 +62,7 @@ class Claim:
 
 
 def claims(text: str, *, is_free: bool) -> Iterator[Claim]:
-    r"""Everything that a reply says of an item, in JSON or in lines.
-
-    Example:
-        >>> [(claim.id, claim.value) for claim in claims("So:\n- **2**: x\n- **1**: y", is_free=True)]
-        [(2, 'x'), (1, 'y')]
-    """
+    """Everything that a reply says of an item, in JSON or in lines."""
     found, text = _taken_json(text)
     for value in found:
         yield from _json_claims(value)
@@ -212,12 +194,7 @@ def _scalar(value: Any) -> str | None:
 
 
 def picks(text: str) -> tuple[list[int], str]:
-    r"""The numbers of the items that a reply names, in order, and why they cannot be read, or "".
-
-    Example:
-        >>> picks("The best:\n- 7\nItem 3"), picks("[7, 3]"), picks("7 and maybe 3")
-        (([7, 3], ''), ([7, 3], ''), ([], "'7 and maybe 3' is not the number of an item"))
-    """
+    """The numbers of the items that a reply names, in order, and why they cannot be read, or ""."""
     found, rest = _taken_json(text)
     if len(found) == 1:
         value = found[0]
@@ -409,12 +386,7 @@ def first_words(item: str, n: int) -> str:
 
 
 def n_first_words(items: Sequence[str]) -> int:
-    """How many first words tell the items from the ones after them, or as many of them as possible.
-
-    Example:
-        >>> n_first_words(["date: May 1", "date: May 2", "date: June 1"]), n_first_words(["a b", "c"])
-        (3, 2)
-    """
+    """How many first words tell the items from the ones after them, or as many of them as possible."""
     best, most = 2, 0
     for n in range(2, _MAX_WORDS + 1):
         words = [_key(first_words(item, n)) for item in items]
@@ -583,13 +555,7 @@ def items_constraint(
     max_item_tokens: int = MAX_ITEM_TOKENS,
     max_text: int | None = None,
 ) -> Constraint:
-    r"""The language of the replies to an `ItemsTask`, as `read_items` takes them.
-
-    Example:
-        >>> print(items_constraint(2, "label", ["spam", 'not "spam"']).lark, end="")
-        start: "1: " VALUE "\n2: " VALUE
-        VALUE: "spam" | "not \"spam\""
-    """
+    """The language of the replies to an `ItemsTask`, as `read_items` takes them."""
     lines = tuple(dict.fromkeys(map(label_line, labels)))
     return _items_constraint(
         n, kind, lines, n_picks, line_length(max_item_tokens, max_text), max_text
@@ -624,10 +590,7 @@ def _items_constraint(
 def form_flaw(
     text: str, n: int, kind: ItemKind, labels: Sequence[str] = (), n_picks: int = 0
 ) -> str | None:
-    """How a reply departs from its constraint; None if it does not.
-
-    A reply of that form may still leave an item undecided: it chooses one twice, or says "unclear".
-    """
+    """How a reply departs from its constraint; None if it does not."""
     ids = [""] * n_picks if kind == "pick" else [f"{i}: " for i in range(1, n + 1)]
     lines = text.strip("\n").split("\n")
     if len(lines) != len(ids):

@@ -1,14 +1,4 @@
-r"""A model's reply to a step → its value and its quotes. The only parser of such replies.
-
-A reply has up to three parts: the value, in the type that is wanted; below it the supporting
-passages, on lines that begin with "> "; or, instead of a value, the line `Nothing found.` An
-ambiguous reply is `undecided`, never a guessed number or entry.
-
-    List     one entry a line, each with a bullet or a number before it
-    Number   one number in digits, with its unit if it has one
-    Bool     yes or no
-    Text     anything
-"""
+"""A model's reply to a step → its value and its quotes. The only parser of such replies."""
 
 from __future__ import annotations
 
@@ -711,15 +701,7 @@ _MAX_PASSAGES = 100
 
 @cache
 def reply_constraint(wanted: ValueType, max_text: int | None = None) -> Constraint | None:
-    r"""The constraint on a reply; None if any text is valid.
-
-    Example:
-        >>> print(reply_constraint(ValueType.BOOL).lark.partition("\nTEXT")[0])
-        start: NOTHING | value (QUOTE TEXT)*
-        NOTHING: "Nothing found."
-        QUOTE: /\n\n?> /
-        value: "yes" | "no"
-    """
+    """The constraint on a reply; None if any text is valid."""
     if wanted not in _VALUES:
         return None
     text = terminal("TEXT").pattern

@@ -1,9 +1,4 @@
-r"""A constraint on replies, in every notation that decoders accept.
-
-The source is a grammar in the dialect of Lark that lark, llguidance and xgrammar share: rules with
-`|`, `( )`, `[ ]`, `? * +` and no more, terminals in upper case, regular expressions of classes,
-`(?:...)`, `|` and `{m,n}`. Every other notation is generated from it, so they cannot diverge.
-"""
+"""A constraint on replies, in every notation that decoders accept."""
 
 from __future__ import annotations
 
@@ -31,14 +26,7 @@ _SHOWN = 40
 
 
 def closed_object(properties: Schema) -> dict[str, Any]:
-    """The schema of an object that has all of these properties and no others.
-
-    Example:
-        >>> require({"b": 1}, closed_object({"a": {"type": "number"}}))
-        Traceback (most recent call last):
-        ...
-        ValueError: the value: there is no 'a'
-    """
+    """The schema of an object that has all of these properties and no others."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -48,14 +36,7 @@ def closed_object(properties: Schema) -> dict[str, Any]:
 
 
 def require(value: Any, schema: Schema) -> None:
-    """Check that a value conforms to a schema.
-
-    Example:
-        >>> require({"n": 3}, {"type": "object", "properties": {"n": {"enum": [1, 2]}}})
-        Traceback (most recent call last):
-        ...
-        ValueError: n: 3 is none of 1, 2
-    """
+    """Check that a value conforms to a schema."""
     for flaw in _flaws(value, schema, schema.get("$defs", {}), ()):
         raise ValueError(f"{'.'.join(flaw.path) or 'the value'}: {flaw.wrong}")
 
@@ -131,12 +112,7 @@ def literal_rule(text: str) -> str:
 
 
 def either_rule(texts: Iterable[str]) -> str:
-    r"""One of several JSON strings.
-
-    Example:
-        >>> print(either_rule(["a", "b"]))
-        "\"a\"" | "\"b\""
-    """
+    """One of several JSON strings."""
     return " | ".join(literal_rule(json.dumps(text, ensure_ascii=False)) for text in texts)
 
 
@@ -155,12 +131,7 @@ def list_rule(rule: str, least: int = 0) -> str:
 
 
 def ordered_json(value: Any, order: Sequence[str]) -> str:
-    """JSON with the fields of every object in their order, as a grammar has it.
-
-    Example:
-        >>> ordered_json({"b": [], "a": None}, "ab")
-        '{"a": null, "b": []}'
-    """
+    """JSON with the fields of every object in their order, as a grammar has it."""
     if isinstance(value, Mapping):
         fields = sorted(value.items(), key=lambda pair: order.index(pair[0]))
         said = (f"{json.dumps(key)}: {ordered_json(one, order)}" for key, one in fields)
@@ -187,12 +158,7 @@ class JsonForm:
 
 @dataclass(frozen=True)
 class Constraint:
-    r"""A formal language that a reply must belong to.
-
-    Example:
-        >>> Constraint("yes", 'start: "yes" | "no"').gbnf
-        'root ::= "yes" | "no"\n'
-    """
+    """A formal language that a reply must belong to."""
 
     name: str
     lark: str
@@ -253,16 +219,7 @@ def _tokens(grammar: str) -> Iterator[_Token]:
 
 
 def validate(grammar: str) -> None:
-    """Check that decoders accept a grammar: it is in the dialect, and every name is defined.
-
-    If llguidance is installed, it validates the grammar, too.
-
-    Example:
-        >>> validate('start: "a" b')
-        Traceback (most recent call last):
-        ...
-        pearl.errors.UsageError: the grammar uses what it does not define: b
-    """
+    """Check that decoders accept a grammar: it is in the dialect, and every name is defined."""
     tokens = list(_tokens(grammar))
     defined = [text.rstrip(": ") for kind, text in tokens if kind == "define"]
     missing = {text for kind, text in tokens if kind == "name"} - set(defined)

@@ -1,9 +1,4 @@
-"""`ActionLibrary` → the constraints for writing plans: grammar, JSON form and line by line.
-
-Plans are usually written in two phases: the new actions (`header_constraint`), then the steps
-(`steps_constraint`), which admits valid steps only. A decoder that accepts a new grammar after
-every line needs one phase (`line_constraint`).
-"""
+"""`ActionLibrary` → the constraints for writing plans: grammar, JSON form and line by line."""
 
 from __future__ import annotations
 

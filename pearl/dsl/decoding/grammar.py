@@ -1,19 +1,4 @@
-"""`ActionLibrary` → the grammar of the plans that call its actions, as Lark text for decoders.
-
-A specialisation of `grammars/plan.lark`, never a second language: the terminals are read from that
-file, and whatever a grammar of this module admits, the strict reader accepts. How many of the
-checker's rules a grammar enforces depends on what is known when it is generated:
-
-    static    known actions with the right number and kind of arguments, new ones declared first
-    indexed   the same without new actions, outputs named v1, v2, ...: every sentence is valid
-    header    the new actions alone: what comes before an indexed grammar of all actions
-    line      the next line after those written so far: every plan written so is valid
-
-In the indexed grammar, outputs that may not stand wherever a text may (a number is no document)
-count apart, as n1, n2, ...; the grammar knows how many of each kind there are at every step. Its
-rules are named by letters, since servers bound its length: t text, l list, i what may be in a list,
-m a literal list, c call, s step, each with the numbers of outputs before it.
-"""
+"""`ActionLibrary` → the grammar of the plans that call its actions, as Lark text for decoders."""
 
 from __future__ import annotations
 
@@ -264,11 +249,7 @@ NEW_PARAMETERS = ("X", "Y", "Z")
 
 @cache
 def _terminals(max_text: int | None) -> Mapping[str, str]:
-    """The open terminals of the plan language, their texts bounded to so many characters.
-
-    Generated names are ASCII: a grammar cannot enforce the normal form of other scripts, which also
-    take 20 kB.
-    """
+    """The open terminals of the plan language, their texts bounded to so many characters."""
     source = read_data("grammars", "plan.lark")
     found = dict(re.findall(r"^(NUMBER|STRING|TEXT): /(.*)/$", source, re.MULTILINE))
     found["NAME"] = names_except(())
@@ -425,10 +406,7 @@ def indexed_grammar(
 def header_grammar(
     library: ActionLibrary, *, max_actions: int = MAX_NEW_ACTIONS, max_text: int | None = None
 ) -> str:
-    """The block of new actions of a plan up to the blank line before its steps.
-
-    The names are not in the library; a name may be declared twice.
-    """
+    """The block of new actions of a plan up to the blank line before its steps."""
     # Without new actions, the library must have something to call.
     none = '"None\\n" | ' if library else ""
     lines = [

@@ -1,16 +1,4 @@
-r"""Words of a question + actions → the constraint for planners that cannot be left to themselves.
-
-A model of a hundred million parameters that may write anything repeats one step, or copies the
-examples. Here a step reads the document, its strings are copied from the question, and each begins
-with a later word than that of the step before, so that no two calls are the same:
-
-    1. v1 = FIND_REASON(CTX, "Nils sell the boat")
-    2. v2 = IDENTIFY(CTX, "person who bought it")
-
-Explanations are left out and no step combines others: both are added by rule. The grammar grows
-with the number of words times that of steps. A string is one terminal, since decoders take the
-longest match: in `of the`, a rule of single words could not tell which word comes next.
-"""
+"""Words of a question + actions → the constraint for planners that cannot be left to themselves."""
 
 from __future__ import annotations
 
@@ -47,14 +35,7 @@ class Word(NamedTuple):
 
 
 def n_texts(action: Action) -> int | None:
-    """Strings that a call takes besides the document; None for one that is not called so.
-
-    Example:
-        >>> from pearl.dsl.signatures import Parameter
-        >>> find = Action("FIND", (Parameter.named("CTX"), Parameter("X")))
-        >>> n_texts(find), n_texts(Action("CONCAT", (Parameter("A"),), is_native=True))
-        (1, None)
-    """
+    """Strings that a call takes besides the document; None for one that is not called so."""
     first, *rest = action.parameters or (None,)
     if action.is_native or action.is_variadic or first is None or first.reads == "passages":
         return None
@@ -66,10 +47,7 @@ def n_texts(action: Action) -> int | None:
 def weak_plan_constraint(
     words: Sequence[Word], question: str, library: ActionLibrary, *, max_steps: int
 ) -> Constraint:
-    """The steps of a plan that reads the document for words of a question.
-
-    The tolerant reader adds the explanations; every plan is then valid.
-    """
+    """The steps of a plan that reads the document for words of a question."""
     names: dict[int, list[str]] = {}
     for action in library.values():
         if (n := n_texts(action)) is not None:
