@@ -45,8 +45,8 @@ _CALL = re.compile(r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]++\(")
 
 
 @dataclass(slots=True)
-class SourceLine:
-    """A line: its form, and the role derived from its neighbours."""
+class Line:
+    """A line: its form, the role derived from its neighbours, and its errors."""
 
     span: Span
     form: Literal["blank", "fence", "heading", "none", "question", "turn", "text"]
@@ -57,9 +57,18 @@ class SourceLine:
     is_like_step: bool = False
     role: Role = "surplus"
     is_misplaced: bool = False
+    found: list[Diagnostic] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    is_readable: bool = True
+
+    @property
+    def body(self) -> Span:
+        """The part that a start rule of the grammar reads."""
+        start = self.span.start + len("- ") * (self.role == "action")
+        return Span(start, self.span.end)
 
 
-def rows(text: str) -> list[SourceLine]:
+def rows(text: str) -> list[Line]:
     r"""Every line of a text, with its role; lines end in `\n`."""
     found = [_row(text[span.start : span.end], span) for span in _spans(text)]
     begin, end = _region(found)
@@ -76,20 +85,20 @@ def _spans(text: str) -> Iterator[Span]:
         at += len(source) + 1
 
 
-def _row(source: str, span: Span) -> SourceLine:
+def _row(source: str, span: Span) -> Line:
     if not source.strip():
-        return SourceLine(span, "blank")
+        return Line(span, "blank")
     if _FENCE.match(source):
-        return SourceLine(span, "fence")
+        return Line(span, "fence")
     if HEADING.match(source):
-        return SourceLine(span, "heading")
+        return Line(span, "heading")
     if QUESTION.match(source):
-        return SourceLine(span, "question")
+        return Line(span, "question")
     if _TURN.match(source):
-        return SourceLine(span, "turn")
+        return Line(span, "turn")
     if _NONE.match(source):
-        return SourceLine(span, "none")
-    row = SourceLine(span, "text", is_bullet=bool(_BULLET.match(source)))
+        return Line(span, "none")
+    row = Line(span, "text", is_bullet=bool(_BULLET.match(source)))
     head = HEAD.match(source)
     assert head  # it matches the empty string, too
     if head["digits"]:
@@ -107,7 +116,7 @@ def _row(source: str, span: Span) -> SourceLine:
     return row
 
 
-def _region(found: Sequence[SourceLine]) -> tuple[int, int]:
+def _region(found: Sequence[Line]) -> tuple[int, int]:
     """The lines that hold the plan, as a half-open range."""
     is_begun = False
     for i, row in enumerate(found):
@@ -138,13 +147,13 @@ def _region(found: Sequence[SourceLine]) -> tuple[int, int]:
     return begin, blocks[-1][1]
 
 
-def _begins(steps: Sequence[SourceLine | None]) -> bool:
+def _begins(steps: Sequence[Line | None]) -> bool:
     """Whether a new plan begins here, rather than continuing the numbering."""
     first = next((step for step in steps if step), None)
     return first is not None and (first.number or 1) == 1
 
 
-def _give_roles(text: str, region: Sequence[SourceLine]) -> None:
+def _give_roles(text: str, region: Sequence[Line]) -> None:
     """Assign a role to every line of the region: question, heading, actions, then steps."""
     heading = next((i for i, row in enumerate(region) if row.form == "heading"), len(region))
     first = _first_step(region, heading)
@@ -176,13 +185,13 @@ def _give_roles(text: str, region: Sequence[SourceLine]) -> None:
             row.role, is_declaring = "step", False
 
 
-def _is_declaration(below: Sequence[SourceLine]) -> bool:
+def _is_declaration(below: Sequence[Line]) -> bool:
     """Whether an action follows, maybe after one blank line."""
     row = next((row for row in below if row.form != "blank"), None)
     return row is not None and row.is_call and row.number is None
 
 
-def _first_step(region: Sequence[SourceLine], heading: int) -> int:
+def _first_step(region: Sequence[Line], heading: int) -> int:
     """Index of the first step; a line that resembles one counts if there is none."""
     is_certain = any(row.is_step for row in region)
     first = len(region)
@@ -196,14 +205,14 @@ def _first_step(region: Sequence[SourceLine], heading: int) -> int:
     return first
 
 
-def _leads_to(above: SourceLine, row: SourceLine, is_below_heading: bool) -> bool:
+def _leads_to(above: Line, row: Line, is_below_heading: bool) -> bool:
     """Whether a line right above a step is a broken step rather than prose or a declaration."""
     if above.number is not None:
         return row.number is not None and above.number < row.number
     return above.is_like_step and not above.is_bullet and not is_below_heading
 
 
-def _bare_declarations(text: str, region: Sequence[SourceLine], first: int) -> int:
+def _bare_declarations(text: str, region: Sequence[Line], first: int) -> int:
     """Index of the first of the declarations that stand right above the steps without a heading."""
     begin = first
     for i in range(first - 1, -1, -1):
@@ -218,27 +227,9 @@ def _bare_declarations(text: str, region: Sequence[SourceLine], first: int) -> i
     return begin
 
 
-def _is_declared(text: str, row: SourceLine) -> bool:
+def _is_declared(text: str, row: Line) -> bool:
     """Whether a line is a declaration of an action, or can be fixed to be one."""
     return all(found.fix for found in scan_action(text, row.span).found)
-
-
-@dataclass(slots=True)
-class Line:
-    """One line of a plan text."""
-
-    role: Role
-    span: Span
-    found: list[Diagnostic] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    is_readable: bool = True
-
-    @property
-    def body(self) -> Span:
-        """The part that a start rule of the grammar reads."""
-        return (
-            Span(self.span.start + len("- "), self.span.end) if self.role == "action" else self.span
-        )
 
 
 def mend(text: str) -> tuple[str, list[Diagnostic]]:
@@ -259,10 +250,9 @@ def mend(text: str) -> tuple[str, list[Diagnostic]]:
 def lines(text: str) -> list[Line]:
     """Every line with its role and its errors."""
     found = rows(text)
-    result = [Line(row.role, row.span) for row in found]
-    _lay_out(text, found, result)
+    _check_layout(text, found)
     n_steps = 0
-    for line in result:
+    for line in found:
         if line.role == "step":
             n_steps += 1
             scan = scan_step(text, line.span, n_steps)
@@ -273,18 +263,18 @@ def lines(text: str) -> list[Line]:
         line.found += scan.found
         line.is_readable = not scan.found
         line.names += scan.names
-    return result
+    return found
 
 
-def _lay_out(text: str, found: Sequence[SourceLine], result: Sequence[Line]) -> None:
+def _check_layout(text: str, found: Sequence[Line]) -> None:
     """Diagnose the layout: headings, blank lines, surplus lines."""
-    above_steps = takewhile(lambda line: line.role != "step", result)
+    above_steps = takewhile(lambda line: line.role != "step", found)
     has_action = any(line.role == "action" for line in above_steps)
     above: Role | None = None
     blank: Line | None = None  # the first one since the last line of the plan
     heading: Line | None = None  # the one that nothing has followed yet
-    for row, line in zip(found, result, strict=True):
-        if row.form == "blank":
+    for line in found:
+        if line.form == "blank":
             blank = blank or line
         if line.role == "none" and (has_action or above == "none"):
             line.role = "surplus"
@@ -295,12 +285,11 @@ def _lay_out(text: str, found: Sequence[SourceLine], result: Sequence[Line]) -> 
             heading = None
         if _needs_blank(above, line.role):
             if blank is None:
-                at = Span(line.span.start, line.span.start)
-                line.found.append(Diagnostic("syntax", "no blank line", at, fix=Fix(at, "\n")))
+                _insert(line, line.span.start, "\n", "no blank line")
             else:
                 blank.role = "blank"
                 _should_read(text, blank, "", "blanks in a blank line")
-        if row.is_misplaced:
+        if line.is_misplaced:
             line.found.append(Diagnostic("syntax", "new actions stand above the steps", line.span))
         elif line.role == "heading":
             heading = line
@@ -309,11 +298,14 @@ def _lay_out(text: str, found: Sequence[SourceLine], result: Sequence[Line]) -> 
         elif line.role == "question":
             _read_question(text, line)
         elif line.role == "action" and above in (None, "question"):
-            at = Span(line.span.start, line.span.start)
-            fix = Fix(at, "New actions:\n")
-            line.found.append(Diagnostic("syntax", "no heading 'New actions:'", at, fix=fix))
+            _insert(line, line.span.start, "New actions:\n", "no heading 'New actions:'")
         above, blank = line.role, None
-    _remove_surplus(text, found, result)
+    _remove_surplus(text, found)
+
+
+def _insert(line: Line, at: int, wanted: str, why: str) -> None:
+    place = Span(at, at)
+    line.found.append(Diagnostic("syntax", why, place, fix=Fix(place, wanted)))
 
 
 def _needs_blank(above: Role | None, below: Role) -> bool:
@@ -329,17 +321,14 @@ def _follow_heading(text: str, heading: Line, below: Role) -> Role:
     """Diagnose the heading, given the role of the next line, and return the role that precedes it."""
     match = HEADING.match(text, heading.span.start, heading.span.end)
     assert match
-    if below in ("none", "action"):
-        _should_read(text, heading, "New actions:", "the heading reads 'New actions:'")
-        return "heading"
-    if match[1]:
+    if below not in ("none", "action") and match[1]:
         why = "'- None' stands on a line of its own"
         _should_read(text, heading, "New actions:\n- None", why)
-    else:
-        _should_read(text, heading, "New actions:", "the heading reads 'New actions:'")
-        at = Span(heading.span.end + 1, heading.span.end + 1)
-        fix = Fix(at, "- None\n")
-        heading.found.append(Diagnostic("syntax", "no '- None' under the heading", at, fix=fix))
+        return "none"
+    _should_read(text, heading, "New actions:", "the heading reads 'New actions:'")
+    if below in ("none", "action"):
+        return "heading"
+    _insert(heading, heading.span.end + 1, "- None\n", "no '- None' under the heading")
     return "none"
 
 
@@ -358,16 +347,16 @@ def _should_read(text: str, line: Line, wanted: str, why: str) -> None:
         line.found.append(should_read(text, line.span, wanted, why))
 
 
-def _remove_surplus(text: str, found: Sequence[SourceLine], result: Sequence[Line]) -> None:
+def _remove_surplus(text: str, found: Sequence[Line]) -> None:
     """Report each fence, and each run of surplus lines once."""
-    run: list[tuple[SourceLine, Line]] = []
-    for row, line in zip(found, result, strict=True):
-        is_fence = row.form == "fence"
+    run: list[Line] = []
+    for line in found:
+        is_fence = line.form == "fence"
         if run and (is_fence or line.role != "surplus"):
             _remove(text, run)
             run = []
         if line.role == "surplus":
-            run.append((row, line))
+            run.append(line)
         if is_fence:
             _remove(text, run)
             run = []
@@ -375,18 +364,18 @@ def _remove_surplus(text: str, found: Sequence[SourceLine], result: Sequence[Lin
         _remove(text, run)
 
 
-def _remove(text: str, run: Sequence[tuple[SourceLine, Line]]) -> None:
-    row, line = next((pair for pair in run if pair[0].form != "blank"), run[0])
+def _remove(text: str, run: Sequence[Line]) -> None:
+    line = next((line for line in run if line.form != "blank"), run[0])
     source = text[line.span.start : line.span.end]
     lead = len(source) - len(source.lstrip()) if source.strip() else 0
     why = {
         "fence": "a code fence around the plan",
         "blank": "a blank line that does not belong here",
         "none": "'- None' beside something else",
-    }.get(row.form, "text that is not part of a plan")
+    }.get(line.form, "text that is not part of a plan")
     if len(run) > 1:
         why += f" ({len(run)} lines)"
-    first, last = run[0][1].span, run[-1][1].span
-    fix = Fix(Span(first.start, min(last.end + 1, len(text))), "")  # its line break goes, too
+    end = min(run[-1].span.end + 1, len(text))  # its line break goes, too
     where = Span(line.span.start + lead, line.span.end)
+    fix = Fix(Span(run[0].span.start, end), "")
     line.found.append(Diagnostic("syntax", why, where, fix=fix))

@@ -32,7 +32,7 @@ from pearl.dsl.nodes import (
 )
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import CTX, Action, ActionLibrary
-from pearl.dsl.tolerance import QUESTION, SourceLine, rows
+from pearl.dsl.tolerance import QUESTION, Line, rows
 from pearl.errors import (
     Diagnostic,
     LibraryError,
@@ -289,7 +289,7 @@ def _why(reply: str, checked: CheckedPlan, question: str) -> str:
     return ""
 
 
-def _plans(found: Sequence[SourceLine], lines: Sequence[str]) -> Iterator[list[int]]:
+def _plans(found: Sequence[Line], lines: Sequence[str]) -> Iterator[list[int]]:
     """The lines of steps, plan by plan: a number 1 begins one, unless its steps go on from those above."""
     plan: list[int] = []
     steps = [i for i, row in enumerate(found) if row.is_step]
@@ -322,7 +322,7 @@ def _output(line: str) -> str:
 
 
 def _is_apart(
-    found: Sequence[SourceLine], lines: Sequence[str], end: int, begin: int, question: str
+    found: Sequence[Line], lines: Sequence[str], end: int, begin: int, question: str
 ) -> bool:
     """Whether a later plan is that of another question, or in a fence that is cut off."""
     headings = [i for i in range(end + 1, begin) if found[i].form in ("question", "turn")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 
-from pearl.dsl import tolerance
 from pearl.dsl.nodes import ListLiteral, Number, Reference, String
 from pearl.dsl.parser import parse, parse_action, read
 from pearl.dsl.signatures import Action, ValueType
@@ -148,17 +147,6 @@ def test_missing_numbers_and_the_like_carry_their_fix() -> None:
     reading = read("ans = FIND(CTX, “x”)\n2) b = F(ans) # y")
     assert len(reading.errors) == 5
     assert all(error.fix for error in reading.errors)
-
-
-def test_a_line_the_scanner_has_no_word_for_is_still_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    text = "1. a = F(CTX : x"
-    line = tolerance.Line("step", Span(0, len(text)))
-    monkeypatch.setattr(tolerance, "lines", lambda text: [line])
-    (error,) = read(text).errors
-    assert error.message == "this does not follow the grammar"
-    assert error.span.position(text) == (1, 13)
 
 
 @pytest.mark.parametrize(
