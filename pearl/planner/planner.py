@@ -122,23 +122,6 @@ def _words() -> frozenset[str]:
     return frozenset(words.split())
 
 
-class PlanCache:
-    """The plans of a run."""
-
-    def __init__(self) -> None:
-        self._plans: dict[Hashable, CheckedPlan] = {}
-        self._writing: SingleFlight[CheckedPlan] = SingleFlight()
-
-    async def get(self, key: Hashable, write: Callable[[], Awaitable[CheckedPlan]]) -> CheckedPlan:
-        """Return the plan of a question."""
-
-        async def keep() -> CheckedPlan:
-            plan = self._plans[key] = await write()
-            return plan
-
-        return self._plans.get(key) or await self._writing.do(key, keep)
-
-
 PlannedBy = Literal["auto", "model", "rule"]
 
 PLANNERS: tuple[PlannedBy, ...] = ("auto", "model", "rule")
@@ -190,7 +173,8 @@ class Planner:
         self.client = client
         self.material = material
         self.settings = settings
-        self.plans = PlanCache()
+        self._plans: dict[Hashable, CheckedPlan] = {}
+        self._writing: SingleFlight[CheckedPlan] = SingleFlight()
 
     async def understand(
         self,
@@ -308,6 +292,17 @@ class Planner:
             trace.append(event)
         return plan
 
+    async def _written_once(
+        self, key: Hashable, write: Callable[[], Awaitable[CheckedPlan]]
+    ) -> CheckedPlan:
+        """Write a plan once for all callers; after a failure, the next caller writes it again."""
+
+        async def keep() -> CheckedPlan:
+            plan = self._plans[key] = await write()
+            return plan
+
+        return self._plans.get(key) or await self._writing.do(key, keep)
+
     async def write_several(
         self,
         question: str,
@@ -328,7 +323,7 @@ class Planner:
                 is_alone=number > 1, trace=told,
             )  # fmt: skip
             try:
-                return await self.plans.get((question, card, kind, number), write)
+                return await self._written_once((question, card, kind, number), write)
             except (PlanningError, ModelError) as error:
                 if isinstance(error, PlanningError) and draws.n > 1:
                     told.append(PlanFailed(n_attempts=len(error.attempts)))

@@ -42,9 +42,10 @@ from pearl.errors import (
     UsageError,
     render_diagnostics,
 )
+from pearl.errors.wording import counted
 from pearl.llm import Completion, Message, Model, PlanTask, Request, Usage
 from pearl.llm.backends.extractive.questions import parts
-from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, ConstraintLevelName
+from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
 from pearl.llm.messages import constrained
 from pearl.planner.examples import Example, wording
 from pearl.planner.material import FULL, PlannerProfile, nearest_span, question_words
@@ -377,9 +378,10 @@ async def write_plan(
     n_written = max_steps
     if profile.max_steps is not None:
         n_written = min(n_reading_steps(question, profile.max_steps), max_steps)
-    limits = _Limits(max_steps, n_written, model.window, max_output_tokens, profile)
-    writer = _Writer(library, model, fallback, limits, trace)
-    asked, n_cached = {messages}, 0
+    writer = _Writer(
+        library, model, fallback, profile, max_steps, n_written, max_output_tokens, trace
+    )
+    sent, n_cached = {messages}, 0
     for round in range(max_repairs + 1):
         task = PlanTask(question, library, round, len(rejected), kind)
         try:
@@ -388,9 +390,15 @@ async def write_plan(
             if error.kind != "repetition":
                 raise
             if trace is not None:
-                trace.append(_endless(error, round, model.name, fallback.level.name, card, profile))
+                trace.append(
+                    PlanAttempted(
+                        round=round, model=model.name, reply=error.reply,
+                        diagnostics=(error.message,), constraint=fallback.level.name,
+                        usage=error.usage or Usage(), shape=card, profile=profile.name,
+                    )
+                )  # fmt: skip
             raise PlanningError(
-                f"no valid plan after {_counted(len(attempts) + 1)}; {error.message}",
+                f"no valid plan after {counted(len(attempts) + 1, 'attempt')}; {error.message}",
                 attempts=attempts,
                 help=f"{error.help}; --fallback direct answers without a plan",
             ) from error
@@ -404,35 +412,46 @@ async def write_plan(
                 reading.text, question, library, max_written=n_written, max_steps=max_steps
             )
         checked: CheckedPlan | None = None
-        found: tuple[Diagnostic, ...] = ()
+        problems: tuple[Diagnostic, ...] = ()
         try:
             checked = compile_plan(text, library, max_steps=max_steps, question=question)
-            found = unread(checked) + not_meant(completion.text, checked, question)
-            if not found and round == 0 < max_repairs and (found := _of_best(checked)):
-                doubted = checked  # told once, for it may be what the question asks for
+            problems = unread(checked) + not_meant(completion.text, checked, question)
+            if not problems and round == 0 < max_repairs:
+                # Reported once only: counting the best passages may be what the question asks for.
+                problems = tuple(note for note in checked.notes if note.code == COUNTS_BEST)
+                doubted = checked if problems else None
         except PlanError as error:
-            found = error.diagnostics
-        attempt = Attempt(completion.text, text, (*reading.notes, *fixed), found, completion.usage)
-        attempts.append(attempt)
+            problems = error.diagnostics
+        notes = (*reading.notes, *fixed)
+        attempts.append(Attempt(completion.text, text, notes, problems, completion.usage))
         if trace is not None:
             trace.append(
-                _event(
-                    attempt, round, completion.model, level.name, reading.original, reading.text,
-                    card, profile, writer,
+                PlanAttempted(
+                    round=round, model=completion.model, reply=completion.text,
+                    notes=(
+                        *(render_diagnostics([d], reading.original, "reply")
+                          for d in notes if d.severity == "note"),
+                        *(f"fixed: {d.message} [{d.code}]" for d in notes if d.severity != "note"),
+                    ),
+                    diagnostics=tuple(render_diagnostics([d], text, "plan") for d in problems),
+                    constraint=level.name, usage=completion.usage, shape=card,
+                    profile=profile.name,
+                    n_calls=max(1, writer.n_calls),  # a truncated reply may count, too
+                    n_cached=writer.n_cached,
                 )
             )  # fmt: skip
-        if checked is not None and not found:
+        if checked is not None and not problems:
             return checked.asking(question)
-        messages = repair_messages(first, text, found)
-        if messages in asked:  # the reply would be the cached one
+        messages = repair_messages(first, text, problems)
+        if messages in sent:  # the reply would be the cached one
             break
-        asked.add(messages)
+        sent.add(messages)
     if doubted is not None:
         return doubted.asking(question)
     last = next(d for d in attempts[-1].diagnostics if d.severity == "error")
     cached = f", {n_cached} of them cached" if n_cached else ""
     raise PlanningError(
-        f"no valid plan after {_counted(len(attempts))}{cached}; last problem: {last.message} [{last.code}]",
+        f"no valid plan after {counted(len(attempts), 'attempt')}{cached}; last problem: {last.message} [{last.code}]",
         attempts=attempts,
         help="--trace FILE keeps every attempt; --fallback direct answers without a plan",
     )
@@ -470,25 +489,6 @@ def unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
     )
 
 
-def _of_best(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
-    """Diagnostics of a valid plan that counts the best passages of a search."""
-    return tuple(note for note in checked.notes if note.code == COUNTS_BEST)
-
-
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    """The limits on plans and replies given to `write_plan`."""
-
-    max_steps: int
-    n_written: int
-    window: int | None
-    max_output_tokens: int | None
-    profile: PlannerProfile
-
-    def reply_tokens(self, task: PlanTask) -> int:
-        return self.profile.reply_tokens(task, self.window, self.max_output_tokens, self.max_steps)
-
-
 class _Writer:
     """Requests a plan under the strongest constraint that the model supports."""
 
@@ -497,15 +497,19 @@ class _Writer:
         library: ActionLibrary,
         model: Model,
         fallback: ConstraintFallback,
-        limits: _Limits,
+        profile: PlannerProfile,
+        max_steps: int,
+        n_written: int,
+        max_output_tokens: int | None,
         trace: Trace | None,
     ) -> None:
         self._library = library
         self._model = model
         self._fallback = fallback
-        self._limits = limits
-        self._n_written = min(limits.n_written, MAX_WRITTEN_STEPS)
-        self._profile = limits.profile
+        self._profile = profile
+        self._max_steps = max_steps
+        self._n_written = min(n_written, MAX_WRITTEN_STEPS)
+        self._max_output_tokens = max_output_tokens
         self._trace = trace
         self.n_calls = 0
         self.n_cached = 0
@@ -584,7 +588,10 @@ class _Writer:
         task: PlanTask,
         constraint: Constraint | None,
     ) -> Completion:
-        request = Request(messages, task, self._limits.reply_tokens(task))
+        most = self._profile.reply_tokens(
+            task, self._model.window, self._max_output_tokens, self._max_steps
+        )
+        request = Request(messages, task, most)
         completion = await self._model.complete(constrained(request, constraint, level.by))
         self.n_calls += 1
         self.n_cached += completion.is_remembered
@@ -593,59 +600,6 @@ class _Writer:
     def _refused(self, level: ConstraintLevel, error: ModelError) -> None:
         if self._trace is not None:
             self._trace.append(ConstraintRefused(constraint=level.name, reason=error.message))
-
-
-def _counted(n: int) -> str:
-    return f"{n} attempt{'s' if n > 1 else ''}"
-
-
-def _endless(
-    error: ModelError,
-    round: int,
-    model: str,
-    level: ConstraintLevelName,
-    card: str,
-    profile: PlannerProfile,
-) -> PlanAttempted:
-    """The trace event of a repetitive reply, with its token usage."""
-    return PlanAttempted(
-        round=round, model=model, reply=error.reply, diagnostics=(error.message,),
-        constraint=level, usage=error.usage or Usage(), shape=card, profile=profile.name,
-    )  # fmt: skip
-
-
-def _event(
-    attempt: Attempt,
-    round: int,
-    model: str,
-    level: ConstraintLevelName,
-    original: str,
-    mended: str,
-    card: str,
-    profile: PlannerProfile,
-    writer: _Writer,
-) -> PlanAttempted:
-    """The trace event of an attempt; each note is rendered over the text it refers to."""
-    lenient = [d for d in attempt.notes if d.severity == "note"]
-    fixed = [d for d in attempt.notes if d.severity != "note"]
-    return PlanAttempted(
-        round=round,
-        model=model,
-        reply=attempt.reply,
-        notes=(
-            *(render_diagnostics([d], original, "reply") for d in lenient),
-            *(f"fixed: {d.message} [{d.code}]" for d in fixed),
-        ),
-        diagnostics=tuple(
-            render_diagnostics([d], attempt.text, "plan") for d in attempt.diagnostics
-        ),
-        constraint=level,
-        usage=attempt.usage,
-        shape=card,
-        profile=profile.name,
-        n_calls=max(1, writer.n_calls),  # a reply that was cut off may count, too
-        n_cached=writer.n_cached,
-    )
 
 
 def one_line(question: str) -> str:
