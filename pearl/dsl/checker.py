@@ -16,10 +16,12 @@ from pearl.dsl.nodes import (
     Reference,
     Step,
     String,
+    items_of,
     print_argument,
     print_plan,
 )
 from pearl.dsl.parser import Reading, parse, read
+from pearl.dsl.scanner import short
 from pearl.dsl.signatures import (
     CTX,
     EACH,
@@ -154,7 +156,7 @@ def string_references(
         bare = {name for name in above if "_" in name} - {each.name for each in step.references()}
     for argument, names in zip(step.arguments, fitting, strict=False):
         is_list = isinstance(argument, ListLiteral)
-        for item in argument.items if isinstance(argument, ListLiteral) else (argument,):
+        for item in items_of(argument):
             if isinstance(item, String) and (
                 named := _reference(item.value, above, bare, question)
             ):
@@ -166,7 +168,7 @@ def string_references(
                 )
                 yield Diagnostic(
                     CODE,
-                    f"'{_shortened(text)}' in a string is sent as it stands"
+                    f"'{short(text)}' in a string is sent as it stands"
                     + ("" if name else "; it is no output of an earlier step"),
                     item.span,
                     help=_help(text, name, above),
@@ -238,7 +240,7 @@ def argument_problems(
             yield Diagnostic(
                 "wrong-type",
                 f"'{action.name}' takes {_article(parameter.type)} as {parameter.name}, "
-                f"not {_article(given)} ({_shortened(print_argument(argument))})",
+                f"not {_article(given)} ({short(print_argument(argument))})",
                 argument.span,
                 help=_advice(given, parameter),
             )
@@ -289,10 +291,6 @@ def _literal(argument: Argument, parameter: Parameter, action: Action) -> Iterat
         elif twice := next((label for i, label in enumerate(labels) if keys[i] in keys[:i]), None):
             message = f"label '{twice}' is repeated; it is taken once"
             yield Diagnostic("repeated-label", message, argument.span, "note")
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:39]}…"
 
 
 def _article(value: ValueType) -> str:

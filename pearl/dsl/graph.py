@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pearl.dsl.checker import CheckedPlan
-from pearl.dsl.nodes import ListLiteral, Reference, Step
+from pearl.dsl.nodes import Reference, Step, items_of
 from pearl.dsl.signatures import ValueType
 from pearl.errors.in_notebooks import ShownInNotebooks
 
@@ -59,8 +59,7 @@ class PlanGraph(ShownInNotebooks):
                 taken = ValueType.NUMBER if is_figure else parameter.type
                 if taken is ValueType.TEXT and action.returns is ValueType.TEXT:
                     taken = wanted
-                read = argument.items if isinstance(argument, ListLiteral) else (argument,)
-                for one in read if taken in _READ else ():
+                for one in items_of(argument) if taken in _READ else ():
                     if isinstance(one, Reference):
                         # With several consumers, a list wins: it can be read as the other type,
                         # too.
@@ -77,7 +76,7 @@ class PlanGraph(ShownInNotebooks):
             for i, argument in enumerate(step.arguments)
             if self.checked.action(step).is_native
             and self.checked.action(step).parameter(i).name == "NUMBERS"
-            for item in (argument.items if isinstance(argument, ListLiteral) else (argument,))
+            for item in items_of(argument)
             if isinstance(item, Reference)
         )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from pearl.dsl.scanner import UNTYPED, quote
@@ -47,11 +47,24 @@ class Number:
 class ListLiteral:
     """A list of references, strings and numbers; lists do not nest."""
 
-    items: tuple[Reference | String | Number, ...]
+    items: tuple[Item, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
-Argument = Reference | String | Number | ListLiteral
+Item = Reference | String | Number
+Argument = Item | ListLiteral
+
+
+def items_of(argument: Argument) -> tuple[Item, ...]:
+    """The items of a list; any other argument is its own only item."""
+    return argument.items if isinstance(argument, ListLiteral) else (argument,)
+
+
+def with_items(argument: Argument, change: Callable[[Item], Item]) -> Argument:
+    """An argument, or a list of arguments, after a change of each item."""
+    if isinstance(argument, ListLiteral):
+        return replace(argument, items=tuple(map(change, argument.items)))
+    return change(argument)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +81,7 @@ class Step:
     def references(self) -> Iterator[Reference]:
         """Every name the step reads, in order, inside lists too; `CTX` included."""
         for argument in self.arguments:
-            if isinstance(argument, Reference):
-                yield argument
-            elif isinstance(argument, ListLiteral):
-                yield from (item for item in argument.items if isinstance(item, Reference))
+            yield from (item for item in items_of(argument) if isinstance(item, Reference))
 
 
 @dataclass(frozen=True, slots=True)

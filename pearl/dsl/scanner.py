@@ -270,7 +270,7 @@ class _Line(Cursor):
         if not assigns:
             at = self.after_blanks()
             raise self.broken(
-                f"{self.seen(at)} after '{_short(name)}', expected ' = '", at, advice=STEP_HELP
+                f"{self.seen(at)} after '{short(name)}', expected ' = '", at, advice=STEP_HELP
             )
         if assigns[0] != " = ":
             self.mend("the equals sign stands between two blanks", self.at, assigns.end(), " = ")
@@ -308,7 +308,7 @@ class _Line(Cursor):
             self.at = gives.end()
         elif in_library and (wrong := self.match(_UNKNOWN_TYPE)):
             raise self.broken(
-                f"there is no type '{_short(wrong[1])}'", *wrong.span(1), advice=_TYPES_HELP
+                f"there is no type '{short(wrong[1])}'", *wrong.span(1), advice=_TYPES_HELP
             )
         if in_library and (self.at >= self.end or self.match(_HASH)):
             mark = self.match(_HASH)
@@ -339,7 +339,7 @@ class _Line(Cursor):
         name = self.name(what, advice)
         opens = self.match(OPENS)
         if not opens:
-            raise self.broken(f"'(' is missing after '{_short(name)}'", self.at, advice=advice)
+            raise self.broken(f"'(' is missing after '{short(name)}'", self.at, advice=advice)
         if opens[0] != "(":
             self.mend("a blank that does not belong here", self.at, opens.end(), "(")
         self.at = opens.end()
@@ -447,7 +447,7 @@ class _Line(Cursor):
         elif numberish := self.match(_NUMBERISH):
             if not terminal("NUMBER").fullmatch(numberish[0]):
                 raise self.broken(
-                    f"{_short(numberish[0])} is not a number", self.at, numberish.end(),
+                    f"{short(numberish[0])} is not a number", self.at, numberish.end(),
                     advice="a number has at most 15 digits, and maybe a point and decimals; quote anything else",
                 )  # fmt: skip
             self.at = numberish.end()
@@ -540,5 +540,6 @@ class _Line(Cursor):
                        fix=Fix(Span(*found.span()), " "))  # fmt: skip
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """The beginning of a text for a message."""
     return text if len(text) <= 40 else f"{text[:39]}…"

@@ -17,7 +17,7 @@ from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, s
 from pearl.documents.rows import Row, Rows, shortened
 from pearl.documents.table import cell_span
 from pearl.dsl.graph import PlanGraph
-from pearl.dsl.nodes import ListLiteral, Step, String
+from pearl.dsl.nodes import Step, String, items_of
 from pearl.errors import Span
 from pearl.errors.escaping import inert
 from pearl.errors.in_notebooks import ShownInNotebooks
@@ -601,11 +601,7 @@ def compose(
 
 def _given(step: Step, results: Mapping[str, StepResult]) -> tuple[str, ...]:
     """Inputs of a step other than the document: texts of the plan and earlier outputs."""
-    items = [
-        item
-        for argument in step.arguments
-        for item in (argument.items if isinstance(argument, ListLiteral) else (argument,))
-    ]
+    items = [item for argument in step.arguments for item in items_of(argument)]
     texts = [item.value for item in items if isinstance(item, String)]
     outputs = [
         results[each.name].reply or results[each.name].text

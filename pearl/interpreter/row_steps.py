@@ -16,7 +16,7 @@ from pearl.documents.digest import text_sha256
 from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Rows
 from pearl.dsl.decoding.constraint import Constraint
-from pearl.dsl.nodes import Argument, ListLiteral, Number, Step, String
+from pearl.dsl.nodes import Argument, Number, Step, String, items_of
 from pearl.dsl.signatures import NOTHING, Action
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.context import ContextLimits, ContextOverflowError
@@ -189,9 +189,7 @@ class RowRequests:
 
 def _is_literal(argument: Argument) -> bool:
     """Whether an argument stands in the plan, and is from no document."""
-    if isinstance(argument, ListLiteral):
-        return all(map(_is_literal, argument.items))
-    return isinstance(argument, String | Number)
+    return all(isinstance(item, String | Number) for item in items_of(argument))
 
 
 MAX_ROUNDS = 6

@@ -10,7 +10,7 @@ from pearl.data.turns import Turn, without_background
 from pearl.documents.passages import terms
 from pearl.documents.tokens import Counter
 from pearl.dsl.checker import CheckedPlan
-from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String
+from pearl.dsl.nodes import Item, Plan, Step, String, with_items
 from pearl.dsl.scanner import UNTYPED
 from pearl.dsl.signatures import Action
 from pearl.errors import ModelError
@@ -21,8 +21,6 @@ from pearl.retrieval.queries import years_in
 from pearl.trace import QuestionUnderstood, Trace
 
 PLACEHOLDER = re.compile(r"\bANSWER_[1-9]\d{0,4}\b")
-
-Item = Reference | String | Number
 
 MAX_ANSWER = 300
 """Characters of an answer that are put in."""
@@ -66,13 +64,8 @@ def filled_plan(checked: CheckedPlan, answers: Mapping[str, str], question: str)
     def item(given: Item) -> Item:
         return String(filled(given.value, answers)) if isinstance(given, String) else given
 
-    def argument(given: Argument) -> Argument:
-        if isinstance(given, ListLiteral):
-            return replace(given, items=tuple(map(item, given.items)))
-        return item(given)
-
     def step(given: Step) -> Step:
-        arguments = tuple(map(argument, given.arguments))
+        arguments = tuple(with_items(argument, item) for argument in given.arguments)
         return replace(given, arguments=arguments, explanation=filled(given.explanation, answers))
 
     def action(given: Action) -> Action:

@@ -10,6 +10,7 @@ from operator import or_
 from typing import Literal, NamedTuple
 
 from pearl.documents.evidence import quoted_line
+from pearl.documents.rows import shortened
 
 
 class Split(NamedTuple):
@@ -235,7 +236,7 @@ def unusable(text: str, source: str = "") -> Unusable | None:
     said = _normal(text)
     reason = _error(text, said)
     if reason is None and _is_empty(text, said):
-        return Unusable("empty", f"sent no words: {_short(text)}")
+        return Unusable("empty", f"sent no words: {shortened(text, 80)}")
     reason = reason or _no_answer(text, said)
     return None if reason is None or (said and said in _normal(source)) else reason
 
@@ -339,8 +340,8 @@ def _error(text: str, said: str) -> Unusable | None:
     if not is_error:
         return None
     if "filter" in said:
-        return Unusable("refused", f"sent the message of a content filter: {_short(text)}")
-    return Unusable("transport", f"sent the error of a server: {_short(text)}")
+        return Unusable("refused", f"sent the message of a content filter: {shortened(text, 80)}")
+    return Unusable("transport", f"sent the error of a server: {shortened(text, 80)}")
 
 
 def _objects(text: str) -> Iterator[dict[str, object]]:
@@ -489,15 +490,15 @@ def _no_answer(text: str, said: str) -> Unusable | None:
     """A reply that does something else than what is asked for."""
     calls = (keys <= data.keys() for data in _objects(text) for keys in _CALL_KEYS)
     if _TOOL_CALL.match(text) or any(calls):
-        return Unusable("refused", f"calls a tool in place of a reply: {_short(text)}")
+        return Unusable("refused", f"calls a tool in place of a reply: {shortened(text, 80)}")
     if _TEMPLATE.match(text):
-        return Unusable("refused", f"copies the template of a prompt: {_short(text)}")
+        return Unusable("refused", f"copies the template of a prompt: {shortened(text, 80)}")
     if not said or len(said) > MAX_REFUSAL or said[0] in "\"'“„«»「『":
         return None
     if _FILTERED.fullmatch(said):
-        return Unusable("refused", f"sent the message of a content filter: {_short(text)}")
+        return Unusable("refused", f"sent the message of a content filter: {shortened(text, 80)}")
     if said.endswith(":") and len(said) <= MAX_HEADING and "\n" not in text.strip():
-        return Unusable("empty", f"announces a reply and sends none: {_short(text)}")
+        return Unusable("empty", f"announces a reply and sends none: {shortened(text, 80)}")
     sentences = [
         part.strip(" .!?。！？…") for part in _SENTENCE_END.split(_LEAD.sub("", said, count=1))
     ]
@@ -505,11 +506,11 @@ def _no_answer(text: str, said: str) -> Unusable | None:
     while len(sentences) > 1 and _FILLER.fullmatch(sentences[0]):
         sentences.pop(0)
     if any(map(_refuses, (sentences[0], ", ".join(sentences[:2])) if sentences else ())):
-        return Unusable("refused", f"refuses: {_short(text)}")
+        return Unusable("refused", f"refuses: {shortened(text, 80)}")
     offers = [_OFFER.match(part) is not None for part in sentences]
     others = [bool(_FILLER.fullmatch(part) or _REFUSAL.match(part)) for part in sentences]
     if any(offers) and all(map(or_, offers, others)):
-        return Unusable("refused", f"asks or announces in place of a reply: {_short(text)}")
+        return Unusable("refused", f"asks or announces in place of a reply: {shortened(text, 80)}")
     return None
 
 
@@ -517,8 +518,3 @@ def _refuses(text: str) -> bool:
     """Whether a sentence is a refusal; that the document does not say it, is none."""
     match = _REFUSAL.match(text)
     return match is not None and ("have access" in text or not _OF_TEXT.search(text))
-
-
-def _short(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= 80 else f"{words[:79]}…"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pearl.dsl.graph import PlanGraph
-from pearl.dsl.nodes import Argument, ListLiteral, Reference, Step
+from pearl.dsl.nodes import Argument, Item, Reference, Step, with_items
 from pearl.dsl.passes import Rewrite, Rewritten, rebuilt
 
 STAGE = 0
@@ -35,17 +35,9 @@ def rewrite(graph: PlanGraph) -> Rewritten:
 
 
 def _renamed(argument: Argument, names: dict[str, str]) -> Argument:
-    match argument:
-        case Reference(name) if name in names:
-            return replace(argument, name=names[name])
-        case ListLiteral(items):
-            return replace(
-                argument,
-                items=tuple(
-                    replace(item, name=names[item.name])
-                    if isinstance(item, Reference) and item.name in names
-                    else item
-                    for item in items
-                ),
-            )
-    return argument
+    def renamed(item: Item) -> Item:
+        if isinstance(item, Reference) and item.name in names:
+            return replace(item, name=names[item.name])
+        return item
+
+    return with_items(argument, renamed)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import count
 
 from pearl.dsl.graph import PlanGraph
-from pearl.dsl.nodes import ListLiteral, Reference, Step, String
+from pearl.dsl.nodes import Reference, Step, String, items_of
 from pearl.dsl.passes import Rewrite, Rewritten, rebuilt
 
 STAGE = 1
@@ -64,7 +64,7 @@ def _n_uses(graph: PlanGraph, output: str) -> int:
 def _is_local(where: Step) -> bool:
     """Whether each value is judged on its own, by its text."""
     _, name, operator, x = where.arguments
-    texts = x.items if isinstance(x, ListLiteral) else (x,)
+    texts = items_of(x)
     if not (isinstance(operator, String) and operator.value in _OPERATORS):
         return False
     if not (isinstance(name, String) and _is_field(name.value)):
