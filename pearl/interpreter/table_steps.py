@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import inf
 
 from pearl.actions.values import Scalar, Value, as_rows, as_text, number_of
 from pearl.documents.document import Document
@@ -295,12 +296,11 @@ def query_costs(
     said = counter.at_most("é" * (2 * MAX_FLAW + FRAME_CHARACTERS))
     added = counter.most(limits.reply_tokens) + said
     prompts = [
-        Range(first.least, None if first.most is None else first.most + hint + i * added).up_to(cap)
-        for i in range(n_calls)
+        Range.of(first.least, first.upper + hint + i * added).up_to(cap) for i in range(n_calls)
     ]
-    total = None if None in (most := [each.most for each in prompts]) else sum(filter(None, most))
-    tokens = Range(prompts[0].least, total).up_to(limits.max_prompt_tokens)
+    total = sum(prompt.upper for prompt in prompts)
+    tokens = Range.of(prompts[0].least, total).up_to(limits.max_prompt_tokens)
     costs = StepCosts(
         Range(1, n_calls), tokens, Range(1, n_calls * limits.reply_tokens), Range(1, n_calls)
     )
-    return costs, PossibleRows(max(n_rows, SqlLimits().max_rows), None)
+    return costs, PossibleRows(max(n_rows, SqlLimits().max_rows), inf)
