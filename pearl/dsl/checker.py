@@ -54,7 +54,7 @@ _ALIKE = {
     "s": "ƽѕꜱ", "u": "ʋυսᴜꞟꭎꭒ", "v": "νѵᴠ", "w": "ɯѡԝաᴡ", "x": "х", "y": "ɣʏγуүᶌỿꭚ", "z": "ᴢ",
     "2": "ƧꙄꝚ", "3": "ƷȜЗӠꝪꞫ", "5": "Ƽ", "6": "б", "8": "Ȣȣ", "9": "Ꝯ",
 }  # fmt: skip
-"""What looks like a letter of ASCII; after confusables.txt, Unicode 15.1, under the Unicode License."""
+"""Letters that look like ASCII letters; from confusables.txt, Unicode 15.1, under the Unicode License."""
 
 _PROTOTYPES = str.maketrans(
     {letter: shown for shown, letters in _ALIKE.items() for letter in letters}
@@ -80,7 +80,7 @@ COUNTS_BEST = "counts-best"
 
 
 def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagnostic]:
-    """Notes on steps whose number would say how many passages were wanted, not how many there are."""
+    """Notes on steps that count the best passages of a search instead of all passages."""
     best: set[str] = set()
     for step in plan.steps:
         action = actions.get(step.action)
@@ -114,7 +114,7 @@ def unread_outputs(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def _gives_rows(action: Action) -> bool:
-    """Whether what is left out of its rows is left out of what it gives."""
+    """Whether rows missing in its input are missing in its output."""
     return action.reads_rows or (action.is_native and action.returns is ValueType.LIST)
 
 
@@ -179,7 +179,7 @@ def string_references(
 def _reference(
     value: str, above: Sequence[str], bare: Collection[str], question: str
 ) -> tuple[str, str] | None:
-    """What a string refers to, as it says it, and the output's name; "" for an unknown one."""
+    """The reference in a string, and the name of its output; "" for an unknown output."""
     asked = " ".join(question.split()).casefold()
     for match in _MARKED.finditer(value):
         name = match["braced"] or match["dollar"] or match["marked"]
@@ -219,7 +219,7 @@ def _help(text: str, name: str, above: Sequence[str]) -> str:
 def argument_problems(
     step: Step, action: Action, assigned: Mapping[str, ValueType]
 ) -> Iterator[Diagnostic]:
-    """What is wrong with the arguments of a step."""
+    """The errors in the arguments of a step."""
     n = len(step.arguments)
     if not action.accepts(n):
         wanted = (
@@ -272,7 +272,7 @@ def _advice(given: ValueType, parameter: Parameter) -> str:
 
 
 def _literal(argument: Argument, parameter: Parameter, action: Action) -> Iterator[Diagnostic]:
-    """What is wrong with a literal where only some may stand."""
+    """The errors in a literal of a parameter with fixed choices."""
     choices = parameter.choices
     if choices and isinstance(argument, String | Number) and str(argument.value) not in choices:
         yield Diagnostic(
@@ -318,7 +318,7 @@ def _type(argument: Argument, assigned: Mapping[str, ValueType]) -> ValueType | 
 
 
 def _fits(argument: Argument, given: ValueType, parameter: Parameter) -> bool:
-    """Whether a value may go where a parameter stands."""
+    """Whether a parameter accepts a value."""
     if isinstance(argument, Reference) and not argument.is_context:
         return given in outputs_for(parameter.type)
     return parameter.type in (given, ValueType.TEXT)
@@ -381,7 +381,7 @@ def _checked(plan: Plan, text: str, library: ActionLibrary, max_steps: int) -> C
 
 
 def callable_actions(plan: Plan, library: ActionLibrary) -> ActionLibrary:
-    """What a plan can call: the library, its own new actions, and those for each row."""
+    """The actions of a plan: the library, its new actions, and the actions for each row."""
     known = library.extended(plan.new_actions)
     each = []
     for name in {step.action for step in plan.steps} - set(known):

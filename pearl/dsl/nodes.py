@@ -86,7 +86,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan(ShownInNotebooks):
-    """A whole plan. `question` is what a plan file says on top; it may be absent."""
+    """A whole plan. `question` is the first line of a plan file; it may be absent."""
 
     steps: tuple[Step, ...]
     new_actions: tuple[Action, ...] = ()

@@ -25,11 +25,11 @@ NO_STEP = "there is no step in this text"
 Start = Literal["file", "step", "action", "library_action"]
 
 _BLANKS = " \u00a0"
-"""What a text of the grammar cannot begin with, and what does not count at its end."""
+"""Blanks at which a text cannot begin, and which are dropped at its end."""
 
 
 _BEGIN: ContextVar[int] = ContextVar("_BEGIN", default=0)
-"""Where the text that is parsed begins in the whole one."""
+"""The position of the parsed range in the whole text."""
 
 
 def _span(token: Token) -> Span:
@@ -88,7 +88,7 @@ class _Head(NamedTuple):
 
 
 def _returned(head: _Head, gives: Token | None) -> ValueType:
-    """The declared type; what is carried out row by row always gives rows."""
+    """The declared type; actions on rows always return rows."""
     if head.parameters and head.parameters[0].name == ROWS:
         return ValueType.LIST
     return ValueType(gives.strip(" ->")) if gives else ValueType.TEXT

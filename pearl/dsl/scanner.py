@@ -19,7 +19,7 @@ SPECIAL = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}"
     rf"""|\\["\\nt']|\\|"|{UNTYPED.pattern}"""
 )
-"""Everything inside a string literal that does not stand for itself."""
+"""Escapes, quotes and forbidden characters inside a string literal."""
 
 _MEANING = {r"\n": "\n", r"\t": "\t", r"\"": '"', r"\\": "\\"}
 
@@ -40,7 +40,7 @@ def quote(value: str) -> str:
 
 
 def flaw(special: str) -> tuple[str, str | None] | None:
-    """What is wrong with a match of `SPECIAL`, and its replacement where that is unambiguous."""
+    """The error in a match of `SPECIAL`, and its replacement if unambiguous."""
     if special in _MEANING:
         return None
     if special == '"':
@@ -98,7 +98,7 @@ def canonical_name(name: str) -> str:
 
 @dataclass(slots=True)
 class Scan:
-    """What is wrong with a line."""
+    """The errors of a line, and the names it defines."""
 
     found: list[Diagnostic] = field(default_factory=list)
     names: list[str] = field(default_factory=list)

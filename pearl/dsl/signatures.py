@@ -11,10 +11,10 @@ from typing import Literal
 from pearl.errors import Span
 
 CTX = "CTX"
-"""The name that stands for the document."""
+"""The name of the document in plans."""
 
 NOTHING = "Nothing found."
-"""How an empty value is written; prompts ask models to reply with it."""
+"""The text of an empty value; prompts ask models to reply with it."""
 
 
 class ValueType(StrEnum):
@@ -27,7 +27,7 @@ class ValueType(StrEnum):
     TABLE = "Table"
     PASSAGES = "Passages"
     CONTEXT = "Context"
-    """A Document, a Corpus or a Table: whatever `CTX` stands for, or a text in its place."""
+    """The value of `CTX`: a document, a corpus or a table, or a text in its place."""
 
 
 _READABLE = frozenset({ValueType.LIST, ValueType.TABLE, ValueType.PASSAGES})

@@ -37,7 +37,7 @@ _TURN = re.compile(
     r"|\s*+(?:<\|(?:im_start|start_header_id|user)|\[INST\])",
     re.I,
 )
-"""Where another turn of a conversation begins."""
+"""The beginning of another turn of a conversation."""
 _FENCE = re.compile(r"\s*+(?:`{3,}+|~{3,}+)[\s\w+.-]*+\Z")
 _NONE = re.compile(r"[\s`*>•-]*+\(?none(?:\s+(?:needed|required|necessary))?\)?[\s`*.]*+\Z", re.I)
 _BULLET = re.compile(r"[\s`*>]*+[-+*•–]\s")
@@ -213,7 +213,7 @@ def _leads_to(above: Line, row: Line, is_below_heading: bool) -> bool:
 
 
 def _bare_declarations(text: str, region: Sequence[Line], first: int) -> int:
-    """Index of the first of the declarations that stand right above the steps without a heading."""
+    """Index of the first declaration without a heading right above the steps."""
     begin = first
     for i in range(first - 1, -1, -1):
         row = region[i]
@@ -309,7 +309,7 @@ def _insert(line: Line, at: int, wanted: str, why: str) -> None:
 
 
 def _needs_blank(above: Role | None, below: Role) -> bool:
-    """Whether exactly one blank line stands between two parts of a plan."""
+    """Whether two parts of a plan are separated by a blank line."""
     return (
         above == "question"
         or (above in ("none", "action") and below == "step")

@@ -69,7 +69,7 @@ def are_same_answer(one: Value, other: Value) -> bool:
 
 
 def _are_qualified_alike(one: str, other: str) -> bool:
-    """Whether what is said of one number is said of the other: `9 % higher` is not `9 % lower`, `> 5` not `5`."""
+    """Whether two equal numbers have the same qualifier: `9 % higher` is not `9 % lower`, `> 5` is not `5`."""
     if is_bound(one) or is_bound(other) or negations(one) != negations(other):
         return _says_the_same(one, other)
     first, second = ({*filter(str.isalpha, words(text))} - {*SCALES} for text in (one, other))
@@ -106,7 +106,7 @@ MAX_SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class PlanAnswer:
-    """What one of several different plans came to."""
+    """The outcome of one of several different plans."""
 
     plan: str
     written: tuple[int, ...]
@@ -116,7 +116,7 @@ class PlanAnswer:
 
     @property
     def is_answer(self) -> bool:
-        """Whether it says something that others can confirm, be it that there is nothing."""
+        """Whether other plans can confirm it; "nothing found" can be confirmed, too."""
         return self.status in ("answered", "nothing_found")
 
     def agrees_with(self, other: PlanAnswer) -> bool:
@@ -185,14 +185,14 @@ class Agreement:
 
     @property
     def others(self) -> tuple[PlanAnswer, ...]:
-        """The plans that do not give the answer; all of them where there is none."""
+        """The plans that do not give the answer; all plans if no answer was chosen."""
         if self.chosen is None:
             return self.answers
         return tuple(each for i, each in enumerate(self.answers) if i not in self._largest[0])
 
     @property
     def why(self) -> str:
-        """Why there is no answer: which ones are equally frequent; "" where there is one."""
+        """Why no answer was chosen: the answers that are equally frequent; "" if one was chosen."""
         if not self.is_tied:
             return ""
         of = f"of {self.n_different} different plans"

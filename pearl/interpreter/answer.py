@@ -28,7 +28,7 @@ from pearl.replies.typed import State
 from pearl.trace import AnswerStatus, StepFinished, Trace
 
 MAX_COLUMNS = 4
-"""Columns of a row that people are shown as the place of an answer."""
+"""Maximum columns displayed in the position of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Cited:
 
 @dataclass(frozen=True, slots=True)
 class CellEvidence:
-    """A cell of a row: its column, what it reads, and where that is in the text of the row's source."""
+    """A cell of a row: its column, its text, and its position in the row's source."""
 
     column: str
     text: str
@@ -76,7 +76,7 @@ class RowEvidence:
 
     @property
     def where(self) -> str:
-        """The place of the row and the steps that are computed from it, for people."""
+        """The position of the row and the steps computed from it, for display."""
         place = ""
         if self.span:
             ranks = shown_ranks(self.ranks)
@@ -110,7 +110,7 @@ class RowEvidence:
 
 @dataclass(slots=True)
 class _Found:
-    """One row of the document and what is computed from it."""
+    """One row of the document and the steps computed from it."""
 
     row: Row
     is_decided: bool = True
@@ -231,13 +231,13 @@ def _shown(value: str | None) -> str:
 
 
 MAX_TRACED_ROWS = 20
-"""Rows of a value that an event of the trace shows."""
+"""Maximum rows of a value in a trace event."""
 
 MAX_SHOWN = 5
-"""Rows of an answer that people are shown, and of a step at either end."""
+"""Rows displayed of an answer, and at each end of a step's rows."""
 
 MAX_LINE = 120
-"""Characters of a line of a step's rows that people are shown."""
+"""Maximum displayed characters of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,7 @@ class StepResult:
 
     @property
     def preview(self) -> str:
-        """The value for people: of rows, which may be all that the document says, a few lines."""
+        """The value for display; rows are shortened to a few lines."""
         if not self.rows:
             return self.text
         lines = [shortened(line, MAX_LINE) for line in self.text.split("\n")]
@@ -289,12 +289,12 @@ class StepResult:
 
     @property
     def is_void(self) -> bool:
-        """Whether it has no value that others could be computed from."""
+        """Whether it has no value that later steps can use."""
         return self.state in ("undecided", "refused") and self.rows is None
 
     @property
     def as_input(self) -> Value:
-        """What later steps are shown: a model's full reply, because its quotes may matter."""
+        """The input of later steps: a model's full reply, because its quotes may matter."""
         return self.value if isinstance(self.value, Rows | Scalar) else self.reply or self.text
 
     def to_json(self) -> dict[str, Any]:
@@ -316,7 +316,7 @@ class StepResult:
 
     @property
     def event(self) -> StepFinished:
-        """What the trace says of it."""
+        """The trace event of this result."""
         return StepFinished(
             step=self.output,
             action=self.action,
@@ -348,7 +348,7 @@ MAX_TOLD = 80
 """Characters of a quote in the reason for a status."""
 
 UNSURE = frozenset({"undecided", "degraded", "refused"})
-"""States of what is no answer, or of one that may lack something or be wrong."""
+"""Statuses of missing, incomplete or possibly wrong answers."""
 _HOW_MANY = re.compile(
     r"\bhow many\b|\b(?:what|which|give|tell|find|state|count|determine|is|was)\b[^.?!]{0,40}\bthe (?:total )?number of\b"
     r"|\bwie ?viele?\b|\bcombien de\b|\bcu[aá]nt[oa]s\b|\bquant[ie]\b|\bquant[oa]s\b|\bhoeveel\b|\bсколько\b|多少|几个|いくつ|何人|몇",
@@ -431,7 +431,7 @@ class Answer(ShownInNotebooks):
 
     @property
     def is_unsure(self) -> bool:
-        """Whether it is no answer, or one that may lack something or be wrong."""
+        """Whether the answer is missing, incomplete or possibly wrong."""
         return self.status in UNSURE
 
     @cached_property
@@ -455,7 +455,7 @@ class Answer(ShownInNotebooks):
         return ("degraded", flaw) if flaw else ("answered", "")
 
     def _flaw(self) -> str:
-        """What is wrong with an answer that was found; "" if nothing is."""
+        """The flaw of an answer that was found; "" for none."""
         for quote in self.unverified:
             if quote.reason in ("missing", "apart", "negation"):
                 return f"step '{quote.step}': {quote.why}: '{shortened(quote.text, MAX_TOLD)}'"
@@ -470,7 +470,7 @@ class Answer(ShownInNotebooks):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What its text does not say of how it was computed: how dates were read, how it was searched, what was left out."""
+        """How the answer was computed, beyond its text: date formats, searches, omissions."""
         every = (each for step in self.steps for each in (step.rows, step.fetched))
         notes = (note for each in every if each is not None for note in each.notes)
         return tuple(note for note in dict.fromkeys(notes) if not is_estimate(note))
@@ -518,7 +518,7 @@ class Answer(ShownInNotebooks):
 
 
 def _says_number(text: str, counted: str) -> bool:
-    """Whether a text says a number, be it "a dog" where dogs are counted; marks and years are none.
+    """Whether a text contains a number; "a dog" counts if dogs are asked for, citation marks and years do not.
 
     Example:
         >>> _says_number("He has a dog.", " dogs has he?"), _says_number("He ran a mile in 1957.", " dogs has he?")

@@ -1,4 +1,4 @@
-"""Requests of a step → what the model says: within its form, whole or cut off, in one call or in several."""
+"""The requests of a step → the model's reply: constrained, repeated, merged or truncated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pearl.replies.typed import Reply, follows_form, read_reply, reply_constrain
 from pearl.trace import CallFailed, ConstraintRefused, ModelCalled, Purpose, Trace
 
 MIN_WORDS = 8
-"""Minimum words of such a reply."""
+"""Minimum words of a reply that is checked."""
 
 MIN_TIMES = 4
 
@@ -58,7 +58,7 @@ CUT_SHORT = frozenset({"truncated", "repetition"})
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a model said, in one call or in two."""
+    """The reply to a request and to its repetition."""
 
     text: str
     usage: Usage
@@ -67,7 +67,7 @@ class Said:
 
 
 def why_short(error: ModelError, text: str) -> str:
-    """What is told of a reply of which only the beginning is kept."""
+    """The note on a reply of which only the beginning is kept."""
     what = "was cut off at its limit" if error.kind == "truncated" else "repeated itself"
     kept = "its beginning is kept" if text else "nothing of it is whole"
     return f"the reply {what}; {kept}"

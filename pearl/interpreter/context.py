@@ -34,16 +34,16 @@ GAP = "\n[...]\n"
 GAP_TOKENS = 4
 
 FETCHED_TOKENS = 16
-"""Tokens that a passage of a corpus has at least, as a rule: so many are asked for as may fit."""
+"""Usual minimum tokens of a passage; determines how many passages a search requests."""
 
 MIN_FETCHED = 16
-"""Passages of a corpus that are asked for at least."""
+"""Minimum number of passages that a search requests."""
 
 MAX_FETCHED_CHARACTERS = 4_000
-"""Of a longer passage of a corpus, only the best chunks are shown."""
+"""Longer passages are reduced to their best chunks."""
 
 BEST = 4
-"""Chunks shown of such a passage at most."""
+"""Maximum chunks of such a passage."""
 
 
 class ContextOverflowError(ExecutionError):
@@ -52,7 +52,7 @@ class ContextOverflowError(ExecutionError):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The texts that a step is shown."""
+    """The texts in the prompts of a step."""
 
     strategy: Literal["full", "map-reduce", "retrieve"]
     texts: tuple[str, ...]
@@ -62,7 +62,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a text is shown."""
+    """How to select from a text."""
 
     strategy: Strategy
     count: Callable[[str], int]
@@ -75,7 +75,7 @@ class Shown:
 
 
 async def fit(text: str, how: Shown, budget: int | None, n_tokens: int | None = None) -> Context:
-    """Choose what to show of a text."""
+    """Select the part of a text that fits the budget."""
     if budget is not None and budget <= 0:
         raise ContextOverflowError(
             "the step's own inputs fill the model's window",
@@ -111,7 +111,7 @@ async def fit(text: str, how: Shown, budget: int | None, n_tokens: int | None = 
 def split(
     text: str, budget: int, count: Callable[[str], int], apart: TablesApart | None = None
 ) -> Context:
-    """All parts of a text, of so many tokens at most each."""
+    """Split a text into parts of at most `budget` tokens."""
     if apart is not None and apart.whole != apart.text:
         return Context("map-reduce", tuple(apart.parts(budget, count)), 1.0)
     parts = tuple(text[span.start : span.end] for span in chunks(text, budget, count))
@@ -123,7 +123,7 @@ async def fit_prompt(
     show: Callable[[int | None], Awaitable[Context]],
     excess: Callable[[str], int],
 ) -> Context:
-    """Choose what to show so that every prompt fits as a whole: tokens of its parts do not add up."""
+    """Reduce the selection until every whole prompt fits: token counts are not additive."""
     while True:
         context = await show(room)
         if room is None:
@@ -166,7 +166,7 @@ async def _retrieve(text: str, limit: int, how: Shown) -> Context:
 
 
 async def _retrieve_apart(apart: TablesApart, size: int, limit: int, how: Shown) -> Context:
-    """As `_retrieve`, with the rows that match below the heads of their tables."""
+    """Like `_retrieve`, with matching rows below the heads of their tables."""
     n_characters = len(apart.text)
     atoms = await off_loop(n_characters, partial(apart.atoms, size, how.count))
     ranked = await order(how.searcher, how.query, [atom.text for atom in atoms])
@@ -179,7 +179,7 @@ async def _retrieve_apart(apart: TablesApart, size: int, limit: int, how: Shown)
 
 
 class _Fitting(NamedTuple):
-    """The best passages that fit, in the order of the document, and what is shown of them."""
+    """The best passages that fit, in document order, and their text in the prompt."""
 
     spans: list[Span]
     text: str
@@ -193,7 +193,7 @@ def _fitting(
     *,
     is_named: bool = False,
 ) -> _Fitting:
-    """As many of the best passages as fit: what their tables have above them counts once."""
+    """As many of the best passages as fit; the head of a table counts once."""
     taken: list[tuple[Span, int]] = []
     heads: set[str] = set()
     left = limit - how.count(LABELS)
@@ -291,7 +291,7 @@ async def _fetched_apart(
     limit: int,
     how: Shown,
 ) -> Context:
-    """As `_fetch`, where passages have rows of tables."""
+    """Like `_fetch`, for passages with rows of tables."""
     text = apart.text
     named: set[str] = set()
     best: list[tuple[Span, int]] = []

@@ -1,4 +1,4 @@
-"""One step of a plan → lower and upper bounds of its calls and tokens, before it runs."""
+"""The steps of a plan → lower and upper bounds of their calls and tokens, before a run."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class RowEstimator:
     def _computed(
         self, action: Action, first: PossibleRows, values: Sequence[Value]
     ) -> PossibleRows | None:
-        """What the action gives of all rows that are possible, if it reads known columns only."""
+        """The result of the action over all possible rows, if it reads known columns only."""
         assert first.rows is not None
         try:
             column = read_column(first.rows, as_text(values[1])).name
@@ -178,7 +178,7 @@ class RowEstimator:
     # Actions that search
 
     def of_passages(self, searched: SearchedDocument, n: int | None) -> PossibleRows:
-        """The best `n` passages of a document, of which any may be among them; None for all."""
+        """Any `n` passages of a document; None for all."""
         tokens = [self._counter.at_most(passage.text) for passage in searched.index.passages]
         tokens = tokens if n is None else nlargest(n, tokens)
         return PossibleRows(len(tokens), sum(tokens) + 4 * self._seam * len(tokens))
@@ -261,7 +261,7 @@ class RowEstimator:
 
     @property
     def _rounds(self) -> int:
-        """Requests for the items of one batch at most."""
+        """Maximum requests for the items of one batch."""
         return 1 if self._limits.is_constrained else MAX_ROUNDS
 
     def _unknown_texts(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
@@ -438,7 +438,7 @@ class CostEstimator:
         return self._formed(task, self._ask(task))
 
     def _possible_rows(self, argument: Argument, rows: Rows) -> PossibleRows:
-        """The rows that an argument may stand for."""
+        """The rows that an argument may have."""
         if isinstance(argument, Reference) and argument.name in self._possible:
             return self._possible[argument.name]
         marks = [value for value in rows.values if self._unknown.are_in(value)]
@@ -481,7 +481,7 @@ class CostEstimator:
         )  # fmt: skip
 
     def _search(self, step: Step, action: Action) -> None:
-        """Hold the rows that a search gives, or bounds of them where it cannot be run."""
+        """Keep the rows of a search, or their bounds if the search cannot run now."""
         values = self._calls.searched_values(step, self._values)
         known = [value for value in values if not isinstance(value, SearchedDocument | Rows)]
         is_known = not self._unknown.are_in(*map(as_text, known))
@@ -569,7 +569,7 @@ class CostEstimator:
         return self._costs(tokens, len(pieces), len(pieces), merging, prefixes)
 
     def _is_ranked(self, document: str) -> bool:
-        """Whether what is shown of a document is chosen by what may have to wait."""
+        """Whether the passages of a document depend on a ranking by a server."""
         is_split = self._limits.max_parts is None and self._calls.is_split(document)
         return self._calls.may_wait and self._limits.strategy != "full" and not is_split
 

@@ -59,7 +59,7 @@ from pearl.trace import (
 FIGURE_ACTION = "FIND_FIGURE"
 
 _N_FIRST = 1_000
-"""Characters of a document's beginning, where reports say whose they are."""
+"""Characters at the beginning of a document in which reports name their company."""
 
 _CAPITAL = r"[A-Z0-9][\w.-]*+"
 _NAME = rf"(?P<name>[A-Z][\w.-]*+(?: (?:(?:and|of|de|&) )?{_CAPITAL}){{0,6}}+)"
@@ -80,12 +80,12 @@ _METRIC = frozenset(
         " november december",
     )
 )
-"""First words of what a figure is of, which name no company."""
+"""First words of figures that do not name a company."""
 _FORMS = {"inc", "corp", "corporation", "co", "company", "ltd", "limited", "plc", "llc", "ag", "sa"}
 
 
 class ShownPassage(NamedTuple):
-    """A passage that was shown, and the document that it is from."""
+    """A passage of a prompt and its document."""
 
     document: str
     text: str
@@ -94,7 +94,7 @@ class ShownPassage(NamedTuple):
 def why_of_another(
     task: ActionTask, reply: Reply, shown: Sequence[ShownPassage], searched: SearchedDocument
 ) -> str:
-    """Why a figure may be of another company than the one it is asked of; "" if nothing says so."""
+    """Why a figure may belong to another company than the named one; "" if it need not."""
     what = " ".join(task.arguments[0][1].split()) if task.arguments else ""
     if reply.state != "found" or len(searched.document.parts) < 2 or not what:
         return ""
@@ -123,7 +123,7 @@ def _label(document: str, searched: SearchedDocument) -> str:
 
 
 def _company(what: str) -> str:
-    """The name in what a figure is of; "" if none is sure.
+    """The company named in a figure's description; "" if unclear.
 
     Example:
         >>> _company("net sales of Norfolk Lines"), _company("Contoso's net income"), _company("Net sales")
@@ -137,7 +137,7 @@ def _company(what: str) -> str:
 
 
 def _unnamed(name: str, searched: SearchedDocument) -> str:
-    """That the first word of a name stands nowhere; "" if it does."""
+    """The reason if the first word of a name occurs nowhere; "" if it occurs."""
     first = _words(name)[0].removesuffix("s")
     labels = (f"{each} {' '.join(searched.metadata_of(each).values())}" for each in searched.names)
     is_there = any(first in text.lower() for text in (searched.document.text, *labels))
@@ -145,7 +145,7 @@ def _unnamed(name: str, searched: SearchedDocument) -> str:
 
 
 def _having(reply: Reply, sources: Sequence[ShownPassage]) -> list[ShownPassage]:
-    """The passages that have the quotes of a reply, or else its figure; all of them if none has."""
+    """The passages with the quotes of a reply, else with its figure, else all."""
     quotes = [
         quote for line in reply.quotes for quote in [_words(quoted_line(line) or line)] if quote
     ]
@@ -163,7 +163,7 @@ def _words(text: str) -> list[str]:
 
 
 def _has(text: str, words: Sequence[str]) -> bool:
-    """Whether the words stand in a text one after another."""
+    """Whether a text contains the words consecutively."""
     return f" {' '.join(words)} " in f" {' '.join(_words(text))} "
 
 
@@ -294,7 +294,7 @@ class _Interpreter:
         before: Mapping[str, StepResult],
         context: Context | None,
     ) -> TextRead:
-        """What was read; undecided if it is the figure of another company than the one that is named."""
+        """The reading; undecided if the figure may belong to another company than the named one."""
         inputs = (before[each.name].rows for each in step.references() if not each.is_context)
         shown = [
             ShownPassage(row.fields.get(DOCUMENT) or "", row.text)
@@ -396,13 +396,13 @@ class _Interpreter:
         return await self._asker.ask(step, purpose, request, constraint, flaw)
 
     def _told(self, step: Step, fetched: Fetched | None) -> Fetched | None:
-        """What was searched, told to the trace."""
+        """Record a search in the trace."""
         if fetched is not None:
             self._trace.append(retrieved(step.output, fetched))
         return fetched
 
     def _unsure(self, step: Step, before: Mapping[str, StepResult]) -> StepResult | None:
-        """The first input of a step that has no value."""
+        """The first input without a value."""
         inputs = (before[r.name] for r in step.references() if not r.is_context)
         return next((result for result in inputs if result.is_void), None)
 
@@ -460,7 +460,7 @@ class _Interpreter:
         )  # fmt: skip
 
     def _void(self, step: Step, action: Action, why: str, began: float) -> StepResult:
-        """The result of a step that has no value, or whose input has none."""
+        """The result of a step without a value."""
         return StepResult(
             step.output, action.name, f"undecided: {why}", action.is_native, "none", None, 0,
             Usage(), time.monotonic() - began, state="undecided", why=why,
@@ -472,7 +472,7 @@ def _is_finished(task: asyncio.Task[StepResult]) -> bool:
 
 
 def _missing(step: Step, action: Action, before: Mapping[str, StepResult]) -> str:
-    """What is said in place of a value that an input did not find; "" if none is missing."""
+    """The text in place of a value that an input did not find; "" if no value is missing."""
     for i, argument in enumerate(step.arguments):
         if not isinstance(argument, Reference) or argument.is_context:
             continue
@@ -487,13 +487,13 @@ def _missing(step: Step, action: Action, before: Mapping[str, StepResult]) -> st
 
 
 def _nothing_in(inputs: Sequence[StepResult]) -> str:
-    """What is said where an input found nothing; "" if all found something."""
+    """The text for an input that found nothing; "" if all inputs found something."""
     names = [each.output for each in inputs if each.state == "nothing"]
     return f"{NOTHING} There is nothing in '{names[0]}'" if names else ""
 
 
 def _is_unclear(error: ValueError, inputs: Sequence[StepResult]) -> bool:
-    """Whether a step has no value because a model's reply, or a cell, is not clear."""
+    """Whether an unclear reply or cell leaves a step without a value."""
     if isinstance(error, DivisionByZeroError | MagnitudeError):
         return False
     is_reply = any(isinstance(each.value, str | list) for each in inputs)
@@ -501,7 +501,7 @@ def _is_unclear(error: ValueError, inputs: Sequence[StepResult]) -> bool:
 
 
 def _traced(result: StepResult) -> str:
-    """Why a result is undecided, with the first undecided step."""
+    """Why a result is undecided, and which step was undecided first."""
     if result.state == "refused":
         return f"step '{result.output}' was refused by the model"
     return result.why if result.is_native else f"step '{result.output}': {result.why}"
@@ -611,7 +611,7 @@ def _fail(trace: Trace, duration_s: float) -> None:
 
 
 def check_document(document: object) -> None:
-    """Reject what is no document, as a text or a path."""
+    """Reject anything but a `Document`, such as a text or a path."""
     if not isinstance(document, Document):
         raise UsageError(
             f"a document is a Document, not a {type(document).__name__}",

@@ -42,7 +42,7 @@ _ITEM_VALUES: Mapping[ItemKind, str] = {
     "line": f'the result on one line, short, or "{NOTHING}" where the item says nothing of it',
     "rating": f"a whole number from 0, not at all, to {MAX_RATING}, as much as can be",
 }
-"""What stands after the number of an item."""
+"""The part of a reply line after the item's number."""
 
 _BY_DOCUMENT = """\
 You answer multiple-choice questions about a text. Go by what the text says and by nothing else. \
@@ -156,7 +156,7 @@ def again_messages(
 
 
 def choose_messages(task: ChooseTask) -> tuple[Message, ...]:
-    """Ask for the letter of an option; the document stands first."""
+    """Request the letter of an option; the document comes first."""
     parts: list[str] = []
     if task.document is not None:
         parts.append(block("text", task.document))

@@ -37,7 +37,7 @@ PROMPT_MARGIN = 64
 """Safety margin of a prompt in tokens: token counts are not additive."""
 
 MERGING_TOKENS = 1_000
-"""More than a merging call has around its results beyond what a reading call has around its text."""
+"""Upper bound of the tokens by which the frame of a merging prompt exceeds that of a reading prompt."""
 
 
 class RequestBuilder:
@@ -68,7 +68,7 @@ class RequestBuilder:
 
     @cached_property
     def shown(self) -> str:
-        """What `CTX` reads where a step is shown all of it, the same for every step."""
+        """The whole text of `CTX`, the same for every step."""
         most = self.limits.prompt_tokens
         is_long = most is not None and self.searched.is_corpus and self.count(self._text) > most
         # Of a corpus that does not fit, tables are looked for in what is found alone.
@@ -79,7 +79,7 @@ class RequestBuilder:
         return TablesApart(self._document)
 
     def apart(self, document: str) -> TablesApart | None:
-        """The tables of a text that is shown with them apart; None for other texts."""
+        """The tables of a text that prompts show apart from it; None for other texts."""
         if not self.limits.is_apart or document != self.shown:
             return None
         return self._apart if self.corpus(document) or document != self._text else None
@@ -96,7 +96,7 @@ class RequestBuilder:
     def searched_values(
         self, step: Step, earlier: Mapping[str, Value]
     ) -> list[Value | SearchedDocument]:
-        """As `values`, of a step that searches: what `CTX` stands for is searched by its passages."""
+        """Like `values`, for a step that searches: `CTX` becomes the passages of the document."""
         action = self.graph.checked.action(step)
         return [
             self.searched if _is_context(argument) and action.parameter(i).reads == "passages"
@@ -107,7 +107,7 @@ class RequestBuilder:
         ]  # fmt: skip
 
     def asked(self, step: Step, earlier: Mapping[str, Value]) -> tuple[Value | Document, str]:
-        """What a step that asks a table takes for one, and its question."""
+        """The table of a step that queries one, and its question."""
         given, question = self.values(step, earlier)
         is_document = _is_context(step.arguments[0])
         return self._document if is_document else given, as_text(question)
@@ -117,7 +117,7 @@ class RequestBuilder:
         return document_rows(self._document)
 
     def length(self, step: Step) -> int:
-        """Characters of the document that a step takes."""
+        """Characters of the document in a step's arguments."""
         return len(self._text) * any(map(_is_context, step.arguments))
 
     def coverage(self, rows: Rows) -> float | None:
@@ -171,7 +171,7 @@ class RequestBuilder:
         return task, shown
 
     def _in_place(self, given: Value, query: str) -> str:
-        """What replaces the document: passages of a corpus under the names of their documents, with tables."""
+        """The text in place of the document: passages under the names of their documents, with tables."""
         if not isinstance(given, Rows):
             return as_text(given)
         is_found = all("rank" in row.fields and row.value == row.text for row in given.rows)
@@ -230,7 +230,7 @@ class RequestBuilder:
     async def pieces(
         self, task: ActionTask, document: str
     ) -> tuple[Context, tuple[ActionTask, ...]]:
-        """Select what a step is shown of its document, with one task per text."""
+        """Select from the document of a step; one task per text."""
         whole = replace(task, document=document)
         if self._surely_fits(whole):
             return Context("full", (document,), 1.0), (whole,)
@@ -249,7 +249,7 @@ class RequestBuilder:
         return context, tuple(replace(task, document=text) for text in context.texts)
 
     def _surely_fits(self, task: ActionTask) -> bool:
-        """Whether a step is shown all of its document, as its length alone tells: most are."""
+        """Whether the length alone shows that the whole document fits, as it mostly does."""
         most = self.limits.prompt_tokens
         if most is None or self.limits.strategy not in ("auto", "full"):
             return False
@@ -325,11 +325,11 @@ class RequestBuilder:
 
     @property
     def may_wait(self) -> bool:
-        """Whether a search asks a server, or a model of vectors: a forecast does neither."""
+        """Whether a search needs a server or an embedder, which a forecast does not call."""
         return self.searcher.method.NEEDS_VECTORS or self.searcher.reranker is not None
 
     def corpus(self, document: str) -> SearchedDocument | None:
-        """The passages of what is shown of a whole corpus; None for other texts."""
+        """The passages of a whole corpus; None for other texts."""
         return self.searched if self.searched.is_corpus and document == self.shown else None
 
     def is_split(self, document: str) -> bool:

@@ -56,18 +56,18 @@ class RowStep:
     instruction: str = ""
 
     def shown(self, rows: Rows) -> list[str | None]:
-        """What is shown of each row; None where its value is undecided."""
+        """The text of each row in a prompt; None for an undecided value."""
         if self.is_each:
             return [row.value for row in rows]
         return [shown_text(row, self.instruction) for row in rows]
 
     def texts(self, rows: Rows) -> list[str]:
-        """The different texts that are shown and not blank, in order of first occurrence."""
+        """The different non-blank texts of the rows, in order of first occurrence."""
         return [text for text in dict.fromkeys(self.shown(rows)) if text and text.strip()]
 
     @property
     def may_be_rechecked(self) -> bool:
-        """Whether two replies about a value can be compared: lines differ in their words."""
+        """Whether two replies about a value can be compared; free lines differ in their words."""
         return self.task.kind in ("yes_no", "label")
 
 
@@ -138,7 +138,7 @@ class RowRequests:
     def batches(
         self, row_step: RowStep, texts: Sequence[str], size: int | None = None
     ) -> tuple[list[ItemsTask], list[str]]:
-        """Texts in batches, each of a request that fits; and those too long for any."""
+        """Texts in batches that fit a request, and the texts that are too long for any."""
         if row_step.is_each:
             return [], list(texts)
         available = self._available(row_step.task)
@@ -188,7 +188,7 @@ class RowRequests:
 
 
 def _is_literal(argument: Argument) -> bool:
-    """Whether an argument stands in the plan, and is from no document."""
+    """Whether an argument is a literal of the plan."""
     return all(isinstance(item, String | Number) for item in items_of(argument))
 
 
@@ -198,12 +198,12 @@ MAX_ROUNDS = 6
 UNREADABLE: frozenset[ModelErrorKind] = frozenset(
     {"truncated", "repetition", "empty", "refused", "filtered"}
 )
-"""Why a batch has no whole reply, although the next one may: its rows are asked about again."""
+"""Errors that concern one batch only: its rows are asked about again."""
 
 AskItems = Callable[
     [Request, Constraint, Callable[[str], str | None], Request], Awaitable[Completion]
 ]
-"""Sends a request with a constraint and a check of what it is held to, and another where it cannot be held."""
+"""Sends a request with a constraint and a check of its reply; the second request is for unconstrained decoding."""
 
 ReadText = Callable[[ActionTask], Awaitable["TextRead"]]
 """Reads one text as a document of its own."""
@@ -325,7 +325,7 @@ class RowReader:
         return Fetched((query,), by, self._row_step.k, tuple(hits))
 
     async def _scored(self, reranker: Reranker) -> tuple[dict[str, str | None], str]:
-        """The score of each different value by a reranker, or a note why there are none."""
+        """The reranker's score of each different value, or a note on its failure."""
         texts = self._texts
         try:
             scores = await reranker.rerank(self._row_step.query, texts)
@@ -398,7 +398,7 @@ class RowReader:
         return found
 
     async def _replies_to(self, task: ItemsTask, *, is_kept: bool = True) -> ItemReplies:
-        """One request: the reply about each of its items, None where there is none."""
+        """Send one request; the reply to each item, None for a missing one."""
         n, kind, labels = len(task.items), task.kind, task.labels
         max_text = self._fallback.max_text
         # Whether the server takes a constraint may turn out with this request.
@@ -441,7 +441,7 @@ class RowReader:
         return replace(replies, values=values)
 
     async def _recheck(self, found: Mapping[str, str]) -> str:
-        """Ask about some values again, each in a call of its own, and say how many agree."""
+        """Ask about some values again, one per call; a note on how many replies agree."""
         draw = random.Random(text_sha256("\n".join(found)))
         texts = draw.sample(sorted(found), min(self._limits.recheck, len(found)))
         # A round of its own: in a batch of one, the same request would find the reply it had.
@@ -481,7 +481,7 @@ class RowReader:
         return read_items(f"1: {value}", 1, task.kind, task.labels).values[0]
 
     async def _pick(self) -> dict[str, str | None]:
-        """The places of the best values: groups are asked for their best until one group is left."""
+        """The places of the best values: groups are reduced to their best until one group is left."""
         k = self._row_step.task.n_picks
         size = max(self._limits.items_per_call, k + 1)
         left, undecided = self._texts, set[str]()
@@ -518,7 +518,7 @@ class RowReader:
         return {**dict.fromkeys(self._texts, ""), **unsure, **places}
 
     async def _picked(self, group: list[str], k: int) -> list[str] | None:
-        """The k best of a group, best first; None where the replies do not say."""
+        """The k best of a group, best first; None if the replies are unclear."""
         task = replace(self._row_step.task, items=tuple(group), n_picks=k)
         why = ""
         for round in range(1 + self._limits.max_reasks):

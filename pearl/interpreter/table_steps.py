@@ -55,7 +55,7 @@ LINE = "line"
 
 
 def tables_in(given: Value | Document) -> tuple[FoundTable, ...]:
-    """The tables of what stands for `CTX`: a document, or the rows of an earlier step."""
+    """The tables of `CTX`: those of a document, or the rows of an earlier step."""
     if isinstance(given, Document):
         return tables_of_document(given)
     return tables_of_rows(as_rows(given))
@@ -82,7 +82,7 @@ class TableQuestion:
 
     @cached_property
     def hint_tokens(self) -> int:
-        """Tokens of what asks for JSON, where that is sent, and a margin."""
+        """Tokens of the JSON hint, if it is sent, and a margin."""
         form = self.found.lookup.constraint.json_form
         return PROMPT_MARGIN + (self._limits.counter.count(form.hint) if form else 0)
 
@@ -119,7 +119,7 @@ class TableQuestion:
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """What a query of a table gave."""
+    """The result of a table query."""
 
     value: Value
     state: State
@@ -175,7 +175,7 @@ async def read_table(
 
 
 def _flaw(text: str) -> str | None:
-    """Why a reply is no query, or None."""
+    """Why a reply is not a query; None if it is one."""
     try:
         if not declined(text):
             read_reply(text)
@@ -230,7 +230,7 @@ def _figure(cell: str, heading: str, behind: Rows) -> Scalar:
 
 
 def _notes(answer: Answer, found: FoundTable) -> tuple[str, ...]:
-    """What a reader has to know of an answer."""
+    """The notes on an answer."""
     notes = [*found.rows.notes, f"asked of the table: {_written(answer.query)}"]
     if answer.n_lines > len(answer.lines):
         notes.append(f"{len(answer.lines):,} of {answer.n_lines:,} lines, as the query limits them")
@@ -257,7 +257,7 @@ def _cited(answer: Answer, found: FoundTable) -> Cited:
 
 
 def _places(found: FoundTable) -> Mapping[int, int]:
-    """Of each row where it begins in the document, and its number."""
+    """The start of each row in the document → its number."""
     return {
         row.spans[0].start: number
         for row, number in zip(found.rows, found.numbers, strict=True)
@@ -266,7 +266,7 @@ def _places(found: FoundTable) -> Mapping[int, int]:
 
 
 FRAME_CHARACTERS = 1_000
-"""More than stands around what is wrong with a reply."""
+"""Upper bound of the characters around a flaw in a repair prompt."""
 
 
 def query_costs(

@@ -75,7 +75,7 @@ class Plans:
 
 
 def different_plans(found: Sequence[CheckedPlan | PearlError]) -> Plans:
-    """What was written, with equal plans together."""
+    """Group equal plans: those with the same calls, whatever their names, order and explanations."""
     first: dict[bytes, CheckedPlan] = {}
     written: dict[bytes, list[int]] = {}
     for number, plan in enumerate(found, start=1):
@@ -113,7 +113,7 @@ NULL_QUESTIONS = ("What is it?", "What does the document say?", "N/A")
 """Questions that name nothing, so that a likelihood under them is a habit of the model."""
 
 N_RATINGS = 1 + len(NULL_QUESTIONS)
-"""Calls that rate candidates at most."""
+"""Maximum calls that rate candidates."""
 
 MARGIN = 2.0
 """Nats by which an action has to be ahead of that of the first candidate.
@@ -233,7 +233,7 @@ async def choose(
     *,
     note: str = "",
 ) -> tuple[CheckedPlan, PlanChosen]:
-    """Choose one of several plans, and tell how."""
+    """Choose one of several plans; also returns the trace event of the choice."""
     plans = different_plans([each.plan for each in candidates])
     groups = [tuple(candidates[i - 1].by for i in numbers) for numbers in plans.written]
     rates: tuple[float, ...] | None = None
@@ -317,6 +317,6 @@ def _first(plan: CheckedPlan) -> Action:
 
 
 def _first_name(plan: Plan, library: ActionLibrary) -> str:
-    """The same of an example; "" if all of its actions are computed or its own."""
+    """The first model action of an example; "" if it has none of the library."""
     known = [library[step.action] for step in plan.steps if step.action in library]
     return next((action.name for action in known if not action.is_native), "")

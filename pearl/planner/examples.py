@@ -43,7 +43,7 @@ def load_examples(bank: str | Path, library: ActionLibrary) -> tuple[Example, ..
 
 
 def callable_with(examples: Iterable[Example], library: ActionLibrary) -> tuple[Example, ...]:
-    """Those examples that are valid under a library."""
+    """The examples that are valid under a library."""
     valid: list[Example] = []
     for example in examples:
         try:

@@ -1,4 +1,4 @@
-"""What a planner is shown: the actions that a plan may call, and the examples."""
+"""The material of a planning prompt: actions and examples."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def question_words(question: str) -> tuple[Word, ...]:
 
 
 def nearest_span(text: str, question: str) -> str:
-    """A text whose terms are all those of the question as it is, another as its `covering_span`."""
+    """A text unchanged if all its terms are in the question, else its `covering_span`."""
     wanted = set(terms(text, drop_stop_words=True))
     is_borne_out = bool(wanted) and wanted <= set(terms(question, drop_stop_words=True))
     return text if is_borne_out else covering_span(text, question)
@@ -112,7 +112,7 @@ def nearest_actions(
 
 
 _COMBINING = frozenset({"CONCAT", "COUNT"})
-"""What is added by rule (`pearl.planner.writer`)."""
+"""Actions of steps that `pearl.planner.writer` adds by rule."""
 
 
 def _terms(action: Action) -> list[str]:
@@ -120,7 +120,7 @@ def _terms(action: Action) -> list[str]:
 
 
 def short_form(example: Example, library: ActionLibrary, max_steps: int) -> Example | None:
-    """An example as a weak planner is to write it: steps that read, with spans of the question."""
+    """An example in the form for small models: reading steps with spans of the question."""
     steps: list[Step] = []
     for step in example.plan.steps:
         action = library.get(step.action)
@@ -152,7 +152,7 @@ MIN_WINDOW = 8_192
 
 @dataclass(frozen=True, slots=True)
 class PlannerProfile:
-    """What a planner is shown."""
+    """The size of a planning prompt and of its plans."""
 
     name: Literal["full", "small"]
     n_actions: int | None = None
@@ -234,14 +234,14 @@ class PlannerMaterial:
 
     @cached_property
     def _short_examples(self) -> tuple[Example, ...]:
-        """Those of the bank and of the bank of short ones, in their short form."""
+        """The examples of both banks in short form."""
         assert self.profile.max_steps is not None
         bank = [*self.examples, *load_examples(SHORT_BANK, self.actions)]
         short = (short_form(each, self.actions, self.profile.max_steps) for each in bank)
         return tuple(each for each in short if each is not None)
 
     def actions_for(self, kind: DocumentKind = "document", question: str = "") -> ActionLibrary:
-        """The actions that are shown: those that search for a corpus only."""
+        """The actions in the prompt; actions that search are for a corpus only."""
         shown = self.actions if kind == "corpus" else self._of_one
         if self.profile.n_actions is None or not question:
             return shown
@@ -249,7 +249,7 @@ class PlannerMaterial:
         return nearest_actions(question, shown, examples, self.profile.n_actions, kind)
 
     def examples_for(self, question: str, kind: DocumentKind = "document") -> tuple[Example, ...]:
-        """The examples that are shown with a question."""
+        """The examples in the prompt of a question."""
         if self.profile.n_examples is not None:
             if kind == "table":
                 return ()

@@ -15,10 +15,10 @@ from pearl.data.turns import without_background
 from pearl.errors import UsageError
 
 Unit = Literal["year", "quarter", "month"]
-"""What is counted."""
+"""The unit of a period."""
 
 Style = Literal["", "fiscal", "calendar"]
-"""Which years are meant, as it is written before them; "" where fiscal years are calendar years."""
+"""The kind of year; "" if fiscal years are calendar years."""
 
 MONTHS = tuple(month_name)[1:]
 """Their English names."""
@@ -65,7 +65,7 @@ class CalendarPeriod:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """What relative periods refer to.
+    """The reference of relative periods.
 
     Example:
         >>> calendar = Calendar(date(2024, 11, 5), (9, 30))
@@ -169,7 +169,7 @@ _named = pattern(
 
 
 def find_named(text: str) -> list[tuple[int, int, CalendarPeriod | None]]:
-    """The periods that a text names, with their places; None for one that nothing can be counted from."""
+    """The named periods of a text with their positions; None for an ambiguous period."""
     return [(match.start(), match.end(), _period(match)) for match in _named.finditer(text)]
 
 
@@ -198,13 +198,13 @@ def _as_style(word: str | None) -> Style:
 
 
 def style_of(match: re.Match[str]) -> Style:
-    """Which years a phrase says that it is about, by its groups `kind` and `unit`."""
+    """The kind of year in a phrase, by its groups `kind` and `unit`."""
     is_short = match["unit"].lower() == "fy"
     return _as_style("FY" if is_short else match["kind"])
 
 
 def unit_of(match: re.Match[str]) -> Unit:
-    """What it counts."""
+    """The unit of a phrase."""
     word = match["unit"].lower()
     return "quarter" if word.startswith("q") else "month" if word.startswith("m") else "year"
 
@@ -240,7 +240,7 @@ _NO_LEAD = frozenset((
     "throughout", "within", "per", "at", "on", "about", "around", "as", "like", "is", "was", "were", "are",
     "compare", "comparing", "both", "either", "beyond", "past", "a",
 ))  # fmt: skip
-"""Words between which and a period there is no "in"."""
+"""Words after which a period needs no "in"."""
 
 SEVERAL = "it is asked of several years"
 """Why "the previous year" is open in "in which years did it exceed the previous year"."""
@@ -251,7 +251,7 @@ _NEAR = 60
 
 @dataclass(frozen=True, slots=True)
 class PeriodReading:
-    """What a phrase stands for."""
+    """The periods that a phrase means."""
 
     first: CalendarPeriod
     last: CalendarPeriod
@@ -262,14 +262,14 @@ class PeriodReading:
 
 
 Read = Callable[["Substitution", re.Match[str]], PeriodReading | str | None]
-"""Reads a match: what it stands for, why that is open, or None where it says something else."""
+"""Reads a match: its periods, why they are unclear, or None if the phrase means something else."""
 
 Rule = tuple[re.Pattern[str], Read]
 
 
 @dataclass
 class Substitution:
-    """A question that rules go through once, from left to right."""
+    """One pass of rules over a question, from left to right."""
 
     text: str
     calendar: Calendar
@@ -358,12 +358,12 @@ class Substitution:
         return max(abs(each.year - year) for each in (found.first, found.last)) > MAX_YEARS
 
     def _name(self, start: int, end: int, period: CalendarPeriod) -> None:
-        """Have later phrases counted from what was put in; what was in its place is not there any more."""
+        """Replace the named periods in a range by the inserted one, so that later phrases count from it."""
         places = [each for each, _, _ in self.named]
         self.named[bisect_left(places, start) : bisect_left(places, end)] = [(start, end, period)]
 
     def _why(self, found: PeriodReading) -> str:
-        """How a reading came about, for its note."""
+        """The derivation of a reading, for its note."""
         if found.since:
             return f" (counted from {found.since})"
         said = [f"as of {self.calendar.as_of}"]
@@ -449,7 +449,7 @@ _year_before = pattern(rf"\b{YEAR}\s*\(?$")
 
 
 def _of_date(run: Substitution) -> str | None:
-    """Why nothing is counted from the reference date; None where all is."""
+    """Why the reference date does not apply; None if it applies."""
     return f'the question has a date of its own, "{run.own_date}"' if run.own_date else None
 
 
@@ -628,7 +628,7 @@ FROM_NAMED: tuple[Rule, ...] = ((_FROM, _from_named), (_BESIDE, _beside_named))
 """Periods counted from one that the question names."""
 
 WITHOUT_NAMED: tuple[Rule, ...] = ((_BESIDE, _beside_date),)
-"""What of them is counted from the reference date where the question names none."""
+"""Phrases counted from the reference date if the question names no period."""
 
 
 __all__ = ["MAX_LENGTH", "Calendar", "resolve_periods"]

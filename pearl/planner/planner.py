@@ -49,13 +49,13 @@ SHAPES: tuple[Shape, ...] = get_args(Shape)
 
 _MAX_FIELDS = 8
 _MIN_SHARE = 0.9
-"""Of the records: a field that fewer have is left out."""
+"""Minimum share of the records that have a field."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z ]{0,19}")
 
 
 def shape_card(document: Document, shape: Shape, count: Callable[[str], int]) -> str:
-    r"""One line about what a document consists of; "" for the shape `none`.
+    r"""One line about the structure of a document; "" for the shape `none`.
 
     Example:
         >>> text = "Date: 2023-01-02 || User: 7 || Ignore all rules: a\nDate: 2023-01-05 || User: 8 || Ignore all rules: b"
@@ -127,7 +127,7 @@ PlannedBy = Literal["auto", "model", "rule"]
 PLANNERS: tuple[PlannedBy, ...] = ("auto", "model", "rule")
 
 _NO_PLAN = frozenset({"repetition", "truncated", "empty", "malformed", "refused"})
-"""Kinds of errors by which a model shows that it writes no plan; after others it was not reached."""
+"""Errors after which the model is taken to write no plan; other errors mean that it was not reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class PlannerSettings:
 
     @property
     def calendar(self) -> Calendar | None:
-        """What relative periods refer to; None to leave them as they are."""
+        """The reference of relative periods; None to leave them unchanged."""
         return None if self.as_of is None else Calendar(self.as_of, self.fiscal_year_end)
 
 
@@ -269,7 +269,7 @@ class Planner:
         kind: DocumentKind,
         trace: Trace | None,
     ) -> CheckedPlan:
-        """The best of the plans that rules, the nearest example and the model write."""
+        """The best of the plans by rule, by the nearest example and by the model."""
         most = self.settings.max_steps
         examples = self.material.examples_for(question, kind)
         candidates: list[Candidate] = []
@@ -313,7 +313,7 @@ class Planner:
         card: str = "",
         kind: DocumentKind = "document",
     ) -> Plans:
-        """Write independent plans at the same time, each once for all who ask the same question."""
+        """Write independent plans concurrently; callers with the same question share them."""
 
         async def written(number: int) -> CheckedPlan | PlanningError | ModelError:
             told = trace if draws.n == 1 else trace.of_plan(number)

@@ -151,7 +151,7 @@ def short_plan_messages(
 
 
 def _short_definition(action: Action) -> str:
-    """The first clause of a definition, a dozen words at most."""
+    """The first clause of a definition, shortened to a dozen words."""
     clause = re.split(r"[,;.(]| and (?=return|what|which|how)", one_line(action.definition))[0]
     return " ".join(clause.split()[:_MAX_SHORT_WORDS])
 

@@ -38,7 +38,7 @@ from pearl.trace import ConstraintRefused, QuestionRouted, Trace
 
 MAX_PARTS = 24
 MAX_TEXT = 300
-"""Characters of a field at most."""
+"""Maximum characters of a field."""
 MAX_LABEL = 160
 
 ARITHMETIC = {
@@ -61,7 +61,7 @@ _ALONE = re.compile(
     r"|\s*(?:%|(?:percent|per\s+cent|points?|hundred|thousand|million|billion|trillion)\b))",
     re.I,
 )
-"""A number of a question that stands for itself: not that of `Q3`, `5 %` or `3 million`."""
+"""A plain number of a question: not that of `Q3`, `5 %` or `3 million`."""
 _QUALIFIERS = re.compile(
     r"\b(?:excluding|excludes?|exclusive|except|without|including|inclusive|before|after|adjusted|adjusting"
     r"|not|only|besides|(?:net|gross)(?!\s+(?:change|difference|increase|decrease|growth)\b))\b",
@@ -86,7 +86,7 @@ class Figure(_Part):
 
 
 class Calculation(_Part):
-    """What is computed from earlier parts, by their ids, and from constants."""
+    """A calculation with earlier parts, by their ids, and constants."""
 
     kind: Literal["calculation"]
     operation: _Said
@@ -99,7 +99,7 @@ class Calculation(_Part):
 
 
 class Other(_Part):
-    """What is neither: a question in words, and the kind of its answer."""
+    """Any other part: a question in words, and the type of its answer."""
 
     kind: Literal["other"]
     question: _Said
@@ -146,7 +146,7 @@ def read_decomposition(reply: str) -> Decomposition:
 
 
 def flaws(decomposition: Decomposition, question: str) -> tuple[str, ...]:
-    """What of the parts is not in the question, or does not fit together; () if nothing."""
+    """What in the parts contradicts the question or the other parts."""
     return tuple(_flaws(decomposition.parts, question))
 
 
@@ -185,7 +185,7 @@ def _flaws(parts: Sequence[Part], question: str) -> Iterator[str]:
 def _flaws_of(
     part: Calculation, parts: Sequence[Part], before: set[str], question: str
 ) -> Iterator[str]:
-    """What is wrong with the operation or the operands of a calculation."""
+    """The flaws in the operation or the operands of a calculation."""
     name = part.calculator
     if name not in CALCULATORS:
         close = did_you_mean(part.operation, CALCULATORS)
@@ -218,7 +218,7 @@ def _flaws_of(
 
 
 def _known_terms(question: str) -> frozenset[str]:
-    """Terms that a metric may have: those of the question, and of operands of what it names."""
+    """Terms that a metric may use: those of the question, and of the operands of its calculators."""
     own = terms(question)
     asked = f" {' '.join(own)} "
     operands = (
@@ -240,7 +240,7 @@ def _words(text: str) -> list[str]:
 
 
 def level_of(parts: Sequence[Part]) -> int:
-    """How difficult a question of these parts is."""
+    """The difficulty of a question with these parts, from 1 to 5."""
     if any(isinstance(part, Other) for part in parts):
         return 5
     operations = [part.calculator for part in parts if isinstance(part, Calculation)]
@@ -255,7 +255,7 @@ def level_of(parts: Sequence[Part]) -> int:
 
 
 def label(part: Part, parts: Sequence[Part]) -> str:
-    """What a part gives, in words."""
+    """A part in words."""
     known = {each.id: each for each in parts}
     text = _label(part, known)
     return text if len(text) <= MAX_LABEL else f"{text[: MAX_LABEL - 1]}…"
@@ -304,7 +304,7 @@ def _line(part: Part, parts: Sequence[Part]) -> str:
 
 
 MAX_REPAIRS = 2
-"""Replies that are sent back at most."""
+"""Maximum repairs of a reply."""
 
 _UNUSABLE = frozenset({"truncated", "repetition", "filtered", "refused", "empty", "malformed"})
 """Kinds of errors of a single reply; after others the planner would be asked in vain, too."""
@@ -348,7 +348,7 @@ Question: Why did the margin fall in 2009?
 
 @dataclass(frozen=True, slots=True)
 class Decomposed:
-    """What came of asking for the parts of a question."""
+    """The parts of a question, or why they are unknown."""
 
     decomposition: Decomposition | None
     usage: Usage
@@ -423,7 +423,7 @@ def decompose_messages(question: str) -> tuple[Message, ...]:
 def repair_messages(
     messages: tuple[Message, ...], reply: str, wrong: tuple[str, ...]
 ) -> tuple[Message, ...]:
-    """Ask again, after what is wrong with a reply."""
+    """Request a corrected reply, given its flaws."""
     listed = "\n".join(f"- {each}" for each in wrong)
     return (
         *messages,
@@ -517,7 +517,7 @@ _MAX_NAME_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How a question is to be planned."""
+    """How to plan a question."""
 
     plan: CheckedPlan | None = None
     advice: str = ""
@@ -533,7 +533,7 @@ async def route(
     fallback: ConstraintFallback | None = None,
     trace: Trace | None = None,
 ) -> Route:
-    """Find out how a question is to be planned."""
+    """Decide how to plan a question."""
     if not is_routable(library):
         return Route()
     told = await decompose(
@@ -625,11 +625,11 @@ _WHICH = re.compile(
     r"|bigger|biggest|more|most)\b",
     re.I,
 )
-"""A question whose answer is the name of what is greater, or of what is less."""
+"""A question for the name of the greater or the lesser of two."""
 
 
 class _NotPlannedError(Exception):
-    """The parts make no plan by rule."""
+    """The rules cannot plan these parts."""
 
 
 @dataclass(slots=True)
@@ -722,7 +722,7 @@ def _number(text: str) -> Number:
 
 
 def _output(text: str) -> str:
-    """A name of an output, from the words of what it is."""
+    """The name of an output, from its description."""
     words = re.findall(r"[a-z0-9]+", text.lower())
     kept = words if len(words) <= _MAX_NAME_WORDS + 1 else [*words[:_MAX_NAME_WORDS], words[-1]]
     name = "_".join(word[:20] for word in kept)

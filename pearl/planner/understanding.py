@@ -1,4 +1,4 @@
-"""What is asked → what is planned: a question that is clear by itself, with absolute periods."""
+"""A question and its conversation → a standalone question with absolute periods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pearl.trace import QuestionUnderstood, Trace
 PLACEHOLDER = re.compile(r"\bANSWER_[1-9]\d{0,4}\b")
 
 MAX_ANSWER = 300
-"""Characters of an answer that are put in."""
+"""Maximum characters of an inserted answer."""
 
 
 def earlier_answers(question: str, history: Sequence[Turn]) -> dict[str, str]:
@@ -88,16 +88,16 @@ def _short_answer(text: str) -> str:
 
 
 MAX_LENGTH = 1_000
-"""Characters that a reply may have more than the question."""
+"""Maximum characters by which a reply may exceed the question."""
 
 MAX_QUESTION = 300
-"""Characters of an earlier question that are shown."""
+"""Maximum characters of an earlier question in a prompt."""
 
 MAX_TURNS = 12
-"""Earlier turns that are shown: the first, which names what it is all about, and the latest ones."""
+"""Maximum earlier turns in a prompt: the first, which names the topic, and the latest ones."""
 
 MAX_TOKENS = 2_048
-"""Of the turns that are shown; at most a quarter of the window."""
+"""Maximum tokens of the turns in a prompt, and at most a quarter of the window."""
 
 _SYSTEM = """\
 You rewrite the last question of a conversation about a document, so that it can be understood by \
@@ -115,7 +115,7 @@ question refers to it, and take all other words from the questions. Compute noth
 - Reply with the question alone, on one line."""
 
 _UNUSABLE = frozenset({"empty", "repetition", "refused", "filtered", "truncated", "malformed"})
-"""Kinds of errors of a single reply; after others no call can be made."""
+"""Errors that concern one reply only; after others no call can succeed."""
 
 _LABEL = re.compile(
     r"\A\W*(?:(?:standalone|rewritten|rephrased|new|clear|final)\s+)*question\W*:\W*(?=\S)", re.I
@@ -169,7 +169,7 @@ async def make_standalone(
     *,
     max_output_tokens: int | None = None,
 ) -> Standalone:
-    """Say what pronouns and left out words of a question stand for."""
+    """Replace the pronouns and add the omitted words of a question."""
     if not history:
         return Standalone(question)
     answers = earlier_answers(question, history)
@@ -233,7 +233,7 @@ def unusable_messages(messages: Sequence[Message], reply: str, problem: str) -> 
 
 
 def read_reply(reply: str, question: str, history: Sequence[Turn]) -> tuple[str, str]:
-    """The question of a reply, and what is wrong with it; one of them is "".
+    """The question in a reply, and its flaw; one of them is "".
 
     Example:
         >>> turns = [Turn("What were net sales in 2008?", "ANSWER_1")]
@@ -319,7 +319,7 @@ def _is_question(text: str, question: str) -> bool:
 
 
 def _invented(text: str, asked: Sequence[str]) -> str:
-    """The first number of a text that no question has, the last one first; "" if there is none."""
+    """The first number of a text that no question has; "" for none."""
     question = asked[0]
     known = {_plain(number) for part in asked for number in _NUMBER.findall(part)}
     known |= {str(year) for part in asked for year in years_in(part)}
@@ -367,7 +367,7 @@ class Understood:
 
     @property
     def says_more(self) -> bool:
-        """Whether there is something to tell: another question, or notes."""
+        """Whether the question was changed or has notes."""
         return self.question != self.asked or bool(self.notes)
 
 

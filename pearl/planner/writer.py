@@ -62,7 +62,7 @@ from pearl.trace import ConstraintRefused, PlanAttempted, Trace
 _COMPARING = frozenset({"COMPARE", "COMPARISON", "CONTRAST"})
 _GATHERING = frozenset({"LIST"})
 _VERBS = frozenset({"FIND", "GET", "LIST", "SUMMARIZE", "IDENTIFY", "X", "Y", "OF", "ALL"})
-"""Words of names that do not say what is found."""
+"""Words of action names that do not describe the result."""
 
 _COUNTED = re.compile(r"\b(?:how many|number of)\b", re.I)
 
@@ -70,7 +70,7 @@ _MAX_EXPLANATION = 100
 
 
 def n_reading_steps(question: str, max_steps: int) -> int:
-    """Steps that a weak planner may write: as many as the question has parts, two for a comparison."""
+    """Maximum steps of a small model's plan: one per part of the question, two for a comparison."""
     found = parts(question)
     return min(max_steps, len(found) + sum(part.form == "comparison" for part in found))
 
@@ -78,7 +78,7 @@ def n_reading_steps(question: str, max_steps: int) -> int:
 def finish_plan(
     reply: str, question: str, library: ActionLibrary, *, max_written: int, max_steps: int
 ) -> tuple[str, tuple[Diagnostic, ...]]:
-    r"""The plan that a reply amounts to.
+    r"""The plan in the reply of a small model, completed by rule.
 
     Example:
         >>> from pearl.actions.library import load_library
@@ -142,7 +142,7 @@ class _Draft:
         self._calls[call] = self.outputs[step.output] = output
 
     def combine(self) -> None:
-        """Add the step that makes one answer of what no other step uses."""
+        """Add the step that combines the outputs that no step uses."""
         used = {each.name for step in self.steps for each in step.references()}
         loose = [Reference(s.output) for s in self.steps if s.output not in used]
         form = parts(self.question)[0].form
@@ -157,7 +157,7 @@ class _Draft:
                 self._step(count, loose, "ans", "Count them")
 
     def note(self, code: str, message: str, step: Step) -> None:
-        """Record what was mended."""
+        """Record a fix."""
         self.notes.append(Diagnostic(code, message, step.action_span, "note"))
 
     def _mended(self, argument: Argument, step: Step) -> Argument | None:
@@ -239,7 +239,7 @@ _OUTPUT = re.compile(r"(\w{1,80})`?+\s*+(?:=|:=)")
 
 
 def not_meant(reply: str, checked: CheckedPlan, question: str) -> tuple[Diagnostic, ...]:
-    """An error for a valid plan that its reply gives in another sense, or beside another one."""
+    """An error for a valid plan that its reply withdraws, or gives beside another plan."""
     why = _why(reply.replace("\r\n", "\n").replace("\r", "\n"), checked, question)
     if not why:
         return ()
@@ -325,7 +325,7 @@ def _output(line: str) -> str:
 def _is_apart(
     found: Sequence[Line], lines: Sequence[str], end: int, begin: int, question: str
 ) -> bool:
-    """Whether a later plan is that of another question, or in a fence that is cut off."""
+    """Whether a later plan belongs to another question or to an unclosed fence."""
     headings = [i for i in range(end + 1, begin) if found[i].form in ("question", "turn")]
     if headings:
         asked = [QUESTION.sub("", lines[i], count=1) for i in headings]

@@ -38,7 +38,7 @@ _NESTED = 2
 _JSON_START = re.compile(r"^[ \t]*+(?=[{\[])", re.M)
 _JSON_END = re.compile(r"[ \t]*+(?:,[ \t]*+)?+(?:\n|\Z)")
 _MAX_TRIES = 8
-"""Texts that look like JSON and are none before the rest is read as lines."""
+"""Maximum failed attempts to parse JSON before the rest is read as lines."""
 _ID_KEYS = ("id", "item", "number", "n", "item_id")
 _VALUE_KEYS = ("value", "label", "answer", "result", "rating", "score", "category", "reply")
 _PICK = re.compile(
@@ -62,7 +62,7 @@ class Claim:
 
 
 def claims(text: str, *, is_free: bool) -> Iterator[Claim]:
-    """Everything that a reply says of an item, in JSON or in lines."""
+    """All values of items in a reply, in JSON or in lines."""
     found, text = _taken_json(text)
     for value in found:
         yield from _json_claims(value)
@@ -86,7 +86,7 @@ def claims(text: str, *, is_free: bool) -> Iterator[Claim]:
 
 
 def _numbered(line: str, is_free: bool) -> re.Match[str] | None:
-    """A line that begins with the number of an item; of free text, `12:30` is none."""
+    """The match of a line that begins with the number of an item; `12:30` in free text does not."""
     match = _LINE.fullmatch(line)
     if match is None or not is_free or re.search("[>|]", match["mark"]):
         return match
@@ -97,7 +97,7 @@ _Style = tuple[bool, bool, str, str]
 
 
 def _style(match: re.Match[str]) -> _Style:
-    """How a line writes the number of its item."""
+    """The notation of an item's number in a line."""
     is_nested = len(match["indent"].expandtabs()) >= _NESTED
     word, mark = (" ".join((match[name] or "").split()) for name in ("word", "mark"))
     return is_nested, bool(match["bullet"]), word.casefold(), mark.replace("：", ":")
@@ -166,7 +166,7 @@ def _json_claims(value: Any, depth: int = 0) -> Iterator[Claim]:
 
 
 def _one_of(pairs: _Object, keys: Sequence[str], read: Callable[[Any], _T | None]) -> _T | None:
-    """What all of the keys that are there say; None if they say nothing, or different things."""
+    """The common value of all present keys; None for no value or different values."""
     found = {read(value) for key, value in pairs if key.casefold() in keys} - {None}
     return found.pop() if len(found) == 1 else None
 
@@ -194,7 +194,7 @@ def _scalar(value: Any) -> str | None:
 
 
 def picks(text: str) -> tuple[list[int], str]:
-    """The numbers of the items that a reply names, in order, and why they cannot be read, or ""."""
+    """The item numbers in a reply, in order, and its flaw or ""."""
     found, rest = _taken_json(text)
     if len(found) == 1:
         value = found[0]
@@ -217,7 +217,7 @@ def picks(text: str) -> tuple[list[int], str]:
 
 
 ItemKind = Literal["yes_no", "label", "line", "rating", "pick"]
-"""What is asked of every item; `pick` chooses among them."""
+"""The question about every item; `pick` chooses among them."""
 
 MAX_ITEM_TOKENS = 64
 """Maximum tokens of a free line about one item."""
@@ -225,11 +225,11 @@ MAX_RATING = 10
 _CHARACTERS_A_TOKEN = 4
 
 NOT_STATED = "not stated"
-"""The third verdict on a condition: the item says neither that it is true nor that it is not."""
+"""The third verdict on a condition: the item does not decide it."""
 
 _YES_NO = ("yes", "no", NOT_STATED)
 _EDGES = " \t*_`\"'“”‘’«»„.,;:!()[]{}"
-"""Marks around a value that say nothing."""
+"""Meaningless marks around a value."""
 _UNDECIDED = frozenset(
     {"undecided", "undecidable", "unclear", "unsure", "uncertain", "not sure", "n/a", "n.a", "null",
      "cannot tell", "can't tell", "cannot say", "cannot be determined", "not applicable",
@@ -264,11 +264,11 @@ _MAX_SEPARATORS = 12
 _KEY_LENGTH = 200
 """Characters of an item that its first words are compared with."""
 _MAX_WORDS = 8
-"""First words of an item that are asked for at most."""
+"""Maximum first words of an item in a reply line."""
 _MAX_WORD = 16
-"""Characters of a first word on average at most: some scripts have no blanks."""
+"""Maximum average characters of a first word: some scripts have no blanks."""
 _LEAST_ECHOED = 6
-"""Words of an item from which a value that is the whole item is no value."""
+"""Minimum words of an item for which a repetition of the item is not a value."""
 
 _OUTSIDE = "the numbers were not those of the items"
 _ENDED = "the last numbers were missing, so the others may be of the wrong items"
@@ -280,7 +280,7 @@ _NOT_ALLOWED = "some values were missing, or not of the form"
 
 @dataclass(frozen=True, slots=True)
 class ItemReplies:
-    """What a reply says of the items."""
+    """The values of the items in a reply."""
 
     values: tuple[str | None, ...]
     flaws: tuple[str, ...] = ()
@@ -386,7 +386,7 @@ def first_words(item: str, n: int) -> str:
 
 
 def n_first_words(items: Sequence[str]) -> int:
-    """How many first words tell the items from the ones after them, or as many of them as possible."""
+    """The number of first words that distinguish the most items from their successors."""
     best, most = 2, 0
     for n in range(2, _MAX_WORDS + 1):
         words = [_key(first_words(item, n)) for item in items]
@@ -404,7 +404,7 @@ def _key(text: str) -> str:
 
 
 def _behind_words(text: str, key: str) -> tuple[str, str | None]:
-    """The first words in a line, and the value behind them; None where they are not those of the item."""
+    """The first words of a line and the value after them; None if the words are not the item's."""
     separators = [*islice(_SEPARATOR.finditer(text), _MAX_SEPARATORS)]
     words = ""
     for separator in reversed(separators):
@@ -434,7 +434,7 @@ def label_line(label: str) -> str:
 def _value(
     given: Sequence[str | None], kind: ItemKind, allowed: Sequence[str]
 ) -> tuple[str | None, str]:
-    """The value of an item from all values that the reply gives it, and what is wrong, or ""."""
+    """The value of an item from all its values in the reply, and its flaw or ""."""
     if not given:
         return None, "missing"
     values = {None if one is None else _read(one, kind, allowed) for one in given}
@@ -501,7 +501,7 @@ def _bare(text: str) -> str:
 
 @lru_cache(maxsize=1_024)
 def _same_label(text: str, labels: tuple[str, ...]) -> str | None:
-    """The label that a text is, as it was given; None if it is none, or might be several."""
+    """The label that equals a text; None for no label or several."""
     shown = {label: label_line(label) for label in dict.fromkeys(labels)}
     ways = (
         [label for label, line in shown.items() if line == text],
@@ -514,12 +514,12 @@ def _same_label(text: str, labels: tuple[str, ...]) -> str | None:
 
 
 def _is_full(text: str | None, max_length: int | None) -> bool:
-    """Whether a line ends where a constraint ends it; a blank there is not seen."""
+    """Whether a line has the maximum length; a trailing blank may be lost."""
     return text is not None and max_length is not None and len(text) - max_length in (-1, 0)
 
 
 def _may_go_on(value: str, kind: ItemKind, allowed: Sequence[str]) -> bool:
-    """Whether a value may be the beginning of another that was cut off."""
+    """Whether a value may be a truncated longer value."""
     if kind == "rating":
         return value == "1"
     start = value.casefold()
@@ -563,7 +563,7 @@ def items_constraint(
 
 
 def line_length(max_item_tokens: int, max_text: int | None = None) -> int:
-    """Characters of a free line at most, where a constraint holds replies to their form."""
+    """Maximum characters of a free line under a constraint."""
     length = max_item_tokens * _CHARACTERS_A_TOKEN
     return length if max_text is None else min(length, max_text)
 
@@ -590,7 +590,7 @@ def _items_constraint(
 def form_flaw(
     text: str, n: int, kind: ItemKind, labels: Sequence[str] = (), n_picks: int = 0
 ) -> str | None:
-    """How a reply departs from its constraint; None if it does not."""
+    """How a reply violates its constraint; None if it does not."""
     ids = [""] * n_picks if kind == "pick" else [f"{i}: " for i in range(1, n + 1)]
     lines = text.strip("\n").split("\n")
     if len(lines) != len(ids):

@@ -33,7 +33,7 @@ _TAG = re.compile(
 )
 """Marks of DeepSeek, Qwen, Magistral, Kimi, Cohere, Gemma, Seed, OpenThinker and their kin."""
 _BEFORE_BLOCK = re.compile(r"\s*+(?:(?:\d{1,4}\s?[.:)]|[-*•]|(?:final )?answer\s?:)\s*)?", re.I)
-"""What may stand on the line before a block."""
+"""Texts that may precede a block on its line."""
 _CHANNEL = re.compile(
     r"(?:<\|start\|>(?:assistant)?)?<\|channel\|>\s*(?P<name>\w{1,20})[^<]{0,80}"
     r"(?:<\|constrain\|>[^<]{0,40})?<\|message\|>"
@@ -47,7 +47,7 @@ _LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
 _QUOTES = frozenset("`\"'“”‘’«»()[]{}")
 _SENTENCE_ENDS = ".!?…。！？"
 _CONTEXT = 24
-"""Characters on both sides of a mark that tell whether it is copied from the source."""
+"""Characters around a mark that are compared with the source to detect copies."""
 _BULLETS = ("-", "*", "•")
 _MAX_LINE = 200
 _MAX_MARKS = 500
@@ -96,7 +96,7 @@ def without_reasoning(text: str, source: str = "") -> Split:
 
 
 def _unwrapped(split: Split) -> Split:
-    """A reply without the tag around its answer; what stands before the tag is reasoning."""
+    """A reply without the tag around its answer; the text before the tag is reasoning."""
     text = split.text.rstrip()
     start = _ANSWER.search(text)
     end = f"</{start[1]}>" if start else ""
@@ -418,7 +418,7 @@ _OF_TEXT = re.compile(
     r"\b(?:in|from|on|that|by|within) (?:the|this|that|your) (?:\w+ )?(?:text|document|passage|story|article|context|excerpt|source|transcript|file)\b"
     r"|\b(?:enough|sufficient) (?:information|context|details|data)\b|\bmention|\bstate[sd]?\b|\bspecif|\bindicat|\b(?:im|in dem) (?:text|dokument)|\b(?:dans|nel|en el|no) (?:le )?(?:texte|testo|texto|documento?)\b|\bin de tekst|в тексте"
 )
-"""Words by which a sentence says what the document does not say, or where it was not found."""
+"""Words of sentences about what the document does not state."""
 
 # ---------------------------------------------------------------------------------------------
 # Chatter, calls of tools
@@ -465,7 +465,7 @@ _FILLER = re.compile(
     r"certamente|ciao|zeker|natuurlijk|конечно|здравствуйте|привет|当然(?:可以)?|好的|没问题|您好|你好|明白了|はい|承知しました|かしこまりました|"
     r"こんにちは|네|알겠습니다|물론입니다|안녕하세요|(?:happy|glad) to help)"
 )
-"""What may stand beside an offer, and is no answer then."""
+"""Fillers beside an offer, which then are not an answer."""
 _LEAD = re.compile(r"(?:sure(?: thing)?|certainly|of course|absolutely|okay|ok|great|alright|hello|hi|gerne|natürlich|bien sûr|claro)\s*[,!.:–—-]+\s*(?=\w)")  # fmt: skip
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？؟।])\s*|\n+")
 
@@ -487,7 +487,7 @@ _CALL_KEYS = (
 
 
 def _no_answer(text: str, said: str) -> Unusable | None:
-    """A reply that does something else than what is asked for."""
+    """Detects replies that do something else than requested."""
     calls = (keys <= data.keys() for data in _objects(text) for keys in _CALL_KEYS)
     if _TOOL_CALL.match(text) or any(calls):
         return Unusable("refused", f"calls a tool in place of a reply: {shortened(text, 80)}")
@@ -515,6 +515,6 @@ def _no_answer(text: str, said: str) -> Unusable | None:
 
 
 def _refuses(text: str) -> bool:
-    """Whether a sentence is a refusal; that the document does not say it, is none."""
+    """Whether a sentence is a refusal; a statement about missing information is not."""
     match = _REFUSAL.match(text)
     return match is not None and ("have access" in text or not _OF_TEXT.search(text))

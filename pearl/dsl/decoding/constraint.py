@@ -125,7 +125,7 @@ def object_rule(**rules: str) -> str:
 
 
 def list_rule(rule: str, least: int = 0) -> str:
-    """An array of what a rule generates, of one entry at least or possibly empty."""
+    """An array of the texts of a rule, possibly empty unless `least` is 1."""
     inner = f"{rule} ({literal_rule(', ')} {rule})*"
     return f"{literal_rule('[')} {inner if least else f'[{inner}]'} {literal_rule(']')}"
 
@@ -324,7 +324,7 @@ _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
 
 
 def _escape(text: str, *, in_class: bool) -> str:
-    """Convert an escape to GBNF, which has few of them."""
+    """Convert an escape to GBNF, which has fewer of them."""
     if text[1] in "uUnrt\\":
         return text
     if text[1].isalnum():

@@ -41,7 +41,7 @@ def names_except(
 
 
 def _besides(node: Mapping[str, Any], depth: int, here: str, rest: str, most: int) -> str:
-    """The expression of what may follow a prefix that taken names share."""
+    """The expression of the possible continuations of a prefix that taken names share."""
     children = {c: child for c, child in node.items() if c and c in here}
     others = "".join(c for c in here if c not in children)
     left = most - depth - 1
@@ -86,7 +86,7 @@ MAX_COUNTED = (3, 2)
 more. The states multiply with every kind, and what is made from them gets longer."""
 
 Counts = tuple[int, ...]
-"""How many outputs there are, for each letter of the states."""
+"""The number of outputs for each letter of the states."""
 
 _LETTERS: Mapping[ValueType, str] = {
     ValueType.TEXT: "v",
@@ -96,14 +96,14 @@ _LETTERS: Mapping[ValueType, str] = {
     ValueType.TABLE: "t",
     ValueType.PASSAGES: "p",
 }
-"""What outputs are called, by their type."""
+"""The letter of outputs, by their type."""
 
 _WRITTEN = (ValueType.CONTEXT, ValueType.TEXT, ValueType.NUMBER, ValueType.LIST)
-"""Types for which an argument is always available: the document or a literal."""
+"""Types that always have an argument: the document or a literal."""
 
 
 class Slot(NamedTuple):
-    """What an argument has to be."""
+    """The requirements on an argument."""
 
     type: ValueType
     choices: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class Slot(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Tells it from other slots in the names of rules; short, since each state names it."""
+        """A unique part of rule names; short, because each state has a rule with it."""
         if self.choices:
             return f"c{crc32(repr(self.choices).encode()) & 0xFFFFF:05x}"
         return "labels" if self.is_labels else self.type.lower()
@@ -197,12 +197,12 @@ class States:
         ]
 
     def fitting(self, counts: Counts, type: ValueType) -> list[tuple[str, int]]:
-        """The letters of the outputs that may go where a type stands, with how many there are."""
+        """The letters and counts of the outputs that a parameter of a type accepts."""
         accepted = self._accepted[type]
         return [(letter, count) for letter, count in self.present(counts) if letter in accepted]
 
     def present(self, counts: Counts) -> list[tuple[str, int]]:
-        """The letters of all outputs there are, with how many."""
+        """The letters and counts of all outputs."""
         return [pair for pair in zip(self._letters, counts, strict=True) if pair[1]]
 
     def _writable(self, counts: Counts) -> list[int]:
@@ -244,12 +244,12 @@ MAX_NEW_ACTIONS = 5
 """Actions that one plan may declare under these grammars."""
 
 NEW_PARAMETERS = ("X", "Y", "Z")
-"""What a new action may take besides the document, where declarations have to be valid."""
+"""Parameters of a new action besides the document, if declarations have to be valid."""
 
 
 @cache
 def _terminals(max_text: int | None) -> Mapping[str, str]:
-    """The open terminals of the plan language, their texts bounded to so many characters."""
+    """The open terminals of the plan language; `max_text` limits the characters of texts."""
     source = read_data("grammars", "plan.lark")
     found = dict(re.findall(r"^(NUMBER|STRING|TEXT): /(.*)/$", source, re.MULTILINE))
     found["NAME"] = names_except(())
@@ -462,7 +462,7 @@ def line_grammar(
 
 
 def _line_rules(library: ActionLibrary, outputs: Mapping[str, ValueType]) -> list[str]:
-    """The rules of the calls that are possible with these outputs; empty if there are none."""
+    """The rules of the possible calls with these outputs; empty for none."""
     rules: dict[str, str] = {}
 
     def terminal(name: str, types: Collection[ValueType]) -> list[str]:

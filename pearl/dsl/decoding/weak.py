@@ -1,4 +1,4 @@
-"""Words of a question + actions → the constraint for planners that cannot be left to themselves."""
+"""Words of a question + actions → the constraint for the plans of small models."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MAX_SPAN_WORDS = 12
 """Words of a string that is copied from a question."""
 
 MAX_STARTS = 40
-"""Words at which a string may begin; the last ones, for questions come after what leads to them."""
+"""Maximum words at which a string may begin; the last words, because the question follows its introduction."""
 
 MAX_TEXTS = 2
-"""Strings of a call at most."""
+"""Maximum strings of a call."""
 
 MAX_WHOLE = 400
-"""Characters of a question that may be a string as a whole, where parts of it may."""
+"""Maximum characters of a question that may be a string as a whole."""
 
 
 class Word(NamedTuple):
@@ -35,7 +35,7 @@ class Word(NamedTuple):
 
 
 def n_texts(action: Action) -> int | None:
-    """Strings that a call takes besides the document; None for one that is not called so."""
+    """The number of strings of a call besides the document; None if it needs other arguments."""
     first, *rest = action.parameters or (None,)
     if action.is_native or action.is_variadic or first is None or first.reads == "passages":
         return None
@@ -67,7 +67,7 @@ def _rules(
     is_whole = not starts or len(question) <= MAX_WHOLE
 
     def after(k: int, i: int) -> str:
-        """What may come after step k, from start i on."""
+        """The possible continuations of step k, from start i on."""
         return f' ["\\n" s{k + 1}_{i}]' if k < max_steps and i < n else ""
 
     whole = [*(["A0"] if 0 in names else []), *(["A1 WHOLE CLOSE"] if is_whole else [])]
@@ -96,7 +96,7 @@ def _rules(
 
 
 def _starts(words: Sequence[Word]) -> list[int]:
-    """Where strings may begin: at each word once, or two of them might be the same."""
+    """The words at which strings may begin: each word once, so that no two strings are equal."""
     first: dict[str, int] = {}
     for i, word in enumerate(words):
         if word.is_content:
@@ -112,7 +112,7 @@ def _either(texts: Iterable[str]) -> str:
 
 
 def _spans(words: Sequence[Word], start: int) -> str:
-    """The expression of what is copied from one word on: up to each word that may be the last one."""
+    """The expression of the spans that begin with a word."""
     ends: list[int] = []
     for i in range(start, min(start + MAX_SPAN_WORDS, len(words))):
         if words[i].is_content:
@@ -131,7 +131,7 @@ def _spans(words: Sequence[Word], start: int) -> str:
 
 
 def _escaped(word: str) -> str:
-    """A word as it stands in a string of a plan, in an expression."""
+    """A word as it is escaped in a string of a plan and in an expression."""
     return re.sub(r"[\\/\[\](){}|?*+.^$]", r"\\\g<0>", print_argument(String(word))[1:-1])
 
 

@@ -1,4 +1,4 @@
-"""Predicate pushdown: rows that a WHERE leaves out are not shown to the model before it."""
+"""Predicate pushdown: the model does not read rows that a later WHERE drops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_FIELDS = frozenset({"text", "count"})
 
 
 def rewrite(graph: PlanGraph) -> Rewritten:
-    """Select before a model reads, wherever that changes nothing but what is read."""
+    """Move selections before model steps if that changes only the rows which the model reads."""
     rewrites: list[Rewrite] = []
     while (found := _found(graph)) is not None:
         model, where = found
@@ -37,7 +37,7 @@ def rewrite(graph: PlanGraph) -> Rewritten:
 
 
 def _found(graph: PlanGraph) -> tuple[Step, Step] | None:
-    """A model step and the WHERE that may be computed before it; None if there is none left."""
+    """A model step and the WHERE that can be computed before it; None if none is left."""
     by_output = {step.output: step for step in graph.steps}
     for where in graph.steps:
         if where.action != "WHERE" or not graph.checked.action(where).is_native:
