@@ -90,7 +90,7 @@ def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagno
         if action.counts and is_of_best:
             yield Diagnostic(
                 COUNTS_BEST,
-                f"'{step.action}' is computed from what a search gave: the passages that match best, not all",
+                f"'{step.action}' is computed from the best passages of a search, not from all passages",
                 step.action_span,
                 "note",
                 help='to count, begin with SPLIT(CTX, "document") or "paragraph", then WHERE or FILTER',
@@ -106,10 +106,10 @@ def unread_outputs(plan: Plan) -> Iterator[Diagnostic]:
         if step.output not in read:
             yield Diagnostic(
                 "joins-answer",
-                f"no step reads '{step.output}': it is a part of the answer",
+                f"no step reads '{step.output}': it becomes part of the answer",
                 step.output_span,
                 "note",
-                help="pass it to a later step, or leave the step out, if the answer is not to have it",
+                help="if it does not belong to the answer, pass it to a later step or remove the step",
             )
 
 
@@ -168,8 +168,8 @@ def string_references(
                 )
                 yield Diagnostic(
                     CODE,
-                    f"'{short(text)}' in a string is sent as it stands"
-                    + ("" if name else "; it is no output of an earlier step"),
+                    f"'{short(text)}' in a string is sent as plain text"
+                    + ("" if name else "; no earlier step has this output"),
                     item.span,
                     help=_help(text, name, above),
                     fix=Fix(item.span, name) if is_all and name and takes else None,
@@ -285,7 +285,7 @@ def _literal(argument: Argument, parameter: Parameter, action: Action) -> Iterat
         labels = [str(item.value) for item in argument.items if isinstance(item, String | Number)]
         keys = [" ".join(label.split()).casefold() for label in labels]
         if not argument.items or not all(keys):
-            message = "a label is empty" if argument.items else "there is no label to choose from"
+            message = "a label is empty" if argument.items else "the list of labels is empty"
             advice = 'write two or more different labels: ["praise", "complaint"]'
             yield Diagnostic("bad-labels", message, argument.span, help=advice)
         elif twice := next((label for i, label in enumerate(labels) if keys[i] in keys[:i]), None):
@@ -513,7 +513,7 @@ def _confusables(plan: Plan, library: ActionLibrary, max_steps: int) -> Iterator
             told.add(name)
             yield Diagnostic(
                 "confusable-name",
-                f"'{name}' looks like '{first}' and is another name",
+                f"'{name}' looks like '{first}' but is a different name",
                 span,
                 "note",
                 help=f"it has {unlike(name, first)}",

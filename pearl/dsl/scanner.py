@@ -273,7 +273,7 @@ class _Line(Cursor):
                 f"{self.seen(at)} after '{short(name)}', expected ' = '", at, advice=STEP_HELP
             )
         if assigns[0] != " = ":
-            self.mend("the equals sign stands between two blanks", self.at, assigns.end(), " = ")
+            self.mend("the equals sign needs a blank on each side", self.at, assigns.end(), " = ")
         self.at = assigns.end()
         action = self.call(self.argument, "the name of an action", STEP_HELP)
         self.tail("explanation", action)
@@ -399,9 +399,9 @@ class _Line(Cursor):
             word = self.match(terminal("NAME"), after)
             if closer == "]" and word and word[0] == "for":
                 raise self.broken("a list names its items one by one", after, word.end(),
-                          advice="there are no loops: name every item, or give the step a list of an earlier step")  # fmt: skip
+                          advice="loops do not exist: name every item, or pass a list from an earlier step")  # fmt: skip
             raise self.broken(
-                "words stand in double quotes", begin, here, advice='write "..." around a text'
+                "words must be in double quotes", begin, here, advice='write "..." around a text'
             )
         if ended_by == '"' and after == here and (rest.isalnum() or rest in "\"_'"):
             raise self.broken(
@@ -420,14 +420,14 @@ class _Line(Cursor):
             return
         if is_first:
             raise self.broken(
-                "dots repeat the parameter before them, and there is none", self.at, dots.end()
+                "the dots follow no parameter that they could repeat", self.at, dots.end()
             )
         if dots[0] != "...":
             self.mend("dots read '...'", self.at, dots.end(), "...")
         begin, self.at = self.at, dots.end()
         comma = self.match(_COMMA)
         if comma and not self.text.startswith(")", comma.end(), self.end):
-            raise self.broken("nothing stands after the dots", begin, dots.end())
+            raise self.broken("the dots must be the last parameter", begin, dots.end())
 
     def argument(self, is_first: bool) -> None:
         if self.text[self.at] == "[":
@@ -443,12 +443,12 @@ class _Line(Cursor):
         elif character in _CLOSERS:
             self.foreign_string(character)
         elif character == "[":
-            raise self.broken("a list stands inside a list", self.at, advice="lists do not nest")
+            raise self.broken("a list is nested in a list", self.at, advice="lists do not nest")
         elif numberish := self.match(_NUMBERISH):
             if not terminal("NUMBER").fullmatch(numberish[0]):
                 raise self.broken(
                     f"{short(numberish[0])} is not a number", self.at, numberish.end(),
-                    advice="a number has at most 15 digits, and maybe a point and decimals; quote anything else",
+                    advice="a number has at most 15 digits and optional decimals; quote anything else",
                 )  # fmt: skip
             self.at = numberish.end()
         else:
@@ -458,8 +458,8 @@ class _Line(Cursor):
         begin = self.at
         self.name("CTX, an earlier output, a string, a number or a list")
         if self.match(OPENS):
-            raise self.broken("a call stands inside a call", begin, self.at,
-                      advice="one step, one call: give the inner call a step of its own")  # fmt: skip
+            raise self.broken("a call is nested in a call", begin, self.at,
+                      advice="move the inner call to its own step")  # fmt: skip
         if self.match(ASSIGNS):
             raise self.broken("arguments have no names", begin, self.at,
                       advice="write the value alone, in the order of the action's parameters")  # fmt: skip
@@ -492,7 +492,7 @@ class _Line(Cursor):
             raise self.broken("the string is not closed", self.at)
         literal = requote(self.text[self.at + 1 : closer.start()])
         kind = "single" if quote == "'" else "smart"
-        self.error(f"{kind} quotes: strings stand in straight double quotes", self.at, closer.end(),
+        self.error(f"{kind} quotes: strings need straight double quotes", self.at, closer.end(),
                    fix=Fix(Span(self.at, closer.end()), literal))  # fmt: skip
         self.at = closer.end()
 

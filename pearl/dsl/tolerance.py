@@ -290,7 +290,7 @@ def _check_layout(text: str, found: Sequence[Line]) -> None:
                 blank.role = "blank"
                 _should_read(text, blank, "", "blanks in a blank line")
         if line.is_misplaced:
-            line.found.append(Diagnostic("syntax", "new actions stand above the steps", line.span))
+            line.found.append(Diagnostic("syntax", "new actions must precede the steps", line.span))
         elif line.role == "heading":
             heading = line
         elif line.role == "none":
@@ -322,7 +322,7 @@ def _follow_heading(text: str, heading: Line, below: Role) -> Role:
     match = HEADING.match(text, heading.span.start, heading.span.end)
     assert match
     if below not in ("none", "action") and match[1]:
-        why = "'- None' stands on a line of its own"
+        why = "'- None' must be on its own line"
         _should_read(text, heading, "New actions:\n- None", why)
         return "none"
     _should_read(text, heading, "New actions:", "the heading reads 'New actions:'")

@@ -166,7 +166,7 @@ async def choose(
     if not 2 <= len(options) <= MAX_OPTIONS:
         raise UsageError(f"a choice has 2 to {MAX_OPTIONS} options, not {len(options)}")
     if answer is not None and document is not None:
-        raise UsageError("an option is chosen by an answer or by a document, not by both")
+        raise UsageError("choose by an answer or by a document, not by both")
     began = time.monotonic()
     task = ChooseTask(question, tuple(options), None, answer, is_reasoned)
     shown: Context | None = None

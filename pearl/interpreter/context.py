@@ -355,8 +355,8 @@ class ContextLimits:
             or min(self.max_reasks, self.recheck) < 0
         ):
             raise UsageError(
-                "items_per_call and max_item_tokens are numbers from 1, max_reasks and recheck from 0",
-                help="leave them out for 32, 64, 1 and 0",
+                "items_per_call and max_item_tokens must be at least 1, max_reasks and recheck at least 0",
+                help="the defaults are 32, 64, 1 and 0",
             )
 
     @property
@@ -426,5 +426,5 @@ def reported_as_budget(token_budget: int | None) -> Iterator[None]:
         raise ExecutionError(
             f"a budget of {token_budget:,} tokens is too small: {error.message}",
             step=error.step,
-            help="give more tokens (--token-budget)",
+            help="raise --token-budget",
         ) from cause

@@ -588,7 +588,8 @@ async def answer_plan(
     if limits.is_strict and answer.status == "degraded":
         _fail(trace, answer.duration_s)
         error = ExecutionError(
-            f"the answer is degraded: {answer.why}", help="without --strict it is kept"
+            f"the answer is degraded: {answer.why}",
+            help="without --strict, degraded answers are kept",
         )
         error.finished = answer.steps
         raise error
@@ -614,7 +615,7 @@ def check_document(document: object) -> None:
     """Reject anything but a `Document`, such as a text or a path."""
     if not isinstance(document, Document):
         raise UsageError(
-            f"a document is a Document, not a {type(document).__name__}",
+            f"expected a Document, not a {type(document).__name__}",
             help="pearl.load(path) reads a file, pearl.Document(text) holds a text",
         )
 

@@ -115,7 +115,7 @@ class RowRequests:
                 if not _is_literal(step.arguments[i]):
                     inputs.add(parameter.name)
             if how.KIND == "label" and not labels:
-                raise ValueError("there is no label to choose from")
+                raise ValueError("the list of labels is empty")
         except ValueError as error:
             raise ExecutionError(str(error), step=step.output) from error
         n_picks = k if how.KIND == "pick" else 0
@@ -301,7 +301,7 @@ class RowReader:
             n = len(result.undecided)
             raise ExecutionError(
                 f"{n:,} of {len(rows):,} rows are undecided{unstated}", step=self._step.output,
-                help="--items-per-call 1 asks about each row on its own; leave out --strict-items to go on without them",
+                help="use --items-per-call 1 to ask about each row separately, or omit --strict-items to continue without these rows",
             )  # fmt: skip
         if unstated or self._why:
             n, why = replies.count(None), f": {self._why}" if self._why else ""
@@ -355,7 +355,7 @@ class RowReader:
             n = sum(len(batch.items) for batch in batches) + n_long
             raise ContextOverflowError(
                 f"its {n:,} rows do not fit the {self._left:,} tokens that it may take of them",
-                help="give more tokens (--token-budget), or let the plan select fewer rows first",
+                help="raise --token-budget, or let the plan select fewer rows first",
             )
         self._left -= n_tokens
 

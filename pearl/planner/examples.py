@@ -37,7 +37,7 @@ def load_examples(bank: str | Path, library: ActionLibrary) -> tuple[Example, ..
     read = read_bank(bank)
     if not read:
         raise DataError(
-            f"there is no plan in the bank '{bank}'", help="name a folder of .plan files"
+            f"the bank '{bank}' contains no plan", help="pass a folder with .plan files"
         )
     return callable_with(read, library)
 
@@ -58,7 +58,9 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
     """Every example of a folder, sorted by file name, whatever actions it calls."""
     folder = find_data("fewshot", str(bank)) or Path(bank)
     if not folder.is_dir():
-        raise DataError(f"no folder of examples '{bank}'", help="name a folder of .plan files")
+        raise DataError(
+            f"cannot find a folder of examples '{bank}'", help="pass a folder with .plan files"
+        )
     examples: list[Example] = []
     for path in sorted(folder.glob("*.plan")):
         if not path.is_file():  # a pipe may block, a device may be endless
@@ -74,10 +76,10 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
                 f"not a plan: {first.message}",
                 path=path,
                 line=line,
-                help="`pearl check FILE` lists all that is wrong; mend the file or remove it",
+                help="run `pearl check FILE` for all errors; fix or remove the file",
             ) from error
         if not plan.question:
-            raise DataError("an example begins with 'Question: ...'", path=path, line=1)
+            raise DataError("an example must begin with 'Question: ...'", path=path, line=1)
         examples.append(Example(plan.question, plan, path))
     return tuple(examples)
 

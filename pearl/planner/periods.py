@@ -81,7 +81,7 @@ class Calendar:
     def __post_init__(self) -> None:
         if not isinstance(self.as_of, date) or isinstance(self.as_of, datetime):
             raise UsageError(
-                f"as_of is a date, not {self.as_of!r}", help="as datetime.date(2024, 5, 1)"
+                f"as_of must be a date, not {self.as_of!r}", help="as datetime.date(2024, 5, 1)"
             )
         if self.as_of.year not in _AS_OF:
             raise UsageError(
@@ -93,7 +93,7 @@ class Calendar:
             date(2000, month, day)
         except (TypeError, ValueError):
             raise UsageError(
-                f"fiscal_year_end is a month and a day, not {self.fiscal_year_end!r}",
+                f"fiscal_year_end must be a month and a day, not {self.fiscal_year_end!r}",
                 help="as (9, 30) for 30 September",
             ) from None
 

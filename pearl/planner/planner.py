@@ -154,7 +154,7 @@ class PlannerSettings:
                 raise UsageError(f"unknown {what} '{name}'", help=suggest(name, known, f"{what}s"))
         if self.calendar is None and self.fiscal_year_end != (12, 31):
             raise UsageError(
-                "fiscal_year_end says nothing without as_of",
+                "fiscal_year_end has no effect without as_of",
                 help="give the date that questions refer to: --as-of today, or as_of=date(2024, 5, 1)",
             )
 

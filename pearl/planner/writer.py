@@ -484,7 +484,7 @@ def unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
             "unread-document",
             "no step reads the document",
             checked.plan.steps[0].action_span,
-            help="give CTX to the step that finds what the others go on from",
+            help="pass CTX to the step that finds the input of the others",
         ),
     )
 
@@ -606,8 +606,8 @@ def one_line(question: str) -> str:
     """Normalise a question to one line, as in plan files."""
     if not isinstance(question, str):
         raise UsageError(
-            f"a question is a str, not a {type(question).__name__}",
-            help='the question comes first: pearl.ask("Who ...?", document)',
+            f"a question must be a str, not a {type(question).__name__}",
+            help='pass the question first: pearl.ask("Who ...?", document)',
         )
     line = " ".join(question.split())
     if not line:

@@ -42,7 +42,7 @@ def test_a_bank_can_be_any_folder(tmp_path: Path) -> None:
     plan.write_text('Question: What is it?\n\n1. a = FIND(CTX, "it") : Find\n', encoding="utf-8")
     assert [e.question for e in load_examples(tmp_path, library)] == ["What is it?"]
     plan.write_text('1. a = FIND(CTX, "it") : Find\n', encoding="utf-8")
-    with pytest.raises(DataError, match=r"one\.plan:1: an example begins with"):
+    with pytest.raises(DataError, match=r"one\.plan:1: an example must begin with"):
         load_examples(tmp_path, library)
     plan.write_text("nothing", encoding="utf-8")
     with pytest.raises(DataError, match=r"one\.plan:1: not a plan"):

@@ -128,7 +128,7 @@ COUNTED = 'New actions:\n- None\n\n1. v = RETRIEVE(CTX, "x", 9) : Find\n2. n = C
 def test_a_plan_that_counts_what_a_search_gave_goes_back_once() -> None:
     searching = with_operators(LIBRARY)
     checked, model, _ = plan(COUNTED, GOOD, library=searching)
-    assert "not all [counts-best]" in model.requests[1].prompt
+    assert "not from all passages [counts-best]" in model.requests[1].prompt
     assert str(checked) == str(plan(GOOD, library=searching)[0])
     for replies in ([COUNTED, COUNTED], [COUNTED, "no", "no"], [COUNTED]):
         kept, model, _ = plan(*replies, library=searching, max_repairs=len(replies) - 1)

@@ -186,7 +186,7 @@ class Constraint:
                 return self.gbnf
             case "json-schema":
                 if self.json_form is None:
-                    raise UsageError(f"the language '{self.name}' has no form as JSON")
+                    raise UsageError(f"the language '{self.name}' has no JSON form")
                 return json.dumps(self.json_form.schema, ensure_ascii=False, indent=2) + "\n"
 
 
@@ -227,13 +227,15 @@ def validate(grammar: str) -> None:
         missing.add("start")
     if missing:
         names = ", ".join(sorted(missing))
-        raise UsageError(f"the grammar uses what it does not define: {names}")
+        raise UsageError(f"the grammar uses undefined names: {names}")
     for kind, text in tokens:
         if kind == "regex":
             try:
                 re.compile(text[1:-1])
             except re.error as error:
-                raise UsageError(f"the grammar's {text[:40]} is no expression: {error}") from None
+                raise UsageError(
+                    f"the grammar's {text[:40]} is not a regular expression: {error}"
+                ) from None
     try:
         from llguidance import LLMatcher
     except ImportError:
@@ -259,7 +261,7 @@ def to_gbnf(grammar: str) -> str:
                 # The end of a line is no end of a rule: the next may begin with "|".
                 name = text.rstrip(": ")
                 if names.setdefault(_rule(name), name) != name:
-                    raise UsageError(f"{names[_rule(name)]} and {name} are one name in GBNF")
+                    raise UsageError(f"{names[_rule(name)]} and {name} are the same name in GBNF")
                 parts.append(f"\n{_rule(name)} ::=")
             case "name":
                 parts.append(_rule(text))

@@ -230,9 +230,9 @@ def _kinds(actions: list[Action]) -> dict[ValueType, str]:
 def nothing_to_call(library: ActionLibrary) -> LibraryError:
     """The error for a library that has no callable action."""
     return LibraryError(
-        "there is no action that a plan could begin with",
+        "no action of the library can begin a plan",
         path=library.name,
-        help="the library is empty, or its actions all take what only others return",
+        help="the library is empty, or each action needs the output of another one",
     )
 
 

@@ -350,9 +350,9 @@ def test_odd_libraries(library: ActionLibrary) -> None:
 
 @pytest.mark.parametrize("library", [of(), of(taking("T", ValueType.TABLE))])
 def test_libraries_that_leave_nothing_to_call(library: ActionLibrary) -> None:
-    with pytest.raises(LibraryError, match="no action that a plan could begin with"):
+    with pytest.raises(LibraryError, match="no action of the library can begin a plan"):
         indexed_grammar(library)
-    with pytest.raises(LibraryError, match="no action that a plan could begin with"):
+    with pytest.raises(LibraryError, match="no action of the library can begin a plan"):
         line_grammar(NONE, library)
     validate(static_grammar(library))
     validate(header_grammar(library))

@@ -278,5 +278,5 @@ def test_parameters_of_one_name_stay_apart() -> None:
 
 def test_a_library_that_leaves_nothing_to_call() -> None:
     tables = Action("T", (Parameter("T", ValueType.TABLE),), returns=ValueType.TABLE)
-    with pytest.raises(LibraryError, match="no action that a plan could begin with"):
+    with pytest.raises(LibraryError, match="no action of the library can begin a plan"):
         steps_form(ActionLibrary("tables", [tables]))
