@@ -47,7 +47,7 @@ def test_a_bank_can_be_any_folder(tmp_path: Path) -> None:
     plan.write_text("nothing", encoding="utf-8")
     with pytest.raises(DataError, match=r"one\.plan:1: not a plan"):
         load_examples(tmp_path, library)
-    with pytest.raises(DataError, match="no folder"):
+    with pytest.raises(DataError, match="cannot find a folder"):
         load_examples(tmp_path / "absent", library)
 
 
