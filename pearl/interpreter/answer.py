@@ -251,11 +251,11 @@ class StepResult:
     action: str
     value: Value
     is_native: bool
-    context: Literal["full", "map-reduce", "retrieve", "rows", "none"]
-    coverage: float | None
-    n_calls: int
-    usage: Usage
-    duration_s: float
+    context: Literal["full", "map-reduce", "retrieve", "rows", "none"] = "none"
+    coverage: float | None = None
+    n_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    duration_s: float = 0.0
     shown: str | None = field(default=None, repr=False)
     reply: str = field(default="", repr=False)
     quotes: tuple[str, ...] = ()

@@ -230,7 +230,7 @@ class _Interpreter:
         self._trace.append(StepStarted(step=step.output, action=step.action))
         began = time.monotonic()
         try:
-            result = await self._step(step, results, began)
+            result = await self._step(step, results)
         except (BudgetError, PausedError) as error:  # not specific to this step
             self._trace.append(StepFailed(step=step.output, error=str(error)))
             raise
@@ -242,32 +242,36 @@ class _Interpreter:
             ):
                 self._trace.append(StepFailed(step=step.output, error=str(error)))
                 raise _step_error(step, error) from error
-            action = self._graph.checked.action(step)
             result = replace(
-                self._void(step, action, error.message, began), state="refused", n_calls=1,
-                usage=error.usage or Usage(),
+                _void(step, self._graph.checked.action(step), error.message),
+                state="refused", n_calls=1, usage=error.usage or Usage(),
                 value="refused: the model did not carry out this step",
             )  # fmt: skip
+        result = replace(result, duration_s=time.monotonic() - began)
         self._trace.append(result.event)
         return result
 
-    async def _step(self, step: Step, before: Mapping[str, StepResult], began: float) -> StepResult:
+    async def _step(self, step: Step, before: Mapping[str, StepResult]) -> StepResult:
         action = self._graph.checked.action(step)
+        unsure = next((result for result in _inputs(step, before) if result.is_void), None)
+        if unsure is not None and not _may_take(action, unsure):
+            return _void(step, action, _traced(unsure))
+        values = {name: result.value for name, result in before.items()}
         if action.searches:
-            return await self._search(step, action, before, began)
+            return await self._search(step, action, values)
         if action.is_native:
-            # Of many rows, it takes so long that calls under way would be late.
-            n_rows = sum(len(r.value) for r in before.values() if isinstance(r.value, Rows))
+            # Over many rows, a computation would delay calls under way.
+            n_rows = sum(len(value) for value in values.values() if isinstance(value, Rows))
             n_characters = 100 * n_rows + self._calls.length(step)
-            return await off_loop(n_characters, partial(self._compute, step, action, before, began))
+            why = "" if unsure is None else _traced(unsure)
+            return await off_loop(
+                n_characters, partial(self._compute, step, action, before, values, why)
+            )
         inputs = {name: result.as_input for name, result in before.items()}
         if action.reads_rows:
-            return await self._by_row(step, before, inputs, began)
+            return await self._by_row(step, inputs)
         if action.asks_table:
-            return await self._of_table(step, action, before, began)
-        unsure = self._unsure(step, before)
-        if unsure is not None and unsure.state == "refused":
-            return self._void(step, action, _traced(unsure), began)
+            return await self._of_table(step, action, values)
         task, shown = self._calls.task(step, inputs)
         if task.document is None:
             read = await self._asker.read(step, "step", self._calls.whole(task))
@@ -277,13 +281,16 @@ class _Interpreter:
             read = await self._asker.over_pieces(step, task, pieces)
         if action.name == FIGURE_ACTION:
             read = self._of_its_company(step, task, read, before, context)
-        return StepResult(
-            step.output, action.name, read.reply.value, False,
-            "none" if context is None else context.strategy,
-            None if context is None or shown is not None else context.coverage,
-            read.n_calls, read.usage, time.monotonic() - began, shown,
-            read.text, read.reply.quotes, read.reply.state, read.reply.why, read.truncated,
-            None if context is None else self._told(step, context.fetched),
+        result = StepResult(
+            step.output, action.name, read.reply.value, False, n_calls=read.n_calls,
+            usage=read.usage, shown=shown, reply=read.text, quotes=read.reply.quotes,
+            state=read.reply.state, why=read.reply.why, truncated=read.truncated,
+        )  # fmt: skip
+        if context is None:
+            return result
+        return replace(
+            result, context=context.strategy, coverage=context.coverage if shown is None else None,
+            fetched=self._told(step, context.fetched),
         )  # fmt: skip
 
     def _of_its_company(
@@ -307,18 +314,9 @@ class _Interpreter:
         reply = Reply("undecided", f"undecided: {why}", read.reply.quotes, why)
         return replace(read, reply=reply) if why else read
 
-    async def _by_row(
-        self,
-        step: Step,
-        before: Mapping[str, StepResult],
-        inputs: Mapping[str, Value],
-        began: float,
-    ) -> StepResult:
+    async def _by_row(self, step: Step, inputs: Mapping[str, Value]) -> StepResult:
         """The result of a step that is carried out for each row."""
         row_step = self._row_calls.step(step, inputs)
-        unsure = next((r for r in before.values() if r.is_void), None)
-        if unsure is not None:
-            return self._void(step, row_step.task.action, _traced(unsure), began)
         reader = RowReader(
             step, row_step, self._row_calls, self._calls.limits,
             partial(self._asker.ask, step, "items"), partial(self._read_alone, step), self._items,
@@ -326,11 +324,11 @@ class _Interpreter:
         )  # fmt: skip
         read = await reader.run()
         n_undecided = len(read.rows.undecided)
-        state: State = "undecided" if n_undecided else "found" if read.rows else "nothing"
         return StepResult(
             step.output, row_step.task.action.name, read.rows, False, "rows",
             self._calls.coverage(row_step.rows), read.n_calls, read.usage,
-            time.monotonic() - began, reply="\n\n".join(read.replies), state=state,
+            reply="\n\n".join(read.replies),
+            state="undecided" if n_undecided else "found" if read.rows else "nothing",
             why=_rows_undecided(read.rows, len(row_step.rows)), fetched=self._told(step, read.ranked),
             verdicts=read.verdicts,
         )  # fmt: skip
@@ -340,14 +338,8 @@ class _Interpreter:
         _, pieces = await self._calls.pieces(task, task.document or "")
         return await self._asker.over_pieces(step, task, pieces)
 
-    async def _search(
-        self, step: Step, action: Action, before: Mapping[str, StepResult], began: float
-    ) -> StepResult:
-        """The result of an action that searches; undecided inputs make it undecided."""
-        unsure = self._unsure(step, before)
-        if unsure is not None:
-            return self._void(step, action, _traced(unsure), began)
-        inputs = {name: each.value for name, each in before.items()}
+    async def _search(self, step: Step, action: Action, inputs: Mapping[str, Value]) -> StepResult:
+        """The result of an action that searches."""
         values = self._calls.searched_values(step, inputs)
         if n_characters := self._calls.length(step):
             await off_loop(n_characters, self._calls.searched.prepare)
@@ -355,29 +347,25 @@ class _Interpreter:
             found = await by_search.search(action, self._calls.searcher, values)
         except ValueError as error:
             raise ExecutionError(str(error), step=step.output) from error
-        result = self._computed(step, action, found.rows, "", "found", began)
-        return replace(result, fetched=self._told(step, found.fetched))
+        return replace(_computed(step, action, found.rows), fetched=self._told(step, found.fetched))
 
     async def _of_table(
-        self, step: Step, action: Action, before: Mapping[str, StepResult], began: float
+        self, step: Step, action: Action, inputs: Mapping[str, Value]
     ) -> StepResult:
-        """The result of a question of a table; undecided inputs make it undecided."""
-        from pearl.interpreter.table_steps import read_table  # late: few plans ask a table
+        """The result of a question about a table."""
+        from pearl.interpreter.table_steps import read_table  # late: few plans query a table
         from pearl.tables.finding import SeveralTablesError
 
-        unsure = self._unsure(step, before)
-        if unsure is not None:
-            return self._void(step, action, _traced(unsure), began)
-        given, question = self._calls.asked(step, {n: each.value for n, each in before.items()})
+        given, question = self._calls.asked(step, inputs)
         try:
             read = await read_table(
                 step.output, action, question, given, self._calls.limits, partial(self._query, step)
             )
         except SeveralTablesError as error:
-            return self._void(step, action, str(error), began)
+            return _void(step, action, str(error))
         except ValueError as error:
             raise ExecutionError(str(error), step=step.output) from error
-        result = self._computed(step, action, read.value, read.why, read.state, began)
+        result = _computed(step, action, read.value, read.why, read.state)
         if read.event is not None:
             self._trace.append(read.event)
         return replace(
@@ -401,70 +389,74 @@ class _Interpreter:
             self._trace.append(retrieved(step.output, fetched))
         return fetched
 
-    def _unsure(self, step: Step, before: Mapping[str, StepResult]) -> StepResult | None:
-        """The first input without a value."""
-        inputs = (before[r.name] for r in step.references() if not r.is_context)
-        return next((result for result in inputs if result.is_void), None)
-
     def _compute(
-        self, step: Step, action: Action, before: Mapping[str, StepResult], began: float
+        self,
+        step: Step,
+        action: Action,
+        before: Mapping[str, StepResult],
+        given: Mapping[str, Value],
+        why: str,
     ) -> StepResult:
-        """The result of a native action; undecided inputs make it undecided."""
-        unsure = self._unsure(step, before)
-        why = "" if unsure is None else _traced(unsure)
-        is_joined = native.is_joining(action)
-        if unsure and not is_joined:  # joined texts include the undecided one
-            return self._void(step, action, why, began)
+        """The result of a native action; `why` is the reason of an undecided input that it joins."""
+        inputs = _inputs(step, before)
         missing = _missing(step, action, before)
-        values = self._calls.values(step, {name: each.value for name, each in before.items()})
+        values = self._calls.values(step, given)
         try:
             value = native.compute(action, values)
         except EmptyListError:
-            given = behind(values)  # of which one that is undecided may be an entry
-            value = [] if given is None else replace(given, rows=(), doubtful=given.undecided)
+            rows = behind(values)  # an undecided row may be an entry
+            value = [] if rows is None else replace(rows, rows=(), doubtful=rows.undecided)
         except NotGivenError as error:
-            return self._computed(step, action, _absent(error, before), "", "nothing", began)
+            return _computed(step, action, _absent(error, before), "", "nothing")
         except ValueError as error:
-            inputs = [before[r.name] for r in step.references() if not r.is_context]
             missing = missing or _nothing_in(inputs)
             if not missing and list(step.references()) and _is_unclear(error, inputs):
-                return self._void(step, action, str(error), began)
+                return _void(step, action, str(error))
             if not missing:
                 raise ExecutionError(str(error), step=step.output) from error
-            value = missing
         if missing:
-            return self._computed(step, action, missing, why, "nothing", began)
-        inputs = [before[r.name] for r in step.references() if not r.is_context]
+            return _computed(step, action, missing, why, "nothing")
         shows_document = any(reference.is_context for reference in step.references())
         found_none = bool(inputs) and all(each.state == "nothing" for each in inputs)
-        # Joined texts say so, too, if all of them do.
-        is_none = is_joined and found_none and not shows_document
-        return self._computed(step, action, value, why, "nothing" if is_none else "found", began)
+        # Joined texts are "nothing" only if all of them are.
+        is_none = native.is_joining(action) and found_none and not shows_document
+        return _computed(step, action, value, why, "nothing" if is_none else "found")
 
-    def _computed(
-        self, step: Step, action: Action, value: Value, why: str, state: State, began: float
-    ) -> StepResult:
-        """The result of a step that is computed, with the state that it has if it is not empty."""
-        rows = behind([value])
-        if rows is not None and rows.undecided and not why:
-            why = _rows_undecided(rows)
-        found = value.rows if isinstance(value, Scalar) and value.value == NONE else value
-        is_empty = isinstance(found, list | Rows) and not found and not why
-        if is_empty:
-            state = "nothing"
-        elif why and state == "found":
-            state = "undecided"
-        return StepResult(
-            step.output, action.name, value, True, "none", None, 0, Usage(),
-            time.monotonic() - began, state=state, why=why,
-        )  # fmt: skip
 
-    def _void(self, step: Step, action: Action, why: str, began: float) -> StepResult:
-        """The result of a step without a value."""
-        return StepResult(
-            step.output, action.name, f"undecided: {why}", action.is_native, "none", None, 0,
-            Usage(), time.monotonic() - began, state="undecided", why=why,
-        )  # fmt: skip
+def _inputs(step: Step, before: Mapping[str, StepResult]) -> list[StepResult]:
+    """The results that a step refers to, in order."""
+    return [before[r.name] for r in step.references() if not r.is_context]
+
+
+def _may_take(action: Action, unsure: StepResult) -> bool:
+    """Whether an action can use an input without a value."""
+    if action.searches or action.reads_rows or action.asks_table:
+        return False
+    if action.is_native:
+        return native.is_joining(action)  # joined texts include the undecided one
+    return unsure.state != "refused"
+
+
+def _computed(
+    step: Step, action: Action, value: Value, why: str = "", state: State = "found"
+) -> StepResult:
+    """The result of a computed step; an empty value is "nothing", a found one with a reason undecided."""
+    rows = behind([value])
+    if rows is not None and rows.undecided and not why:
+        why = _rows_undecided(rows)
+    found = value.rows if isinstance(value, Scalar) and value.value == NONE else value
+    if isinstance(found, list | Rows) and not found and not why:
+        state = "nothing"
+    elif why and state == "found":
+        state = "undecided"
+    return StepResult(step.output, action.name, value, True, state=state, why=why)
+
+
+def _void(step: Step, action: Action, why: str) -> StepResult:
+    """The result of a step without a value."""
+    return StepResult(
+        step.output, action.name, f"undecided: {why}", action.is_native, state="undecided", why=why
+    )
 
 
 def _is_finished(task: asyncio.Task[StepResult]) -> bool:
