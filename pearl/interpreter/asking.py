@@ -13,7 +13,6 @@ from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
 from pearl.interpreter.requests import RequestBuilder
-from pearl.interpreter.row_steps import TextRead
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
 from pearl.llm.gathering import gather
@@ -109,6 +108,17 @@ def kept_text(text: str) -> str:
     return "\n".join(part for part in (lines, whole) if part.strip()).rstrip()
 
 
+@dataclass(frozen=True, slots=True)
+class TextRead:
+    """The result of reading a text."""
+
+    text: str
+    reply: Reply
+    usage: Usage
+    n_calls: int
+    truncated: str = ""
+
+
 class Asker:
     """Asks the model of a run for the results of its steps."""
 
@@ -117,8 +127,13 @@ class Asker:
     ) -> None:
         self._model = model
         self._calls = calls
-        self._fallback = fallback
+        self.fallback = fallback
         self._trace = trace
+
+    async def read_document(self, step: Step, task: ActionTask) -> TextRead:
+        """Read one row as a document of its own."""
+        _, pieces = await self._calls.pieces(task, task.document or "")
+        return await self.over_pieces(step, task, pieces)
 
     async def over_pieces(
         self, step: Step, task: ActionTask, pieces: Sequence[ActionTask]
@@ -208,7 +223,7 @@ class Asker:
         self, step: Step, purpose: Purpose, request: Request, wanted: ValueType
     ) -> Completion:
         """Send a request for a reply of a type."""
-        constraint = reply_constraint(wanted, self._fallback.max_text)
+        constraint = reply_constraint(wanted, self.fallback.max_text)
 
         def flaw(text: str) -> str | None:
             return None if follows_form(text, wanted) else "the reply has another form"
@@ -236,7 +251,7 @@ class Asker:
                     request = unheld if level.by is None and unheld is not None else request
                     return self._model.complete(constrained(request, constraint, level.by))
 
-                completion, _ = await self._fallback.ask(
+                completion, _ = await self.fallback.ask(
                     complete,
                     lambda level, error: self._trace.append(
                         ConstraintRefused(constraint=level.name, reason=error.message)

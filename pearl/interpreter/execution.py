@@ -34,11 +34,11 @@ from pearl.errors import (
     UsageError,
 )
 from pearl.interpreter.answer import Answer, StepResult, compose
-from pearl.interpreter.asking import Asker
+from pearl.interpreter.asking import Asker, TextRead
 from pearl.interpreter.context import Context, ContextLimits
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import RequestBuilder
-from pearl.interpreter.row_steps import RowReader, RowRequests, TextRead, check_numbers
+from pearl.interpreter.row_steps import RowReader, RowRequests, check_numbers
 from pearl.llm import ActionTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
 from pearl.llm.gathering import first_failure
@@ -202,8 +202,8 @@ class _Interpreter:
         self._items = items
         self._document = document
         self._trace = trace
-        self._fallback = fallback or reply_fallback(model.constrains)
-        self._asker = Asker(model, self._calls, self._fallback, trace)
+        fallback = fallback or reply_fallback(model.constrains)
+        self._asker = Asker(model, self._calls, fallback, trace)
 
     async def run(self) -> tuple[StepResult, ...]:
         for step in self._graph.steps:
@@ -318,9 +318,8 @@ class _Interpreter:
         """The result of a step that is carried out for each row."""
         row_step = self._row_calls.step(step, inputs)
         reader = RowReader(
-            step, row_step, self._row_calls, self._calls.limits,
-            partial(self._asker.ask, step, "items"), partial(self._read_alone, step), self._items,
-            self._document.digest, self._fallback, self._calls.searcher.reranker,
+            step, row_step, self._row_calls, self._asker, self._calls.limits, self._items,
+            self._document.digest, self._calls.searcher.reranker,
         )  # fmt: skip
         read = await reader.run()
         n_undecided = len(read.rows.undecided)
@@ -332,11 +331,6 @@ class _Interpreter:
             why=_rows_undecided(read.rows, len(row_step.rows)), fetched=self._told(step, read.ranked),
             verdicts=read.verdicts,
         )  # fmt: skip
-
-    async def _read_alone(self, step: Step, task: ActionTask) -> TextRead:
-        """Read one row as a document of its own."""
-        _, pieces = await self._calls.pieces(task, task.document or "")
-        return await self._asker.over_pieces(step, task, pieces)
 
     async def _search(self, step: Step, action: Action, inputs: Mapping[str, Value]) -> StepResult:
         """The result of an action that searches."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pearl.actions.by_row import ByRow, by_row, each_of, known, query_of, reading, selected
@@ -15,15 +15,14 @@ from pearl.actions.values import Value, as_rows, as_text, number_of, without_rep
 from pearl.documents.digest import text_sha256
 from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Rows
-from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.nodes import Argument, Number, Step, String, items_of
 from pearl.dsl.signatures import NOTHING, Action
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
+from pearl.interpreter.asking import Asker
 from pearl.interpreter.context import ContextLimits, ContextOverflowError
 from pearl.interpreter.prompt import items_messages
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, Completion, ItemsTask, Request, Usage
-from pearl.llm.fallback import ConstraintFallback
 from pearl.llm.gathering import gather
 from pearl.llm.item_cache import ItemCache
 from pearl.llm.reply_limits import reply_limit
@@ -200,25 +199,6 @@ UNREADABLE: frozenset[ModelErrorKind] = frozenset(
 )
 """Errors that concern one batch only: its rows are asked about again."""
 
-AskItems = Callable[
-    [Request, Constraint, Callable[[str], str | None], Request], Awaitable[Completion]
-]
-"""Sends a request with a constraint and a check of its reply; the second request is for unconstrained decoding."""
-
-ReadText = Callable[[ActionTask], Awaitable["TextRead"]]
-"""Reads one text as a document of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextRead:
-    """The result of reading a text."""
-
-    text: str
-    reply: Reply
-    usage: Usage
-    n_calls: int
-    truncated: str = ""
-
 
 @dataclass(frozen=True, slots=True)
 class RowsRead:
@@ -240,23 +220,19 @@ class RowReader:
         step: Step,
         row_step: RowStep,
         requests: RowRequests,
+        asker: Asker,
         limits: ContextLimits,
-        ask: AskItems,
-        read: ReadText,
         cache: ItemCache | None,
         document: str,
-        fallback: ConstraintFallback,
         reranker: Reranker | None = None,
     ) -> None:
         self._step = step
         self._row_step = row_step
         self._requests = requests
+        self._asker = asker
         self._limits = limits
-        self._ask = ask
-        self._read = read
         self._cache = cache
         self._document = document
-        self._fallback = fallback
         self._reranker = reranker
         self._n_calls = 0
         self._usage = Usage()
@@ -400,7 +376,8 @@ class RowReader:
     async def _replies_to(self, task: ItemsTask, *, is_kept: bool = True) -> ItemReplies:
         """Send one request; the reply to each item, None for a missing one."""
         n, kind, labels = len(task.items), task.kind, task.labels
-        max_text = self._fallback.max_text
+        fallback = self._asker.fallback
+        max_text = fallback.max_text
         # Whether the server takes a constraint may turn out with this request.
         held, unheld = (replace(task, is_echoed=each and kind != "pick") for each in (False, True))
         constraint = items_constraint(
@@ -414,9 +391,10 @@ class RowReader:
         self._n_calls += 1
         completion: Completion | None = None
         try:
-            completion = await self._ask(
-                self._requests.request(held), constraint, flaw, self._requests.request(unheld)
-            )
+            completion = await self._asker.ask(
+                self._step, "items", self._requests.request(held), constraint, flaw,
+                self._requests.request(unheld),
+            )  # fmt: skip
         except ModelError as error:
             if error.kind not in UNREADABLE:
                 raise
@@ -427,7 +405,7 @@ class RowReader:
             self._usage += completion.usage
             text = completion.text
         # Held to its form, a line ends where it is cut off.
-        is_held = self._fallback.level.by is not None
+        is_held = fallback.level.by is not None
         most = line_length(self._limits.max_item_tokens, max_text) if is_held else None
         replies = read_items(
             text, n, kind, labels, task.n_picks, most, items=task.items,
@@ -458,7 +436,8 @@ class RowReader:
 
     async def _alone(self, text: str) -> dict[str, str | None]:
         """The reply about a value that is read on its own."""
-        read = await self._read(self._requests.alone(self._row_step, self._step, text))
+        task = self._requests.alone(self._row_step, self._step, text)
+        read = await self._asker.read_document(self._step, task)
         self._n_calls += read.n_calls
         self._usage += read.usage
         self._replies.append(read.text)
