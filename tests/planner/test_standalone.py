@@ -142,11 +142,6 @@ def test_a_small_number_does_not_take_the_place_of_one_that_was_asked_for() -> N
     assert read_reply("Who of the 3 sailors paid more than 5 dollars?", question, turns)[0]
 
 
-def test_a_reply_is_read_in_time_that_grows_as_it_does() -> None:
-    reply = "(" * 90_000 + "x"
-    assert read_reply(reply, f"and {'y' * 90_000}", TURNS) == ("", "it is no question")
-
-
 @given(st.text(), st.text(min_size=1).filter(str.strip))
 def test_whatever_a_model_says_the_question_is_one_line_with_its_years(
     reply: str, asked: str
