@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from pearl.dsl.literals import short
 from pearl.dsl.nodes import (
     Argument,
     ListLiteral,
@@ -21,7 +22,6 @@ from pearl.dsl.nodes import (
     print_plan,
 )
 from pearl.dsl.parser import Reading, parse, read
-from pearl.dsl.scanner import short
 from pearl.dsl.signatures import (
     CTX,
     EACH,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from pearl.dsl.scanner import UNTYPED, quote
+from pearl.dsl.literals import UNTYPED, quote
 from pearl.dsl.signatures import CTX, Action, ValueType
 from pearl.errors import Span
 from pearl.errors.in_notebooks import ShownInNotebooks

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
+from pearl.dsl.literals import MAX_NAME, canonical_name, terminal, unescape
 from pearl.dsl.nodes import ListLiteral, Number, Plan, Reference, Step, String
-from pearl.dsl.scanner import MAX_NAME, canonical_name, terminal, unescape
 from pearl.dsl.signatures import ROWS, Action, Parameter, ValueType
 from pearl.errors import Diagnostic, PlanSyntaxError, Span
 from pearl.plugins.files import cache_file, read_data

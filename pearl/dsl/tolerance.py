@@ -8,16 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from typing import Literal
 
-from pearl.dsl.scanner import (
-    ASSIGNS,
-    HEAD,
-    OPENS,
-    UNTYPED,
-    scan_action,
-    scan_step,
-    should_read,
-    terminal,
-)
+from pearl.dsl.literals import UNTYPED, should_read, terminal
+from pearl.dsl.scanner import ASSIGNS, HEAD, OPENS, scan_action, scan_step
 from pearl.errors import Diagnostic, Fix, Span, apply_fixes
 
 Role = Literal["question", "heading", "none", "action", "step", "blank", "surplus"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from pearl.dsl.scanner import quote
+from pearl.dsl.literals import quote
 from pearl.dsl.signatures import CTX, EACH, Action
 from pearl.editor.hover import about
 from pearl.editor.known_actions import KnownActions, find_action

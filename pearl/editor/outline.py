@@ -14,8 +14,8 @@ from itertools import islice
 from typing import Literal
 
 from pearl.actions.library import MAX_ACTIONS
+from pearl.dsl.literals import canonical_name
 from pearl.dsl.parser import parse_action
-from pearl.dsl.scanner import canonical_name
 from pearl.dsl.signatures import CTX, Action
 from pearl.editor.line_automaton import terminals
 from pearl.errors import Span

@@ -12,8 +12,8 @@ from pearl.actions.operators import with_operators, without_search
 from pearl.documents.kinds import DocumentKind
 from pearl.documents.passages import terms
 from pearl.dsl.decoding.weak import MAX_SPAN_WORDS, Word, n_texts
+from pearl.dsl.literals import UNTYPED
 from pearl.dsl.nodes import Argument, Plan, Reference, Step, String
-from pearl.dsl.scanner import UNTYPED
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.llm import Model, PlanTask
 from pearl.llm.backends.extractive.planning import build_plan

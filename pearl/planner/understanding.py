@@ -10,8 +10,8 @@ from pearl.data.turns import Turn, without_background
 from pearl.documents.passages import terms
 from pearl.documents.tokens import Counter
 from pearl.dsl.checker import CheckedPlan
+from pearl.dsl.literals import UNTYPED
 from pearl.dsl.nodes import Item, Plan, Step, String, with_items
-from pearl.dsl.scanner import UNTYPED
 from pearl.dsl.signatures import Action
 from pearl.errors import ModelError
 from pearl.llm import Message, Model, Request, StandaloneTask, Usage

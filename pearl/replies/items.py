@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeVar
 from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import plain
 from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, require
+from pearl.dsl.literals import terminal
 from pearl.dsl.nodes import one_line
-from pearl.dsl.scanner import terminal
 from pearl.dsl.signatures import NOTHING
 from pearl.replies.typed import says_nothing
 

@@ -16,8 +16,8 @@ from pearl.documents.measures import unit_of
 from pearl.documents.numbers import UnclearNumberError, plain, quantity
 from pearl.documents.table.columns import numbers_of
 from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, require
+from pearl.dsl.literals import terminal
 from pearl.dsl.nodes import one_line
-from pearl.dsl.scanner import terminal
 from pearl.dsl.signatures import NOTHING, ValueType
 
 Value = str | bool | list[str]

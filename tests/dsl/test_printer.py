@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from pearl.dsl.literals import quote, unescape
 from pearl.dsl.nodes import (
     Number,
     Plan,
@@ -16,7 +17,6 @@ from pearl.dsl.nodes import (
     print_plan,
 )
 from pearl.dsl.parser import parse
-from pearl.dsl.scanner import quote, unescape
 from pearl.dsl.signatures import Action, Parameter
 from tests.dsl.strategies import string_values, wild_plans
 

@@ -9,9 +9,9 @@ import pytest
 from pearl.dsl.checker import compile_plan, diagnose, skeleton
 from pearl.dsl.decoding.constraint import to_gbnf
 from pearl.dsl.decoding.grammar import static_grammar
+from pearl.dsl.literals import terminal
 from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import parse, parse_action, read
-from pearl.dsl.scanner import terminal
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PlanSyntaxError
 from tests.dsl.decoding.gbnf import Gbnf
