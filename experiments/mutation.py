@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[1]
 PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "dsl": (
         "pearl/dsl",
-        ("tests/dsl", "tests/planner/test_cache.py", "tests/planner/test_writer.py"),
+        ("tests/dsl", "tests/planner/test_writer.py"),
     ),
     "retrieval": (
         "pearl/retrieval",

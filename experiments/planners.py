@@ -42,15 +42,14 @@ from traces import records
 from pearl import Pearl, PearlError, load_library
 from pearl.data.domains import load_domain
 from pearl.documents.words import shared_words
-from pearl.dsl.nodes import CTX, Plan, Reference, Step, String
-from pearl.dsl.printer import print_plan
+from pearl.dsl.nodes import CTX, Plan, Reference, Step, String, print_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import ModelError, PlanningError
 from pearl.evals.stats import accuracy, difference, proportion
 from pearl.llm.client import Client, ClientSettings
 from pearl.planner.examples import read_bank
+from pearl.planner.material import PROFILES, ProfileName
 from pearl.planner.planner import PLANNERS, PlannedBy
-from pearl.planner.profile import PROFILES, ProfileName
 
 JOINING = "CONCAT"
 MOST = 2.0

@@ -16,26 +16,28 @@ from pearl.documents.document import Document, DocumentKind
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError
+from pearl.interpreter.agreement import answer_by
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.chooser import Choice, choose
-from pearl.interpreter.context import Strategy
+from pearl.interpreter.context import (
+    ContextLimits,
+    Strategy,
+    reported_as_budget,
+    share,
+    share_parts,
+)
 from pearl.interpreter.execution import answer_plan, check_document, direct_plan
-from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.searchers import new_searcher
-from pearl.interpreter.several_plans import answer_by
-from pearl.interpreter.shares import reported_as_budget, share, share_parts
 from pearl.llm import Model
 from pearl.llm.client import Client, as_client
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.dedup_cache import Replies
 from pearl.llm.middleware.progress_listener import ProgressListener
-from pearl.planner.independent import Draws
-from pearl.planner.material import PlannerMaterial
-from pearl.planner.planner import PlannedBy, Planner, PlannerSettings
-from pearl.planner.profile import ProfileName, profile_for
+from pearl.planner.candidates import Draws
+from pearl.planner.material import PlannerMaterial, ProfileName, profile_for
+from pearl.planner.planner import PlannedBy, Planner, PlannerSettings, Shape, shape_card
 from pearl.planner.prompt import Rejected
-from pearl.planner.shape import Shape, shape_card
 from pearl.planner.understanding import Understood
 from pearl.planner.writer import MAX_REPAIRS, one_line
 from pearl.retrieval import DEFAULT_METHOD

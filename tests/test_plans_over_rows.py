@@ -22,11 +22,10 @@ from pearl.actions.library import library_names, load_library
 from pearl.actions.operators import with_operators
 from pearl.documents.document import join
 from pearl.dsl.checker import compile_plan
+from pearl.dsl.decoding.forms import steps_form
 from pearl.dsl.decoding.grammar import indexed_grammar, static_grammar
-from pearl.dsl.decoding.json_form import steps_form
-from pearl.dsl.nodes import Argument, ListLiteral, Plan, Reference
+from pearl.dsl.nodes import Argument, ListLiteral, Plan, Reference, print_plan
 from pearl.dsl.parser import parse
-from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.interpreter.answer import Answer
 from pearl.llm import ActionTask, ItemsTask, Request

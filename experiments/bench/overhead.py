@@ -67,7 +67,7 @@ def prompts(documents: list[str]) -> list[list[dict[str, str]]]:
     from pearl.documents.tokens import Counter
     from pearl.dsl.checker import compile_plan
     from pearl.dsl.graph import build_graph
-    from pearl.interpreter.limits import ContextLimits
+    from pearl.interpreter.context import ContextLimits
     from pearl.interpreter.requests import RequestBuilder
 
     graph = build_graph(compile_plan(PLAN, load_library("seed")))

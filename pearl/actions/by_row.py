@@ -20,7 +20,7 @@ from pearl.actions.columns import stem
 from pearl.actions.groups import first_of
 from pearl.actions.values import among_best
 from pearl.documents.rows import Row, Rows
-from pearl.dsl.printer import one_line
+from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary, Parameter, ValueType
 from pearl.replies.items import NOT_STATED, ItemKind
 

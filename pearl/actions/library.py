@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pearl.actions import native
 from pearl.documents.digest import text_sha256
+from pearl.dsl.nodes import print_action
 from pearl.dsl.parser import parse_action
-from pearl.dsl.printer import print_action
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import DataError, Diagnostic, LibraryError, Span, suggest
 from pearl.plugins.files import find_data, read_data

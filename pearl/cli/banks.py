@@ -18,7 +18,7 @@ from pearl.cli.work import report_left_out, report_reasons
 from pearl.cli.writing import new_file
 from pearl.data.journal import read_journal, write_journal
 from pearl.data.samples import Sample
-from pearl.dsl.printer import print_plan
+from pearl.dsl.nodes import print_plan
 from pearl.errors import DataError
 from pearl.llm import Usage
 from pearl.mining.curator import (

@@ -13,7 +13,7 @@ from pearl.errors import Span
 
 if TYPE_CHECKING:
     from pearl.documents.document import Document
-    from pearl.interpreter.row_evidence import RowEvidence
+    from pearl.interpreter.answer import RowEvidence
 
 MIN_WORDS = 4
 """Words of a passage from which it is found in a sentence without quotation marks around it."""

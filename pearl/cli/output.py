@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pearl.cli.citing import Line, Surroundings
-    from pearl.interpreter.answer import Answer
-    from pearl.interpreter.step_result import StepResult
+    from pearl.interpreter.answer import Answer, StepResult
 
 
 _ALL = 0.995
@@ -56,7 +55,7 @@ def print_answer(
 
     from pearl.cli.citing import cited, mark_form
     from pearl.documents.rows import shortened
-    from pearl.interpreter.step_result import MAX_SHOWN
+    from pearl.interpreter.answer import MAX_SHOWN
 
     console = new_console(file=file)
 

@@ -29,7 +29,7 @@ from pearl.errors.wording import counted
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pearl.interpreter.row_evidence import RowEvidence
+    from pearl.interpreter.answer import RowEvidence
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Outcome, Task, Unit
     from pearl.runs.session import Session
@@ -195,7 +195,7 @@ async def _run_reported(
         with writer.open(options["page"]) as file:
             file.write(_page(last))
     if options.get("rows_out"):
-        from pearl.interpreter.row_evidence import write_rows
+        from pearl.interpreter.answer import write_rows
 
         with writer.open(options.get("rows_out")) as file:
             write_rows(file, rows)

@@ -1,19 +1,27 @@
-"""`Plan` + library → `CheckedPlan`: semantic checks. Reports every problem at once.
-
-A checked plan raises no name or arity error when it runs.
-"""
+"""`Plan` + library → `CheckedPlan`: semantic checks. Reports every problem at once."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from pearl.dsl.arguments import argument_problems, fitting_names
-from pearl.dsl.completeness import counts_of_best, unread_outputs
-from pearl.dsl.confusables import skeleton, unlike
-from pearl.dsl.nodes import Plan, Reference, Step
+from pearl.dsl.literals import short
+from pearl.dsl.nodes import (
+    Argument,
+    ListLiteral,
+    Number,
+    Plan,
+    Reference,
+    Step,
+    String,
+    items_of,
+    print_argument,
+    print_plan,
+)
 from pearl.dsl.parser import Reading, parse, read
-from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import (
     CTX,
     EACH,
@@ -22,8 +30,8 @@ from pearl.dsl.signatures import (
     ActionLibrary,
     Parameter,
     ValueType,
+    outputs_for,
 )
-from pearl.dsl.string_references import string_references
 from pearl.errors import (
     Diagnostic,
     Fix,
@@ -32,9 +40,289 @@ from pearl.errors import (
     Span,
     apply_fixes,
     did_you_mean,
+    suggest,
 )
 from pearl.errors.diagnostics import MAX_SUGGESTED_LENGTH
 from pearl.errors.in_notebooks import ShownInNotebooks
+
+_ALIKE = {
+    "A": "ΑА", "B": "ΒВꞴ", "C": "С", "E": "ΕЕ", "F": "ϜꞘ", "G": "Ԍ", "H": "ΗН", "J": "ͿЈꞲ",
+    "K": "ΚК", "M": "ΜϺМ", "N": "Ν", "O": "ΟОՕ", "P": "ΡР", "R": "Ʀ", "S": "ЅՏ", "T": "ΤТ",
+    "U": "Ս", "V": "Ѵ", "W": "Ԝ", "X": "ΧХꞳ", "Y": "ΥУҮ", "Z": "Ζ", "a": "ɑαа", "b": "ƄЬ",
+    "c": "сᴄ", "d": "ԁ", "e": "еҽꬲ", "f": "քẝꞙꬵ", "g": "ƍɡցᶃ", "h": "һհ", "i": "ıɩɪιіӏꙇ",
+    "j": "ϳј", "l": "IƖǀΙІӀ", "n": "ոռ", "o": "οσоօᴏᴑꬽ", "p": "ρр", "q": "ԛգզ", "r": "гᴦꭇꭈ",
+    "s": "ƽѕꜱ", "u": "ʋυսᴜꞟꭎꭒ", "v": "νѵᴠ", "w": "ɯѡԝաᴡ", "x": "х", "y": "ɣʏγуүᶌỿꭚ", "z": "ᴢ",
+    "2": "ƧꙄꝚ", "3": "ƷȜЗӠꝪꞫ", "5": "Ƽ", "6": "б", "8": "Ȣȣ", "9": "Ꝯ",
+}  # fmt: skip
+"""Letters that look like ASCII letters; from confusables.txt, Unicode 15.1, under the Unicode License."""
+
+_PROTOTYPES = str.maketrans(
+    {letter: shown for shown, letters in _ALIKE.items() for letter in letters}
+    | {"I": "l", "1": "l", "0": "O"}
+)
+
+
+@lru_cache(maxsize=10_000)
+def skeleton(name: str) -> str:
+    """The skeleton of a name: equal for names that look alike."""
+    return unicodedata.normalize("NFKD", name).translate(_PROTOTYPES)
+
+
+def unlike(name: str, other: str) -> str:
+    """The first character in which a name departs from another that looks the same, in words."""
+    pairs = zip(name, other, strict=False)
+    found = next((a for a, b in pairs if a != b), name[len(other) : len(other) + 1] or name[-1])
+    return unicodedata.name(found, f"U+{ord(found):04X}")
+
+
+COUNTS_BEST = "counts-best"
+"""The code of the note."""
+
+
+def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagnostic]:
+    """Notes on steps that count the best passages of a search instead of all passages."""
+    best: set[str] = set()
+    for step in plan.steps:
+        action = actions.get(step.action)
+        if action is None:
+            continue
+        is_of_best = any(reference.name in best for reference in step.references())
+        if action.counts and is_of_best:
+            yield Diagnostic(
+                COUNTS_BEST,
+                f"'{step.action}' is computed from the best passages of a search, not from all passages",
+                step.action_span,
+                "note",
+                help='to count, begin with SPLIT(CTX, "document") or "paragraph", then WHERE or FILTER',
+            )
+        if action.searches or (is_of_best and _gives_rows(action)):
+            best.add(step.output)
+
+
+def unread_outputs(plan: Plan) -> Iterator[Diagnostic]:
+    """Notes on outputs before the last one that are part of the answer, because no step reads them."""
+    read = {reference.name for step in plan.steps for reference in step.references()}
+    for step in plan.steps[:-1]:
+        if step.output not in read:
+            yield Diagnostic(
+                "joins-answer",
+                f"no step reads '{step.output}': it becomes part of the answer",
+                step.output_span,
+                "note",
+                help="if it does not belong to the answer, pass it to a later step or remove the step",
+            )
+
+
+def _gives_rows(action: Action) -> bool:
+    """Whether rows missing in its input are missing in its output."""
+    return action.reads_rows or (action.is_native and action.returns is ValueType.LIST)
+
+
+CODE = "reference-in-string"
+
+_NAME = r"[^\W\d]\w{0,79}+"
+_MARKED = re.compile(
+    rf"\$?+(?P<braces>\{{++)\s{{0,8}}+(?P<braced>{_NAME})\s{{0,8}}+(?P<tail>[.:!|(\[][^{{}}]{{0,80}}+)?\}}++"
+    rf"|\$(?P<dollar>{_NAME})|(?P<mark><<?+|\[\[?+|%\(?+|`)(?P<marked>{_NAME})(?:>>?+|\]\]?+|\)s|%|`)"
+)
+_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+_STEP = re.compile(
+    rf"\b(?:steps?|outputs?|schritt|étape|paso|passo)[ _]?(?:(?:no\. ?|number |#)?+"
+    rf"(?P<digits>\d{{1,2}}+)|(?P<word>{'|'.join(_NUMBERS)}))\b(?! of\b)"
+    rf"|\b(?P<ordinal>{'|'.join(_ORDINALS)}) (?:step|output)\b(?! (?:of|in|to|towards?|for)\b)",
+    re.I,
+)
+_BEFORE = re.compile(
+    r"\b(?:the (?:previous|prior|preceding|earlier) steps?|(?:previous|prior|preceding) step|steps? above"
+    r"|the (?:previous|prior|preceding) (?:results?|answers?|actions?|calls?)|(?:previous|prior|preceding) outputs?"
+    r"|(?:outputs?|\w{2,20}ed|found) above|the above|the aforementioned)\b"
+    # "hung above the door", "the above average price" are text.
+    r"(?!-| (?:of|the|an?|his|her|its|their|my|our|your|average|all|ground|sea|water|zero|\d+)\b)",
+    re.I,
+)
+
+
+def string_references(
+    step: Step,
+    action: Action | None,
+    fitting: Sequence[Sequence[str]],
+    above: Sequence[str],
+    question: str,
+) -> Iterator[Diagnostic]:
+    """Diagnose the strings of a step."""
+    bare: set[str] = set()  # of outputs, where these are no names of fields and no labels
+    if action and not (action.is_native or action.reads_rows or action.asks_table):
+        bare = {name for name in above if "_" in name} - {each.name for each in step.references()}
+    for argument, names in zip(step.arguments, fitting, strict=False):
+        is_list = isinstance(argument, ListLiteral)
+        for item in items_of(argument):
+            if isinstance(item, String) and (
+                named := _reference(item.value, above, bare, question)
+            ):
+                text, name = named
+                takes = name in ((*above, CTX) if is_list else names)
+                is_all = item.value.strip() == text and text.strip("${<[%(` )>]}") in (
+                    name,
+                    f"{name})s",
+                )
+                yield Diagnostic(
+                    CODE,
+                    f"'{short(text)}' in a string is sent as plain text"
+                    + ("" if name else "; no earlier step has this output"),
+                    item.span,
+                    help=_help(text, name, above),
+                    fix=Fix(item.span, name) if is_all and name and takes else None,
+                )
+
+
+def _reference(
+    value: str, above: Sequence[str], bare: Collection[str], question: str
+) -> tuple[str, str] | None:
+    """The reference in a string, and the name of its output; "" for an unknown output."""
+    asked = " ".join(question.split()).casefold()
+    for match in _MARKED.finditer(value):
+        name = match["braced"] or match["dollar"] or match["marked"]
+        is_known = name in above or name == CTX
+        is_placeholder = match["braces"] == "{" and not match["tail"]
+        if (is_known or is_placeholder) and match[0].casefold() not in asked:
+            return match[0], name if is_known else ""
+    for word in re.findall(r"\w+", value) if bare else ():
+        if word in bare and word.casefold() not in asked:
+            return word, word
+    if not above:
+        return None
+    for match in _STEP.finditer(value):
+        word = (match["word"] or match["ordinal"] or "").casefold()
+        number = int(match["digits"] or (*_NUMBERS, *_ORDINALS).index(word) % len(_NUMBERS) + 1)
+        if 0 < number <= len(above) and " ".join(match[0].split()).casefold() not in asked:
+            return match[0], above[number - 1]
+    before = _BEFORE.search(value)
+    if before and " ".join(before[0].split()).casefold() not in asked:
+        return before[0], above[-1]
+    return None
+
+
+def _help(text: str, name: str, above: Sequence[str]) -> str:
+    if name:
+        help = f'pass the output itself, beside the text: ["...", {name}]'
+        return (
+            help
+            if text[0] in "{$<[%`" or text == name
+            else f'{help}; a step of the document: "step 2 of the ..."'
+        )
+    close = did_you_mean(text.strip("${ }"), above)
+    meant = f"did you mean {close}? " if close else ""
+    return f'{meant}pass an output beside the text: ["...", output]; plain braces are doubled: {{{{'
+
+
+def argument_problems(
+    step: Step, action: Action, assigned: Mapping[str, ValueType]
+) -> Iterator[Diagnostic]:
+    """The errors in the arguments of a step."""
+    n = len(step.arguments)
+    if not action.accepts(n):
+        wanted = (
+            f"at least {action.min_arity}" if action.is_variadic else str(len(action.parameters))
+        )
+        yield Diagnostic(
+            "wrong-arity",
+            f"'{action.name}' takes {wanted} argument{'' if wanted.endswith(' 1') or wanted == '1' else 's'}, {n} given",
+            step.action_span,
+            help=f"write {action.signature}",
+        )
+        return
+    for index, argument in enumerate(step.arguments):
+        parameter = action.parameter(index)
+        yield from _literal(argument, parameter, action)
+        given = _type(argument, assigned)
+        if given is not None and not _fits(argument, given, parameter):
+            yield Diagnostic(
+                "wrong-type",
+                f"'{action.name}' takes {_article(parameter.type)} as {parameter.name}, "
+                f"not {_article(given)} ({short(print_argument(argument))})",
+                argument.span,
+                help=_advice(given, parameter),
+            )
+
+
+def fitting_names(
+    step: Step, action: Action | None, assigned: Mapping[str, ValueType]
+) -> list[list[str]]:
+    """For every argument of a step, the names that its parameter takes."""
+    if action is None or not action.accepts(len(step.arguments)):
+        return [[] for _ in step.arguments]
+    parameters = [action.parameter(index) for index in range(len(step.arguments))]
+    return [
+        [
+            name
+            for name, type_ in ((CTX, ValueType.CONTEXT), *assigned.items())
+            if not parameter.choices and _fits(Reference(name), type_, parameter)
+        ]
+        for parameter in parameters
+    ]
+
+
+def _advice(given: ValueType, parameter: Parameter) -> str:
+    if parameter.type is ValueType.CONTEXT:
+        return "pass CTX or an earlier output"
+    if given is ValueType.CONTEXT and parameter.reads == "rows":
+        return 'make rows of it first: rows = SPLIT(CTX, "entry")'
+    return f"pass an output of type {parameter.type}"
+
+
+def _literal(argument: Argument, parameter: Parameter, action: Action) -> Iterator[Diagnostic]:
+    """The errors in a literal of a parameter with fixed choices."""
+    choices = parameter.choices
+    if choices and isinstance(argument, String | Number) and str(argument.value) not in choices:
+        yield Diagnostic(
+            "unknown-unit" if parameter.name == "UNIT" else "unknown-operator",
+            f"'{argument.value}' is no {parameter.name} of '{action.name}'",
+            argument.span,
+            help=suggest(str(argument.value), choices, "choices"),
+        )
+    if parameter.reads == "labels" and isinstance(argument, ListLiteral):
+        labels = [str(item.value) for item in argument.items if isinstance(item, String | Number)]
+        keys = [" ".join(label.split()).casefold() for label in labels]
+        if not argument.items or not all(keys):
+            message = "a label is empty" if argument.items else "the list of labels is empty"
+            advice = 'write two or more different labels: ["praise", "complaint"]'
+            yield Diagnostic("bad-labels", message, argument.span, help=advice)
+        elif twice := next((label for i, label in enumerate(labels) if keys[i] in keys[:i]), None):
+            message = f"label '{twice}' is repeated; it is taken once"
+            yield Diagnostic("repeated-label", message, argument.span, "note")
+
+
+def _article(value: ValueType) -> str:
+    return {
+        ValueType.CONTEXT: "the document",
+        ValueType.TEXT: "a text",
+        ValueType.NUMBER: "a number",
+        ValueType.BOOL: "a truth value",
+        ValueType.LIST: "a list",
+        ValueType.TABLE: "a table",
+        ValueType.PASSAGES: "passages",
+    }[value]
+
+
+def _type(argument: Argument, assigned: Mapping[str, ValueType]) -> ValueType | None:
+    match argument:
+        case Reference():
+            return ValueType.CONTEXT if argument.is_context else assigned.get(argument.name)
+        case String():
+            return ValueType.TEXT
+        case Number():
+            return ValueType.NUMBER
+        case ListLiteral():
+            return ValueType.LIST
+
+
+def _fits(argument: Argument, given: ValueType, parameter: Parameter) -> bool:
+    """Whether a parameter accepts a value."""
+    if isinstance(argument, Reference) and not argument.is_context:
+        return given in outputs_for(parameter.type)
+    return parameter.type in (given, ValueType.TEXT)
+
 
 MAX_STEPS = 40
 """Plans longer than this are refused; the longest published one has 15 steps."""
@@ -76,14 +364,7 @@ class CheckedPlan(ShownInNotebooks):
 
 
 def check(plan: Plan, library: ActionLibrary, *, max_steps: int = MAX_STEPS) -> CheckedPlan:
-    """Check a plan against a library.
-
-    Example:
-        >>> from pearl.dsl.parser import parse
-        >>> library = ActionLibrary("mine", [Action("FIND", (Parameter("CTX"), Parameter("X")))])
-        >>> check(parse('1. key = FIND(CTX, "the key") : Find it'), library).outputs
-        ('key',)
-    """
+    """Check a plan against a library."""
     if any(found.severity == "error" for found in _diagnose(plan, library, max_steps)):
         text = print_plan(plan)
         return _checked(parse(text), text, library, max_steps)  # for positions to point at
@@ -100,15 +381,7 @@ def _checked(plan: Plan, text: str, library: ActionLibrary, max_steps: int) -> C
 
 
 def callable_actions(plan: Plan, library: ActionLibrary) -> ActionLibrary:
-    """What a plan can call: the library, its own new actions, and those for each row.
-
-    Example:
-        >>> from pearl.dsl.parser import parse
-        >>> plan = parse('1. all = EACH_FIND(rows, "the key") : Find it in each')
-        >>> find = Action("FIND", (Parameter.named("CTX"), Parameter("X")), "Find X")
-        >>> callable_actions(plan, ActionLibrary("mine", [find]))["EACH_FIND"].signature
-        'EACH_FIND(ROWS, X)'
-    """
+    """The actions of a plan: the library, its new actions, and the actions for each row."""
     known = library.extended(plan.new_actions)
     each = []
     for name in {step.action for step in plan.steps} - set(known):
@@ -240,7 +513,7 @@ def _confusables(plan: Plan, library: ActionLibrary, max_steps: int) -> Iterator
             told.add(name)
             yield Diagnostic(
                 "confusable-name",
-                f"'{name}' looks like '{first}' and is another name",
+                f"'{name}' looks like '{first}' but is a different name",
                 span,
                 "note",
                 help=f"it has {unlike(name, first)}",
@@ -271,15 +544,7 @@ def _unknown_action(step: Step, actions: ActionLibrary) -> Diagnostic:
 
 
 def _obvious(name: str, known: Iterable[str]) -> str | None:
-    """The only known name that differs in case, underscores or one letter too many or too few.
-
-    Anything less similar would be a guess: `key1` is not `key2`, FIND_REGION is not FIND_REASON.
-
-    Example:
-        >>> _obvious("find_evnt", ["FIND_EVENT", "FIND"])
-        'FIND_EVENT'
-        >>> _obvious("key1", ["key", "key2"])
-    """
+    """The only known name that differs in case, underscores or one letter too many or too few."""
     if len(name) > MAX_SUGGESTED_LENGTH:
         return None
     bare = _bare(name)

@@ -1,8 +1,4 @@
-"""`CheckedPlan` → `PlanGraph`: the data dependencies between steps.
-
-Steps are numbered from 0 here. A plan's references point backwards only, so the graph has no
-cycle and step order is a topological order.
-"""
+"""`CheckedPlan` → `PlanGraph`: the data dependencies between steps."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pearl.dsl.checker import CheckedPlan
-from pearl.dsl.nodes import ListLiteral, Reference, Step
+from pearl.dsl.nodes import Reference, Step, items_of
 from pearl.dsl.signatures import ValueType
 from pearl.errors.in_notebooks import ShownInNotebooks
 
@@ -48,12 +44,7 @@ class PlanGraph(ShownInNotebooks):
 
     @cached_property
     def gives(self) -> Mapping[str, ValueType]:
-        """The type that each output is parsed into, by output name.
-
-        The action's declared return type comes first. Without one, the type is inferred from the
-        native action that consumes the output: in `n = COUNT(animals)`, `animals` is a list. The
-        inference also passes through native actions from text to text, and through list literals.
-        """
+        """The type that each output is parsed into, by output name."""
         gives: dict[str, ValueType] = {}
         for step in reversed(self.steps):
             action = self.checked.action(step)
@@ -68,8 +59,7 @@ class PlanGraph(ShownInNotebooks):
                 taken = ValueType.NUMBER if is_figure else parameter.type
                 if taken is ValueType.TEXT and action.returns is ValueType.TEXT:
                     taken = wanted
-                read = argument.items if isinstance(argument, ListLiteral) else (argument,)
-                for one in read if taken in _READ else ():
+                for one in items_of(argument) if taken in _READ else ():
                     if isinstance(one, Reference):
                         # With several consumers, a list wins: it can be read as the other type,
                         # too.
@@ -86,7 +76,7 @@ class PlanGraph(ShownInNotebooks):
             for i, argument in enumerate(step.arguments)
             if self.checked.action(step).is_native
             and self.checked.action(step).parameter(i).name == "NUMBERS"
-            for item in (argument.items if isinstance(argument, ListLiteral) else (argument,))
+            for item in items_of(argument)
             if isinstance(item, Reference)
         )
 

@@ -1,15 +1,13 @@
-"""The tree of a plan: frozen values whose positions take no part in equality.
-
-Plan(new_actions, steps, question) ─ Step(output, action, arguments, explanation)
-                                       └─ Reference | String | Number | ListLiteral
-"""
+"""The tree of a plan: frozen values whose positions take no part in equality."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
-from pearl.dsl.signatures import CTX, Action
+from pearl.dsl.literals import UNTYPED, quote
+from pearl.dsl.signatures import CTX, Action, ValueType
 from pearl.errors import Span
 from pearl.errors.in_notebooks import ShownInNotebooks
 
@@ -49,11 +47,24 @@ class Number:
 class ListLiteral:
     """A list of references, strings and numbers; lists do not nest."""
 
-    items: tuple[Reference | String | Number, ...]
+    items: tuple[Item, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
-Argument = Reference | String | Number | ListLiteral
+Item = Reference | String | Number
+Argument = Item | ListLiteral
+
+
+def items_of(argument: Argument) -> tuple[Item, ...]:
+    """The items of a list; any other argument is its own only item."""
+    return argument.items if isinstance(argument, ListLiteral) else (argument,)
+
+
+def with_items(argument: Argument, change: Callable[[Item], Item]) -> Argument:
+    """An argument, or a list of arguments, after a change of each item."""
+    if isinstance(argument, ListLiteral):
+        return replace(argument, items=tuple(map(change, argument.items)))
+    return change(argument)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +81,60 @@ class Step:
     def references(self) -> Iterator[Reference]:
         """Every name the step reads, in order, inside lists too; `CTX` included."""
         for argument in self.arguments:
-            if isinstance(argument, Reference):
-                yield argument
-            elif isinstance(argument, ListLiteral):
-                yield from (item for item in argument.items if isinstance(item, Reference))
+            yield from (item for item in items_of(argument) if isinstance(item, Reference))
 
 
 @dataclass(frozen=True, slots=True)
 class Plan(ShownInNotebooks):
-    """A whole plan. `question` is what a plan file says on top; it may be absent."""
+    """A whole plan. `question` is the first line of a plan file; it may be absent."""
 
     steps: tuple[Step, ...]
     new_actions: tuple[Action, ...] = ()
     question: str | None = None
+
+
+def one_line(text: str) -> str:
+    """A text on one line: without control characters, lone surrogates or surrounding blanks."""
+    return UNTYPED.sub(" ", text).strip(" \u00a0")
+
+
+def print_argument(argument: Argument) -> str:
+    """The text of an argument."""
+    if isinstance(argument, Reference):
+        return argument.name
+    if isinstance(argument, ListLiteral):
+        return f"[{', '.join(print_argument(item) for item in argument.items)}]"
+    if isinstance(argument, Number):
+        return format(Decimal(repr(argument.value)), "f")  # as short as it gets, no exponent
+    return quote(argument.value)
+
+
+def print_step(step: Step, number: int) -> str:
+    """One numbered line."""
+    arguments = ", ".join(print_argument(argument) for argument in step.arguments)
+    return f"{number}. {step.output} = {step.action}({arguments}) : {one_line(step.explanation)}"
+
+
+def print_action(action: Action) -> str:
+    """One line of an action library: `NAME(CTX, X) : definition`, with `-> List` if declared."""
+    is_said = not (action.returns is ValueType.TEXT or action.is_native or action.reads_rows)
+    head = f"{action.signature} -> {action.returns}" if is_said else action.signature
+    definition = one_line(action.definition)
+    return f"{head} : {definition}" if definition else head
+
+
+def print_header(new_actions: Iterable[Action]) -> str:
+    """The block of new actions at the top of a plan."""
+    return "\n".join(
+        ["New actions:", *([f"- {print_action(a)}" for a in new_actions] or ["- None"])]
+    )
+
+
+def print_plan(plan: Plan) -> str:
+    """The canonical text, without a line break at its end."""
+    blocks: list[Iterable[str]] = []
+    if plan.question:
+        blocks.append([f"Question: {one_line(plan.question)}"])
+    blocks.append([print_header(plan.new_actions)])
+    blocks.append(print_step(step, i) for i, step in enumerate(plan.steps, start=1))
+    return "\n\n".join("\n".join(block) for block in blocks)

@@ -1,10 +1,4 @@
-"""Text → `Plan`, strictly by `grammars/plan.lark`. With `pearl.actions.arithmetic.program`, the only module that imports lark.
-
-`parse` accepts exactly the grammar, with line breaks of any system. `read` reports *every* broken
-line at once; in tolerant mode (for model replies) it first applies the fixes of `tolerance`, each
-recorded as a note. The parser detects *that* a line is broken, `scanner` explains *how*; it is
-imported only then.
-"""
+"""Text → `Plan`, strictly by `grammars/plan.lark`. With `pearl.actions.arithmetic.program`, the only module that imports lark."""
 
 from __future__ import annotations
 
@@ -15,8 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from pearl.dsl.cursor import MAX_NAME, canonical_name, terminal
-from pearl.dsl.literals import unescape
+from pearl.dsl.literals import MAX_NAME, canonical_name, terminal, unescape
 from pearl.dsl.nodes import ListLiteral, Number, Plan, Reference, Step, String
 from pearl.dsl.signatures import ROWS, Action, Parameter, ValueType
 from pearl.errors import Diagnostic, PlanSyntaxError, Span
@@ -32,11 +25,11 @@ NO_STEP = "there is no step in this text"
 Start = Literal["file", "step", "action", "library_action"]
 
 _BLANKS = " \u00a0"
-"""What a text of the grammar cannot begin with, and what does not count at its end."""
+"""Blanks at which a text cannot begin, and which are dropped at its end."""
 
 
 _BEGIN: ContextVar[int] = ContextVar("_BEGIN", default=0)
-"""Where the text that is parsed begins in the whole one."""
+"""The position of the parsed range in the whole text."""
 
 
 def _span(token: Token) -> Span:
@@ -95,7 +88,7 @@ class _Head(NamedTuple):
 
 
 def _returned(head: _Head, gives: Token | None) -> ValueType:
-    """The declared type; what is carried out row by row always gives rows."""
+    """The declared type; actions on rows always return rows."""
     if head.parameters and head.parameters[0].name == ROWS:
         return ValueType.LIST
     return ValueType(gives.strip(" ->")) if gives else ValueType.TEXT
@@ -197,10 +190,7 @@ def _parser() -> Lark:
 
 
 def _node(text: str, start: Start, span: Span) -> Any:
-    """Parse a range of the text by one rule of the grammar: the node, or the diagnostic.
-
-    Positions are those of the whole text.
-    """
+    """Parse a range of the text by one rule of the grammar: the node, or the diagnostic."""
     from lark import UnexpectedInput
 
     if never := _NEVER.search(text, span.start, span.end):
@@ -238,14 +228,7 @@ def parse(text: str) -> Plan:
 
 
 def parse_action(text: str, span: Span | None = None) -> Action | Diagnostic:
-    """Read one line of an action library: `NAME(CTX, X) -> List : definition`.
-
-    The return type is optional, and `#` may replace `:`.
-
-    Example:
-        >>> parse_action("FIND(CTX, X) : Find X").signature
-        'FIND(CTX, X)'
-    """
+    """Read one line of an action library: `NAME(CTX, X) -> List : definition`."""
     span = span or Span(0, len(text))
     node: Action | Diagnostic = _node(text, "library_action", span)
     if isinstance(node, Action):

@@ -1,13 +1,4 @@
-r"""One line of a plan → all of its errors, with fixes where they are unambiguous.
-
-The scanner reads a step or an action from left to right and reports nothing exactly when the
-grammar accepts the line (a test proves it): the parser detects *that* a line is broken, the scanner
-explains *how*. It continues after an error with one obvious fix, and stops at any other.
-
-Where the caret stands: a wrong token at its first character; a missing one where it should be; an
-unclosed string at its opening quote; anything too long or out of place (a number, words without
-quotes, a nested call) at its beginning.
-"""
+"""One line of a plan → all of its errors, with fixes where they are unambiguous."""
 
 from __future__ import annotations
 
@@ -15,8 +6,19 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 
-from pearl.dsl.cursor import MAX_NAME, BrokenError, Cursor, Scan, canonical_name, terminal
-from pearl.dsl.literals import SPECIAL, UNTYPED, flaw, requote
+from pearl.dsl.literals import (
+    MAX_NAME,
+    SPECIAL,
+    UNTYPED,
+    BrokenError,
+    Cursor,
+    Scan,
+    canonical_name,
+    flaw,
+    requote,
+    short,
+    terminal,
+)
 from pearl.errors import Fix, Span
 
 HEAD = re.compile(
@@ -61,12 +63,7 @@ _ESCAPES_HELP = r"escapes are \" \\ \n \t and \uXXXX"
 
 
 def scan_step(text: str, span: Span, number: int) -> Scan:
-    """Scan a step.
-
-    Example:
-        >>> [d.message for d in scan_step("1) a = F(CTX)", Span(0, 13), 1).found]
-        ["a step begins with its number, a full stop and a blank: '1. '", 'no explanation']
-    """
+    """Scan a step."""
     return _Line(text, span).scan(lambda line: line.step(number))
 
 
@@ -111,10 +108,10 @@ class _Line(Cursor):
         if not assigns:
             at = self.after_blanks()
             raise self.broken(
-                f"{self.seen(at)} after '{_short(name)}', expected ' = '", at, advice=STEP_HELP
+                f"{self.seen(at)} after '{short(name)}', expected ' = '", at, advice=STEP_HELP
             )
         if assigns[0] != " = ":
-            self.mend("the equals sign stands between two blanks", self.at, assigns.end(), " = ")
+            self.mend("the equals sign needs a blank on each side", self.at, assigns.end(), " = ")
         self.at = assigns.end()
         action = self.call(self.argument, "the name of an action", STEP_HELP)
         self.tail("explanation", action)
@@ -149,7 +146,7 @@ class _Line(Cursor):
             self.at = gives.end()
         elif in_library and (wrong := self.match(_UNKNOWN_TYPE)):
             raise self.broken(
-                f"there is no type '{_short(wrong[1])}'", *wrong.span(1), advice=_TYPES_HELP
+                f"there is no type '{short(wrong[1])}'", *wrong.span(1), advice=_TYPES_HELP
             )
         if in_library and (self.at >= self.end or self.match(_HASH)):
             mark = self.match(_HASH)
@@ -180,7 +177,7 @@ class _Line(Cursor):
         name = self.name(what, advice)
         opens = self.match(OPENS)
         if not opens:
-            raise self.broken(f"'(' is missing after '{_short(name)}'", self.at, advice=advice)
+            raise self.broken(f"'(' is missing after '{short(name)}'", self.at, advice=advice)
         if opens[0] != "(":
             self.mend("a blank that does not belong here", self.at, opens.end(), "(")
         self.at = opens.end()
@@ -240,9 +237,9 @@ class _Line(Cursor):
             word = self.match(terminal("NAME"), after)
             if closer == "]" and word and word[0] == "for":
                 raise self.broken("a list names its items one by one", after, word.end(),
-                          advice="there are no loops: name every item, or give the step a list of an earlier step")  # fmt: skip
+                          advice="loops do not exist: name every item, or pass a list from an earlier step")  # fmt: skip
             raise self.broken(
-                "words stand in double quotes", begin, here, advice='write "..." around a text'
+                "words must be in double quotes", begin, here, advice='write "..." around a text'
             )
         if ended_by == '"' and after == here and (rest.isalnum() or rest in "\"_'"):
             raise self.broken(
@@ -261,14 +258,14 @@ class _Line(Cursor):
             return
         if is_first:
             raise self.broken(
-                "dots repeat the parameter before them, and there is none", self.at, dots.end()
+                "the dots follow no parameter that they could repeat", self.at, dots.end()
             )
         if dots[0] != "...":
             self.mend("dots read '...'", self.at, dots.end(), "...")
         begin, self.at = self.at, dots.end()
         comma = self.match(_COMMA)
         if comma and not self.text.startswith(")", comma.end(), self.end):
-            raise self.broken("nothing stands after the dots", begin, dots.end())
+            raise self.broken("the dots must be the last parameter", begin, dots.end())
 
     def argument(self, is_first: bool) -> None:
         if self.text[self.at] == "[":
@@ -284,12 +281,12 @@ class _Line(Cursor):
         elif character in _CLOSERS:
             self.foreign_string(character)
         elif character == "[":
-            raise self.broken("a list stands inside a list", self.at, advice="lists do not nest")
+            raise self.broken("a list is nested in a list", self.at, advice="lists do not nest")
         elif numberish := self.match(_NUMBERISH):
             if not terminal("NUMBER").fullmatch(numberish[0]):
                 raise self.broken(
-                    f"{_short(numberish[0])} is not a number", self.at, numberish.end(),
-                    advice="a number has at most 15 digits, and maybe a point and decimals; quote anything else",
+                    f"{short(numberish[0])} is not a number", self.at, numberish.end(),
+                    advice="a number has at most 15 digits and optional decimals; quote anything else",
                 )  # fmt: skip
             self.at = numberish.end()
         else:
@@ -299,8 +296,8 @@ class _Line(Cursor):
         begin = self.at
         self.name("CTX, an earlier output, a string, a number or a list")
         if self.match(OPENS):
-            raise self.broken("a call stands inside a call", begin, self.at,
-                      advice="one step, one call: give the inner call a step of its own")  # fmt: skip
+            raise self.broken("a call is nested in a call", begin, self.at,
+                      advice="move the inner call to its own step")  # fmt: skip
         if self.match(ASSIGNS):
             raise self.broken("arguments have no names", begin, self.at,
                       advice="write the value alone, in the order of the action's parameters")  # fmt: skip
@@ -333,7 +330,7 @@ class _Line(Cursor):
             raise self.broken("the string is not closed", self.at)
         literal = requote(self.text[self.at + 1 : closer.start()])
         kind = "single" if quote == "'" else "smart"
-        self.error(f"{kind} quotes: strings stand in straight double quotes", self.at, closer.end(),
+        self.error(f"{kind} quotes: strings need straight double quotes", self.at, closer.end(),
                    fix=Fix(Span(self.at, closer.end()), literal))  # fmt: skip
         self.at = closer.end()
 
@@ -379,7 +376,3 @@ class _Line(Cursor):
         for found in UNTYPED.finditer(self.text, self.at, self.end):
             self.error(f"the character U+{ord(found[0]):04X} in the {what}", found.start(),
                        fix=Fix(Span(*found.span()), " "))  # fmt: skip
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:39]}…"

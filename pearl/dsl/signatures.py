@@ -1,9 +1,4 @@
-"""Actions: names, signatures and types.
-
-Action files are untyped (`NAME(CTX, X) : definition`): a parameter called `CTX` takes a document,
-one called `ROWS` takes rows, and every other one takes text. Native actions (computed in Python)
-use the other types.
-"""
+"""Actions: names, signatures and types."""
 
 from __future__ import annotations
 
@@ -16,10 +11,10 @@ from typing import Literal
 from pearl.errors import Span
 
 CTX = "CTX"
-"""The name that stands for the document."""
+"""The name of the document in plans."""
 
 NOTHING = "Nothing found."
-"""How an empty value is written; prompts ask models to reply with it."""
+"""The text of an empty value; prompts ask models to reply with it."""
 
 
 class ValueType(StrEnum):
@@ -32,7 +27,7 @@ class ValueType(StrEnum):
     TABLE = "Table"
     PASSAGES = "Passages"
     CONTEXT = "Context"
-    """A Document, a Corpus or a Table: whatever `CTX` stands for, or a text in its place."""
+    """The value of `CTX`: a document, a corpus or a table, or a text in its place."""
 
 
 _READABLE = frozenset({ValueType.LIST, ValueType.TABLE, ValueType.PASSAGES})
@@ -49,11 +44,7 @@ _OUTPUTS_FOR: Mapping[ValueType, frozenset[ValueType]] = {
 
 
 def outputs_for(wanted: ValueType) -> frozenset[ValueType]:
-    """The output types that a parameter of a type accepts.
-
-    A text output may turn out to be anything when it is parsed (a list in lines, a number in
-    words), and may stand for CTX; a text *literal* may not.
-    """
+    """The output types that a parameter of a type accepts."""
     return _OUTPUTS_FOR[wanted] | {ValueType.TEXT} | ({wanted} - {ValueType.CONTEXT})
 
 
@@ -102,11 +93,7 @@ class Action:
 
     @property
     def min_arity(self) -> int:
-        """The fewest arguments a call takes.
-
-        `S1, S2, ...` is one pattern, so its second name may be left out: the published plans
-        call `CONCAT(x)`.
-        """
+        """The fewest arguments a call takes."""
         n = len(self.parameters)
         if self.is_variadic and n >= 2:
             last, before = (re.sub(r"\d+$", "", p.name) for p in self.parameters[:-3:-1])
@@ -161,13 +148,7 @@ class Action:
 
 
 class ActionLibrary(Mapping[str, Action]):
-    """An immutable set of actions with a name. Plans extend a copy, never the library itself.
-
-    Example:
-        >>> library = ActionLibrary("mine", [Action("FIND", (Parameter("CTX"), Parameter("X")))])
-        >>> library["FIND"].signature
-        'FIND(CTX, X)'
-    """
+    """An immutable set of actions with a name. Plans extend a copy, never the library itself."""
 
     def __init__(self, name: str, actions: Iterable[Action]) -> None:
         self.name = name

@@ -1,29 +1,54 @@
-"""A plan text → its lines, each with its errors and their fixes.
-
-Tolerant mode applies the fixes and records them as notes; strict mode reports the same findings as
-errors and offers the fixes. Linear in the length of the text. No fix may change the meaning of a
-plan: an unreadable step stays an error, and so does every numbered line once the plan has begun.
-"""
+"""A plan text → its lines, each with its errors and their fixes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import pairwise, takewhile
+from typing import Literal
 
-from pearl.dsl.cursor import should_read, terminal
-from pearl.dsl.line_classifier import HEADING, QUESTION, Role, SourceLine, rows
-from pearl.dsl.literals import UNTYPED
-from pearl.dsl.scanner import scan_action, scan_step
+from pearl.dsl.literals import UNTYPED, should_read, terminal
+from pearl.dsl.scanner import ASSIGNS, HEAD, OPENS, scan_action, scan_step
 from pearl.errors import Diagnostic, Fix, Span, apply_fixes
+
+Role = Literal["question", "heading", "none", "action", "step", "blank", "surplus"]
+
+_JUNK = UNTYPED.pattern[1:-1]
+
+QUESTION = re.compile(
+    rf"(?:Question: (?=[^ \xa0{_JUNK}])|(?i:[\s`*#>]*+question[\s`*]*+:[\s`*{_JUNK}]*+(?=.)))"
+)
+HEADING = re.compile(
+    r"[\s`*#>]*+(?:(?:my|the)\s++)?new\s++actions?(?:\s++(?:are|needed|required))?[\s`*]*+:?[\s`*]*+(none[\s`*.]*+)?\Z",
+    re.I,
+)
+
+_TURN = re.compile(
+    r"[\s`*#>_]*+(?:(?:user|human|assistant|q)[\s`*_]*+:|question(?:\s?#?\d{1,4}+)?[\s`*_]*+(?::|\Z))"
+    r"|\s*+(?:<\|(?:im_start|start_header_id|user)|\[INST\])",
+    re.I,
+)
+"""The beginning of another turn of a conversation."""
+_FENCE = re.compile(r"\s*+(?:`{3,}+|~{3,}+)[\s\w+.-]*+\Z")
+_NONE = re.compile(r"[\s`*>•-]*+\(?none(?:\s+(?:needed|required|necessary))?\)?[\s`*.]*+\Z", re.I)
+_BULLET = re.compile(r"[\s`*>]*+[-+*•–]\s")
+_CALL = re.compile(r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]++\(")
 
 
 @dataclass(slots=True)
 class Line:
-    """One line of a plan text."""
+    """A line: its form, the role derived from its neighbours, and its errors."""
 
-    role: Role
     span: Span
+    form: Literal["blank", "fence", "heading", "none", "question", "turn", "text"]
+    number: int | None = None
+    is_bullet: bool = False
+    is_call: bool = False
+    is_step: bool = False
+    is_like_step: bool = False
+    role: Role = "surplus"
+    is_misplaced: bool = False
     found: list[Diagnostic] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     is_readable: bool = True
@@ -31,9 +56,172 @@ class Line:
     @property
     def body(self) -> Span:
         """The part that a start rule of the grammar reads."""
-        return (
-            Span(self.span.start + len("- "), self.span.end) if self.role == "action" else self.span
-        )
+        start = self.span.start + len("- ") * (self.role == "action")
+        return Span(start, self.span.end)
+
+
+def rows(text: str) -> list[Line]:
+    r"""Every line of a text, with its role; lines end in `\n`."""
+    found = [_row(text[span.start : span.end], span) for span in _spans(text)]
+    begin, end = _region(found)
+    _give_roles(text, found[begin:end])
+    return found
+
+
+def _spans(text: str) -> Iterator[Span]:
+    at = 0
+    if not text:
+        return
+    for source in text.removesuffix("\n").split("\n"):
+        yield Span(at, at + len(source))
+        at += len(source) + 1
+
+
+def _row(source: str, span: Span) -> Line:
+    if not source.strip():
+        return Line(span, "blank")
+    if _FENCE.match(source):
+        return Line(span, "fence")
+    if HEADING.match(source):
+        return Line(span, "heading")
+    if QUESTION.match(source):
+        return Line(span, "question")
+    if _TURN.match(source):
+        return Line(span, "turn")
+    if _NONE.match(source):
+        return Line(span, "none")
+    row = Line(span, "text", is_bullet=bool(_BULLET.match(source)))
+    head = HEAD.match(source)
+    assert head  # it matches the empty string, too
+    if head["digits"]:
+        row.number = int(head["digits"][:7])
+    name = terminal("NAME").match(source, head.end())
+    if name and (assigns := ASSIGNS.match(source, name.end())):
+        action = terminal("NAME").match(source, assigns.end())
+        is_call = bool(action and OPENS.match(source, action.end()))
+        row.is_step, row.is_like_step = is_call or row.number is not None, True
+    elif name and OPENS.match(source, name.end()):
+        row.is_call = row.is_bullet or (len(name[0]) > 1 and name[0] == name[0].upper())
+        row.is_like_step = row.is_call or row.number is not None
+    elif row.number is not None:
+        row.is_like_step = bool(_CALL.search(source))
+    return row
+
+
+def _region(found: Sequence[Line]) -> tuple[int, int]:
+    """The lines that hold the plan, as a half-open range."""
+    is_begun = False
+    for i, row in enumerate(found):
+        if is_begun and row.form in ("question", "turn"):
+            found = found[:i]
+            break
+        is_begun = is_begun or row.is_step
+    is_certain = any(row.is_step for row in found)
+    steps = [row if row.is_step or (row.is_like_step and not is_certain) else None for row in found]
+    fences = [i for i, row in enumerate(found) if row.form == "fence"]
+    blocks = [
+        (opening, closing)
+        for opening, closing in zip(fences[::2], fences[1::2], strict=False)
+        if any(steps[opening:closing])
+    ]
+    headings = [i for i, row in enumerate(found) if row.form == "heading"]
+    stretches = pairwise([*headings, len(found)])
+    last = max((i for i, end in stretches if _begins(steps[i:end])), default=-1)
+    if blocks and len(fences) % 2 and blocks[-1][1] < fences[-1] < last:
+        return _region(found[: fences[-1]])
+    if not blocks or last > blocks[-1][1]:
+        return (last, len(found)) if last >= 0 and any(steps[:last]) else (0, len(found))
+    begin = max((i for i, end in blocks if _begins(steps[i:end])), default=blocks[0][0])
+    if not any(begin < i < blocks[-1][1] for i in headings):
+        # The heading and its actions may stand in a fence of their own, or in none.
+        above = max((i for i in headings if i < begin), default=begin)
+        begin = begin if any(steps[above:begin]) else above
+    return begin, blocks[-1][1]
+
+
+def _begins(steps: Sequence[Line | None]) -> bool:
+    """Whether a new plan begins here, rather than continuing the numbering."""
+    first = next((step for step in steps if step), None)
+    return first is not None and (first.number or 1) == 1
+
+
+def _give_roles(text: str, region: Sequence[Line]) -> None:
+    """Assign a role to every line of the region: question, heading, actions, then steps."""
+    heading = next((i for i, row in enumerate(region) if row.form == "heading"), len(region))
+    first = _first_step(region, heading)
+    begin = heading if heading < first else _bare_declarations(text, region, first)
+    for row in region[:begin]:
+        if row.form == "question":
+            row.role = "question"
+            break
+    for row in reversed(region[begin:first]):
+        if row.form == "none":
+            row.role = "none"
+        elif row.is_bullet or row.is_call or (row.number and _is_declared(text, row)):
+            row.role = "action"
+        elif row.number is not None:  # a broken step, unless declarations follow
+            row.role = (
+                "action"
+                if any(r.role in ("none", "action") for r in region[begin:first])
+                else "step"
+            )
+    if begin < first and begin == heading:
+        region[heading].role = "heading"
+    is_declaring = False
+    for i, row in enumerate(region[first:], start=first):
+        if row.form == "heading" and _is_declaration(region[i + 1 : i + 3]):
+            row.role, row.is_misplaced, is_declaring = "heading", True, True
+        elif is_declaring and row.is_call and row.number is None:
+            row.role = "action"
+        elif row.is_like_step or row.number is not None:
+            row.role, is_declaring = "step", False
+
+
+def _is_declaration(below: Sequence[Line]) -> bool:
+    """Whether an action follows, maybe after one blank line."""
+    row = next((row for row in below if row.form != "blank"), None)
+    return row is not None and row.is_call and row.number is None
+
+
+def _first_step(region: Sequence[Line], heading: int) -> int:
+    """Index of the first step; a line that resembles one counts if there is none."""
+    is_certain = any(row.is_step for row in region)
+    first = len(region)
+    for i, row in enumerate(region):
+        is_declared = row.is_call and row.number is None and (row.is_bullet or i > heading)
+        if row.is_step or (row.is_like_step and not is_certain and not is_declared):
+            first = i
+            break
+    while 0 < first < len(region) and _leads_to(region[first - 1], region[first], first > heading):
+        first -= 1
+    return first
+
+
+def _leads_to(above: Line, row: Line, is_below_heading: bool) -> bool:
+    """Whether a line right above a step is a broken step rather than prose or a declaration."""
+    if above.number is not None:
+        return row.number is not None and above.number < row.number
+    return above.is_like_step and not above.is_bullet and not is_below_heading
+
+
+def _bare_declarations(text: str, region: Sequence[Line], first: int) -> int:
+    """Index of the first declaration without a heading right above the steps."""
+    begin = first
+    for i in range(first - 1, -1, -1):
+        row = region[i]
+        if row.form == "blank":
+            continue
+        if not (row.is_bullet and row.is_call):
+            break
+        if not _is_declared(text, row):
+            break
+        begin = i
+    return begin
+
+
+def _is_declared(text: str, row: Line) -> bool:
+    """Whether a line is a declaration of an action, or can be fixed to be one."""
+    return all(found.fix for found in scan_action(text, row.span).found)
 
 
 def mend(text: str) -> tuple[str, list[Diagnostic]]:
@@ -54,10 +242,9 @@ def mend(text: str) -> tuple[str, list[Diagnostic]]:
 def lines(text: str) -> list[Line]:
     """Every line with its role and its errors."""
     found = rows(text)
-    result = [Line(row.role, row.span) for row in found]
-    _lay_out(text, found, result)
+    _check_layout(text, found)
     n_steps = 0
-    for line in result:
+    for line in found:
         if line.role == "step":
             n_steps += 1
             scan = scan_step(text, line.span, n_steps)
@@ -68,18 +255,18 @@ def lines(text: str) -> list[Line]:
         line.found += scan.found
         line.is_readable = not scan.found
         line.names += scan.names
-    return result
+    return found
 
 
-def _lay_out(text: str, found: Sequence[SourceLine], result: Sequence[Line]) -> None:
+def _check_layout(text: str, found: Sequence[Line]) -> None:
     """Diagnose the layout: headings, blank lines, surplus lines."""
-    above_steps = takewhile(lambda line: line.role != "step", result)
+    above_steps = takewhile(lambda line: line.role != "step", found)
     has_action = any(line.role == "action" for line in above_steps)
     above: Role | None = None
     blank: Line | None = None  # the first one since the last line of the plan
     heading: Line | None = None  # the one that nothing has followed yet
-    for row, line in zip(found, result, strict=True):
-        if row.form == "blank":
+    for line in found:
+        if line.form == "blank":
             blank = blank or line
         if line.role == "none" and (has_action or above == "none"):
             line.role = "surplus"
@@ -90,13 +277,12 @@ def _lay_out(text: str, found: Sequence[SourceLine], result: Sequence[Line]) -> 
             heading = None
         if _needs_blank(above, line.role):
             if blank is None:
-                at = Span(line.span.start, line.span.start)
-                line.found.append(Diagnostic("syntax", "no blank line", at, fix=Fix(at, "\n")))
+                _insert(line, line.span.start, "\n", "no blank line")
             else:
                 blank.role = "blank"
                 _should_read(text, blank, "", "blanks in a blank line")
-        if row.is_misplaced:
-            line.found.append(Diagnostic("syntax", "new actions stand above the steps", line.span))
+        if line.is_misplaced:
+            line.found.append(Diagnostic("syntax", "new actions must precede the steps", line.span))
         elif line.role == "heading":
             heading = line
         elif line.role == "none":
@@ -104,15 +290,18 @@ def _lay_out(text: str, found: Sequence[SourceLine], result: Sequence[Line]) -> 
         elif line.role == "question":
             _read_question(text, line)
         elif line.role == "action" and above in (None, "question"):
-            at = Span(line.span.start, line.span.start)
-            fix = Fix(at, "New actions:\n")
-            line.found.append(Diagnostic("syntax", "no heading 'New actions:'", at, fix=fix))
+            _insert(line, line.span.start, "New actions:\n", "no heading 'New actions:'")
         above, blank = line.role, None
-    _remove_surplus(text, found, result)
+    _remove_surplus(text, found)
+
+
+def _insert(line: Line, at: int, wanted: str, why: str) -> None:
+    place = Span(at, at)
+    line.found.append(Diagnostic("syntax", why, place, fix=Fix(place, wanted)))
 
 
 def _needs_blank(above: Role | None, below: Role) -> bool:
-    """Whether exactly one blank line stands between two parts of a plan."""
+    """Whether two parts of a plan are separated by a blank line."""
     return (
         above == "question"
         or (above in ("none", "action") and below == "step")
@@ -124,17 +313,14 @@ def _follow_heading(text: str, heading: Line, below: Role) -> Role:
     """Diagnose the heading, given the role of the next line, and return the role that precedes it."""
     match = HEADING.match(text, heading.span.start, heading.span.end)
     assert match
-    if below in ("none", "action"):
-        _should_read(text, heading, "New actions:", "the heading reads 'New actions:'")
-        return "heading"
-    if match[1]:
-        why = "'- None' stands on a line of its own"
+    if below not in ("none", "action") and match[1]:
+        why = "'- None' must be on its own line"
         _should_read(text, heading, "New actions:\n- None", why)
-    else:
-        _should_read(text, heading, "New actions:", "the heading reads 'New actions:'")
-        at = Span(heading.span.end + 1, heading.span.end + 1)
-        fix = Fix(at, "- None\n")
-        heading.found.append(Diagnostic("syntax", "no '- None' under the heading", at, fix=fix))
+        return "none"
+    _should_read(text, heading, "New actions:", "the heading reads 'New actions:'")
+    if below in ("none", "action"):
+        return "heading"
+    _insert(heading, heading.span.end + 1, "- None\n", "no '- None' under the heading")
     return "none"
 
 
@@ -153,16 +339,16 @@ def _should_read(text: str, line: Line, wanted: str, why: str) -> None:
         line.found.append(should_read(text, line.span, wanted, why))
 
 
-def _remove_surplus(text: str, found: Sequence[SourceLine], result: Sequence[Line]) -> None:
+def _remove_surplus(text: str, found: Sequence[Line]) -> None:
     """Report each fence, and each run of surplus lines once."""
-    run: list[tuple[SourceLine, Line]] = []
-    for row, line in zip(found, result, strict=True):
-        is_fence = row.form == "fence"
+    run: list[Line] = []
+    for line in found:
+        is_fence = line.form == "fence"
         if run and (is_fence or line.role != "surplus"):
             _remove(text, run)
             run = []
         if line.role == "surplus":
-            run.append((row, line))
+            run.append(line)
         if is_fence:
             _remove(text, run)
             run = []
@@ -170,18 +356,18 @@ def _remove_surplus(text: str, found: Sequence[SourceLine], result: Sequence[Lin
         _remove(text, run)
 
 
-def _remove(text: str, run: Sequence[tuple[SourceLine, Line]]) -> None:
-    row, line = next((pair for pair in run if pair[0].form != "blank"), run[0])
+def _remove(text: str, run: Sequence[Line]) -> None:
+    line = next((line for line in run if line.form != "blank"), run[0])
     source = text[line.span.start : line.span.end]
     lead = len(source) - len(source.lstrip()) if source.strip() else 0
     why = {
         "fence": "a code fence around the plan",
         "blank": "a blank line that does not belong here",
         "none": "'- None' beside something else",
-    }.get(row.form, "text that is not part of a plan")
+    }.get(line.form, "text that is not part of a plan")
     if len(run) > 1:
         why += f" ({len(run)} lines)"
-    first, last = run[0][1].span, run[-1][1].span
-    fix = Fix(Span(first.start, min(last.end + 1, len(text))), "")  # its line break goes, too
+    end = min(run[-1].span.end + 1, len(text))  # its line break goes, too
     where = Span(line.span.start + lead, line.span.end)
+    fix = Fix(Span(run[0].span.start, end), "")
     line.found.append(Diagnostic("syntax", why, where, fix=fix))

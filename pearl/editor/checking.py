@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from pearl.actions.library import format_library, read_actions
 from pearl.dsl.checker import diagnose, mend_plan
+from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import read
-from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.editor.outline import Kind
 from pearl.errors import Diagnostic, Fix, LibraryError, apply_fixes

@@ -12,7 +12,7 @@ from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.uris import from_fs_path
 
-from pearl.dsl.cursor import MAX_NAME, terminal
+from pearl.dsl.literals import MAX_NAME, terminal
 from pearl.dsl.signatures import CTX
 from pearl.editor import checking, navigation
 from pearl.editor.completion import SignatureHelp, Suggestion, complete, signature_help

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Literal
 
 from pearl.actions.library import MAX_ACTIONS
-from pearl.dsl.cursor import canonical_name
+from pearl.dsl.literals import canonical_name
 from pearl.dsl.parser import parse_action
 from pearl.dsl.signatures import CTX, Action
 from pearl.editor.line_automaton import terminals

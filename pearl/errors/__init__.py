@@ -242,7 +242,7 @@ class ExecutionError(PearlError):
 
     Attributes:
         step: Output name of the step, None where the failure is not one step's.
-        finished: The steps that have a result, in plan order: `pearl.interpreter.step_result.StepResult`.
+        finished: The steps that have a result, in plan order: `pearl.interpreter.answer.StepResult`.
     """
 
     exit_code = 6

@@ -17,8 +17,7 @@ from pearl.documents.numbers import Quantity, find_quantity
 from pearl.documents.table.quantities import read_quantity
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.nodes import Argument, Number, Reference, Step, String
-from pearl.interpreter.answer import Answer
-from pearl.interpreter.step_result import StepResult
+from pearl.interpreter.answer import Answer, StepResult
 
 _EVALUATE, _CALCULATE = "EVALUATE", "CALCULATE"
 _COMMUTATIVE = frozenset({"add", "multiply"})

@@ -8,7 +8,7 @@ from pearl.documents.words import words
 from pearl.errors import PearlError, UsageError
 from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.scorers import EXACT, load_scorer
-from pearl.interpreter.choices import read_choice
+from pearl.interpreter.chooser import read_choice
 
 
 def right_option(options: Sequence[str], reference: str) -> int | None:

@@ -2,16 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pearl.actions.values import Value
-from pearl.documents.rows import shortened
-from pearl.interpreter.same_answer import are_same_answer
-from pearl.trace import AnswerStatus
+from pearl.actions.arithmetic.matching import are_same_number
+from pearl.actions.values import Scalar, Value, as_text, items_of
+from pearl.documents.dates import read_period
+from pearl.documents.english import SCALES
+from pearl.documents.evidence.finding import negations
+from pearl.documents.numbers import is_bound
+from pearl.documents.rows import Rows, shortened
+from pearl.documents.words import shared_words, words
+from pearl.dsl.checker import CheckedPlan
+from pearl.errors import ExecutionError, ModelError, PearlError
+from pearl.llm.gathering import gather
+from pearl.planner.candidates import Plans
+from pearl.trace import AnswerStatus, PlansCompared, Trace
+
+if TYPE_CHECKING:
+    from pearl.interpreter.answer import Answer
+
+MIN_SHARED = 0.8
+"""Token F1 from which a text is the same as one with some words more, as `the old boat of Ada` in place of
+`the boat of Ada`: with at most a third of its words left out.
+
+Words that are replaced or change places make another text: *sold in May* is not *sold in June*. So a
+sentence that is rephrased counts as different.
+"""
+
+_VERDICT = re.compile(r"\W*(yes|no|true|false)\s*(?:[,.;:!–—-]|\Z)", re.IGNORECASE)
+_TRUE = ("yes", "true")
+
+
+def are_same_answer(one: Value, other: Value) -> bool:
+    r"""Whether two values answer a question alike; symmetric.
+
+    Lists and rows are compared as sets of entries. Of texts, the first rule that fits both decides:
+    yes or no; dates and periods; numbers (`pearl.actions.arithmetic.matching.are_same_number`);
+    else their words.
+
+    Example:
+        >>> are_same_answer("9.5%", 0.0947), are_same_answer("Yes, by 9 %.", "yes")
+        (True, True)
+        >>> are_same_answer(["Oslo", "Bergen"], "- bergen\n- Oslo"), are_same_answer("1 May 2023", "2023-05-01")
+        (True, True)
+        >>> are_same_answer("He paid Ada 5 dollars.", "He paid Ada 6 dollars.")
+        False
+    """
+    one, other = (each.value if isinstance(each, Scalar) else each for each in (one, other))
+    if isinstance(one, list | Rows) or isinstance(other, list | Rows):
+        return _entries(one) == _entries(other)
+    first, second = as_text(one).strip(), as_text(other).strip()
+    verdicts = _VERDICT.match(first), _VERDICT.match(second)
+    if verdicts[0] and verdicts[1]:
+        return (verdicts[0][1].casefold() in _TRUE) == (verdicts[1][1].casefold() in _TRUE)
+    periods = [read_period(text.rstrip(".")) for text in (first, second)]
+    if all(period is not None and not doubt for period, doubt in periods):
+        return periods[0][0] == periods[1][0]
+    if (is_same := are_same_number(first, second)) is not None:
+        return is_same and _are_qualified_alike(first, second)
+    return _says_the_same(first, second)
+
+
+def _are_qualified_alike(one: str, other: str) -> bool:
+    """Whether two equal numbers have the same qualifier: `9 % higher` is not `9 % lower`, `> 5` is not `5`."""
+    if is_bound(one) or is_bound(other) or negations(one) != negations(other):
+        return _says_the_same(one, other)
+    first, second = ({*filter(str.isalpha, words(text))} - {*SCALES} for text in (one, other))
+    return first <= second or second <= first
+
+
+def _entries(value: Value) -> frozenset[tuple[str, ...]]:
+    """The entries of a list, or of a text that is one; of rows, their lines."""
+    items = as_text(value).split("\n") if isinstance(value, Rows) else items_of(value)
+    return frozenset(tuple(words(item)) for item in items)
+
+
+def _says_the_same(one: str, other: str) -> bool:
+    shorter, longer = sorted((words(one), words(other)), key=len)
+    if shorter == longer:
+        return True
+    if shared_words(one, other) < MIN_SHARED or _decisive(one) != _decisive(other):
+        return False
+    left = iter(longer)
+    return all(word in left for word in shorter)
+
+
+def _decisive(text: str) -> tuple[list[str], list[str]]:
+    """What reverses or replaces a statement: its numbers and signs, and its negations."""
+    return (
+        sorted(word for word in words(text) if not word.isalpha()),
+        sorted(negation.casefold() for negation in negations(text)),
+    )
+
 
 MAX_SHOWN = 100
 """Characters of an answer in a line that lists several."""
@@ -19,7 +107,7 @@ MAX_SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class PlanAnswer:
-    """What one of several different plans came to."""
+    """The outcome of one of several different plans."""
 
     plan: str
     written: tuple[int, ...]
@@ -29,7 +117,7 @@ class PlanAnswer:
 
     @property
     def is_answer(self) -> bool:
-        """Whether it says something that others can confirm, be it that there is nothing."""
+        """Whether other plans can confirm it; "nothing found" can be confirmed, too."""
         return self.status in ("answered", "nothing_found")
 
     def agrees_with(self, other: PlanAnswer) -> bool:
@@ -98,14 +186,14 @@ class Agreement:
 
     @property
     def others(self) -> tuple[PlanAnswer, ...]:
-        """The plans that do not give the answer; all of them where there is none."""
+        """The plans that do not give the answer; all plans if no answer was chosen."""
         if self.chosen is None:
             return self.answers
         return tuple(each for i, each in enumerate(self.answers) if i not in self._largest[0])
 
     @property
     def why(self) -> str:
-        """Why there is no answer: which ones are equally frequent; "" where there is one."""
+        """Why no answer was chosen: the answers that are equally frequent; "" if one was chosen."""
         if not self.is_tied:
             return ""
         of = f"of {self.n_different} different plans"
@@ -170,3 +258,69 @@ def _maximal(groups: Sequence[frozenset[int]]) -> list[frozenset[int]]:
     """The groups that are no part of another one."""
     different = list(dict.fromkeys(groups))
     return [group for group in different if not any(group < other for other in different)]
+
+
+async def answer_by(
+    plans: Plans, execute: Callable[..., Awaitable[Answer]], token_budget: int | None, trace: Trace
+) -> Answer:
+    """Run the only plan, or each of the different plans once, at the same time, and return the answer of the largest group."""
+    if plans.n_wanted == 1:
+        return await execute(plans.different[0], token_budget=token_budget, trace=trace)
+    began = time.monotonic()
+    each = None if token_budget is None else token_budget // len(plans.different)
+
+    async def run(plan: CheckedPlan, number: int) -> Answer | ExecutionError | ModelError:
+        try:
+            return await execute(plan, token_budget=each, trace=trace.of_plan(number))
+        except (ExecutionError, ModelError) as error:
+            return error
+
+    ran = await gather(
+        [run(plan, n[0]) for plan, n in zip(plans.different, plans.written, strict=True)]
+    )
+    answers = [None if isinstance(outcome, PearlError) else outcome for outcome in ran]
+    first = next(filter(None, answers), None)
+    if first is None:
+        raise next(outcome for outcome in ran if isinstance(outcome, PearlError))
+    agreement = Agreement(
+        plans.n_wanted,
+        tuple(
+            _of(plan, numbers, outcome)
+            for plan, numbers, outcome in zip(plans.different, plans.written, ran, strict=True)
+        ),
+    )
+    trace.append(
+        PlansCompared(
+            n_plans=agreement.n_plans,
+            n_different=agreement.n_different,
+            n_agreeing=agreement.n_agreeing,
+            is_tied=agreement.is_tied,
+        )
+    )
+    chosen = None if agreement.chosen is None else answers[agreement.chosen]
+    answer = chosen or next((each for each in answers if each and each.status == "answered"), first)
+    return replace(
+        answer,
+        text=f"undecided: {agreement.why}" if agreement.is_tied else answer.text,
+        agreement=agreement,
+        usage=trace.usage,
+        duration_s=time.monotonic() - began,
+        trace=trace,
+    )
+
+
+def _of(
+    plan: CheckedPlan, written: tuple[int, ...], outcome: Answer | ExecutionError | ModelError
+) -> PlanAnswer:
+    if isinstance(outcome, PearlError):
+        return PlanAnswer(str(plan), written, "failed", outcome.message)
+    value: Value = outcome.text
+    if len(outcome.outputs) == 1:
+        value = next(s.value for s in outcome.steps if s.output == outcome.outputs[0])
+    return PlanAnswer(
+        outcome.plan,
+        written,
+        outcome.status,
+        outcome.text if outcome.has_answer else outcome.why,
+        value,
+    )

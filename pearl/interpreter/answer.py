@@ -1,37 +1,353 @@
-"""Step results → `Answer`: the text, its steps, and verified quotes.
-
-The answer is every output that no step consumes, in step order, joined by a blank line (the rule of
-the published system). So every step contributes, the quotes of all steps are evidence, and one
-undecided step makes the answer undecided.
-"""
+"""Step results → `Answer`: the text, its steps, and verified quotes."""
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
-from pearl.actions.values import is_estimate
+from pearl.actions.searching import Fetched
+from pearl.actions.values import Scalar, Value, as_text, behind, is_estimate
 from pearl.documents.document import Document
-from pearl.documents.evidence import Evidence, StepReply, Unverified, collect
-from pearl.documents.rows import shortened
+from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, shown_ranks
+from pearl.documents.rows import Row, Rows, shortened
+from pearl.documents.table import cell_span
 from pearl.dsl.graph import PlanGraph
-from pearl.dsl.nodes import ListLiteral, Step, String
+from pearl.dsl.nodes import Step, String, items_of
+from pearl.errors import Span
+from pearl.errors.escaping import inert
 from pearl.errors.in_notebooks import ShownInNotebooks
 from pearl.interpreter.agreement import Agreement
-from pearl.interpreter.row_evidence import RowEvidence, ranks_at, row_evidence
-from pearl.interpreter.step_result import StepResult
 from pearl.llm import Usage
 from pearl.planner.understanding import Understood
-from pearl.trace import AnswerStatus, Trace
+from pearl.replies.typed import State
+from pearl.trace import AnswerStatus, StepFinished, Trace
+
+MAX_COLUMNS = 4
+"""Maximum columns displayed in the position of a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """The cells of a table that a step is computed from."""
+
+    numbers: Mapping[int, int]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CellEvidence:
+    """A cell of a row: its column, its text, and its position in the row's source."""
+
+    column: str
+    text: str
+    span: Span
+
+    def to_json(self) -> dict[str, Any]:
+        """The cell as JSON data."""
+        place = {"start": self.span.start, "end": self.span.end}
+        return {"column": self.column, "text": self.text, **place}
+
+
+@dataclass(frozen=True, slots=True)
+class RowEvidence:
+    """A row that an answer is computed from."""
+
+    text: str
+    value: str | None
+    fields: Mapping[str, str | None]
+    steps: tuple[str, ...]
+    source: str = ""
+    span: Span | None = None
+    is_decided: bool = True
+    ranks: tuple[tuple[str, int], ...] = ()
+    number: int | None = None
+    cells: tuple[CellEvidence, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """The row on one line."""
+        shown = shortened(self.text or self.value or "")
+        return shown if self.is_decided else f"undecided: {shown}"
+
+    @property
+    def where(self) -> str:
+        """The position of the row and the steps computed from it, for display."""
+        place = ""
+        if self.span:
+            ranks = shown_ranks(self.ranks)
+            table = "" if self.number is None else f", row {self.number:,}"
+            if self.cells:
+                names = [shortened(cell.column, 40) for cell in self.cells]
+                more = ", ..." if len(names) > MAX_COLUMNS else ""
+                table += f", {', '.join(names[:MAX_COLUMNS])}{more}"
+            place = (
+                f"{self.source}{table}, characters {self.span.start:,}-{self.span.end:,}{ranks}; "
+            )
+        return f"{place}{', '.join(self.steps)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as JSON data; positions are in the text of its source."""
+        place = {"start": self.span.start, "end": self.span.end} if self.span else {}
+        return {
+            "match": "row",
+            "text": self.text,
+            "value": self.value,
+            "fields": dict(self.fields),
+            **place,
+            "source": self.source,
+            **({} if self.number is None else {"row": self.number}),
+            **({"cells": [cell.to_json() for cell in self.cells]} if self.cells else {}),
+            "steps": list(self.steps),
+            "state": "found" if self.is_decided else "undecided",
+            **({"ranks": dict(self.ranks)} if self.ranks else {}),
+        }
+
+
+@dataclass(slots=True)
+class _Found:
+    """One row of the document and the steps computed from it."""
+
+    row: Row
+    is_decided: bool = True
+    steps: list[str] = field(default_factory=list)
+
+
+def ranks_at(fetched: Iterable[tuple[str, Fetched]], start: int) -> tuple[tuple[str, int], ...]:
+    """The ranks of the passages that hold a place of the document, by the step that found them."""
+    found: dict[str, int] = {}
+    for output, each in fetched:
+        for hit in each.hits:
+            if hit.span.start <= start < hit.span.end:
+                found.setdefault(output, hit.rank)
+    return tuple(found.items())
+
+
+def row_evidence(
+    outputs: Sequence[tuple[str, Rows]],
+    document: Document,
+    fetched: Sequence[tuple[str, Fetched]] = (),
+    cited: Sequence[Cited] = (),
+) -> tuple[RowEvidence, ...]:
+    """The rows behind outputs, in the order of the document, each once."""
+    found: dict[object, _Found] = {}
+    for output, rows in outputs:
+        decided: dict[object, bool] = {}
+        for row, is_decided in _leaves(rows):
+            found.setdefault(row.key, _Found(row))
+            # Surely in one group, it does not matter that it may be in others.
+            decided[row.key] = decided.get(row.key, False) or is_decided
+        for key, is_decided in decided.items():
+            found[key].steps.append(output)
+            found[key].is_decided &= is_decided
+    ordered = sorted(found.values(), key=lambda each: each.row.spans[:1])
+    return tuple(_evidence(each, document, fetched, cited) for each in ordered)
+
+
+def _leaves(rows: Rows) -> Iterator[tuple[Row, bool]]:
+    """The rows of the document that a collection consists of, and whether each is decided."""
+    for row in rows:
+        yield from _parts(row, is_decided=row.value is not None, shows_possible=rows.shows_possible)
+    for row in rows.doubtful:
+        yield from _parts(row, is_decided=False, shows_possible=True)
+
+
+def _parts(row: Row, *, is_decided: bool, shows_possible: bool) -> Iterator[tuple[Row, bool]]:
+    if row.spans or not (row.members or row.possible):
+        yield row, is_decided
+        return
+    for member in row.members:
+        yield from _parts(member, is_decided=is_decided, shows_possible=shows_possible)
+    for member in row.possible if shows_possible else ():
+        yield from _parts(member, is_decided=False, shows_possible=True)
+
+
+def _evidence(
+    found: _Found,
+    document: Document,
+    fetched: Sequence[tuple[str, Fetched]],
+    cited: Sequence[Cited],
+) -> RowEvidence:
+    row = found.row
+    source, span = "", None
+    ranks: tuple[tuple[str, int], ...] = ()
+    number: int | None = None
+    cells: tuple[CellEvidence, ...] = ()
+    if row.spans:
+        start, end = row.spans[0].start, row.spans[-1].end
+        source, at = document.locate(start)
+        span = Span(at, at + end - start)
+        ranks = ranks_at(fetched, start)
+        those = [each for each in cited if start in each.numbers]
+        number = those[0].numbers[start] if those else None
+        columns = dict.fromkeys(name for each in those for name in each.columns)
+        cells = tuple(_cell(row, name, at - start) for name in columns if row.fields.get(name))
+    return RowEvidence(
+        row.text,
+        row.value,
+        row.fields,
+        tuple(found.steps),
+        source,
+        span,
+        found.is_decided,
+        ranks,
+        number,
+        cells,
+    )
+
+
+def _cell(row: Row, column: str, shift: int) -> CellEvidence:
+    """A cell of a row of the document; `shift` is from the document's text to that of its source."""
+    span = cell_span(row, column) or row.spans[0]
+    text = row.fields[column] or ""
+    return CellEvidence(column, text, Span(span.start + shift, span.end + shift))
+
+
+_OWN = ("id", "value", "text", "source", "start", "end", "state")
+
+
+def write_rows(file: IO[str], answers: Sequence[tuple[str, Sequence[RowEvidence]]]) -> None:
+    """Write rows as CSV: their value and text, their place, and a column for each field."""
+    every = [row for _, rows in answers for row in rows]
+    names = dict.fromkeys(name for row in every for name in row.fields)
+    columns = [name if name not in _OWN else f"{name} (field)" for name in names]
+    writer = csv.writer(file)
+    writer.writerow([*_OWN, *map(inert, columns)])
+    for id, rows in answers:
+        for row in rows:
+            place = (row.span.start, row.span.end) if row.span else ("", "")
+            state = "found" if row.is_decided else "undecided"
+            own = (id, _shown(row.value), row.text, row.source, *place, state)
+            cells = [*own, *(_shown(row.fields.get(name, "")) for name in names)]
+            writer.writerow(map(inert, cells))
+
+
+def _shown(value: str | None) -> str:
+    return "undecided" if value is None else value
+
+
+MAX_TRACED_ROWS = 20
+"""Maximum rows of a value in a trace event."""
+
+MAX_SHOWN = 5
+"""Rows displayed of an answer, and at each end of a step's rows."""
+
+MAX_LINE = 120
+"""Maximum displayed characters of a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """The result of a step.
+
+    A result that is computed from rows has a value where some of them are undecided, too.
+    """
+
+    output: str
+    action: str
+    value: Value
+    is_native: bool
+    context: Literal["full", "map-reduce", "retrieve", "rows", "none"] = "none"
+    coverage: float | None = None
+    n_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    duration_s: float = 0.0
+    shown: str | None = field(default=None, repr=False)
+    reply: str = field(default="", repr=False)
+    quotes: tuple[str, ...] = ()
+    state: State = "found"
+    why: str = ""
+    truncated: str = ""
+    fetched: Fetched | None = field(default=None, repr=False)
+    cited: Cited | None = field(default=None, repr=False)
+    verdicts: Mapping[str, int] = field(default_factory=dict, repr=False)
+
+    @property
+    def text(self) -> str:
+        """The value as text."""
+        return as_text(self.value)
+
+    @property
+    def preview(self) -> str:
+        """The value for display; rows are shortened to a few lines."""
+        if not self.rows:
+            return self.text
+        lines = [shortened(line, MAX_LINE) for line in self.text.split("\n")]
+        if (left := len(lines) - 2 * MAX_SHOWN) > 0:
+            between = f"... ({left:,} line{'s' if left > 1 else ''} not shown)"
+            lines = [*lines[:MAX_SHOWN], between, *lines[-MAX_SHOWN:]]
+        return "\n".join(lines)
+
+    @property
+    def rows(self) -> Rows | None:
+        """The rows behind the value; None if it is computed from no rows."""
+        return behind([self.value])
+
+    @property
+    def is_void(self) -> bool:
+        """Whether it has no value that later steps can use."""
+        return self.state in ("undecided", "refused") and self.rows is None
+
+    @property
+    def as_input(self) -> Value:
+        """The input of later steps: a model's full reply, because its quotes may matter."""
+        return self.value if isinstance(self.value, Rows | Scalar) else self.reply or self.text
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as JSON data."""
+        return {
+            "output": self.output,
+            "action": self.action,
+            "value": _plain(self.value),
+            "state": self.state,
+            **({"why": self.why} if self.why else {}),
+            **({"truncated": self.truncated} if self.truncated else {}),
+            **({"verdicts": dict(self.verdicts)} if self.verdicts else {}),
+            "quotes": list(self.quotes),
+            "native": self.is_native,
+            "context": self.context,
+            "coverage": self.coverage,
+            "calls": self.n_calls,
+        }
+
+    @property
+    def event(self) -> StepFinished:
+        """The trace event of this result."""
+        return StepFinished(
+            step=self.output,
+            action=self.action,
+            value=as_text(self.value, MAX_TRACED_ROWS),
+            state=self.state,
+            truncated=self.truncated,
+            verdicts=dict(self.verdicts),
+            is_native=self.is_native,
+            context=self.context,
+            coverage=self.coverage,
+            n_calls=self.n_calls,
+            usage=self.usage,
+            duration_s=self.duration_s,
+        )
+
+
+def _plain(value: Value) -> str | int | float | bool | list[str]:
+    """A value as JSON data; of rows, the first ones: all that count are the answer's evidence."""
+    match value:
+        case Rows():
+            return value.lines(MAX_TRACED_ROWS)
+        case Scalar():
+            return value.value
+        case _:
+            return value
+
 
 MAX_TOLD = 80
 """Characters of a quote in the reason for a status."""
 
 UNSURE = frozenset({"undecided", "degraded", "refused"})
-"""States of what is no answer, or of one that may lack something or be wrong."""
+"""Statuses of missing, incomplete or possibly wrong answers."""
 _HOW_MANY = re.compile(
     r"\bhow many\b|\b(?:what|which|give|tell|find|state|count|determine|is|was)\b[^.?!]{0,40}\bthe (?:total )?number of\b"
     r"|\bwie ?viele?\b|\bcombien de\b|\bcu[aá]nt[oa]s\b|\bquant[ie]\b|\bquant[oa]s\b|\bhoeveel\b|\bсколько\b|多少|几个|いくつ|何人|몇",
@@ -114,7 +430,7 @@ class Answer(ShownInNotebooks):
 
     @property
     def is_unsure(self) -> bool:
-        """Whether it is no answer, or one that may lack something or be wrong."""
+        """Whether the answer is missing, incomplete or possibly wrong."""
         return self.status in UNSURE
 
     @cached_property
@@ -138,7 +454,7 @@ class Answer(ShownInNotebooks):
         return ("degraded", flaw) if flaw else ("answered", "")
 
     def _flaw(self) -> str:
-        """What is wrong with an answer that was found; "" if nothing is."""
+        """The flaw of an answer that was found; "" for none."""
         for quote in self.unverified:
             if quote.reason in ("missing", "apart", "negation"):
                 return f"step '{quote.step}': {quote.why}: '{shortened(quote.text, MAX_TOLD)}'"
@@ -153,7 +469,7 @@ class Answer(ShownInNotebooks):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What its text does not say of how it was computed: how dates were read, how it was searched, what was left out."""
+        """How the answer was computed, beyond its text: date formats, searches, omissions."""
         every = (each for step in self.steps for each in (step.rows, step.fetched))
         notes = (note for each in every if each is not None for note in each.notes)
         return tuple(note for note in dict.fromkeys(notes) if not is_estimate(note))
@@ -201,7 +517,7 @@ class Answer(ShownInNotebooks):
 
 
 def _says_number(text: str, counted: str) -> bool:
-    """Whether a text says a number, be it "a dog" where dogs are counted; marks and years are none.
+    """Whether a text contains a number; "a dog" counts if dogs are asked for, citation marks and years do not.
 
     Example:
         >>> _says_number("He has a dog.", " dogs has he?"), _says_number("He ran a mile in 1957.", " dogs has he?")
@@ -284,11 +600,7 @@ def compose(
 
 def _given(step: Step, results: Mapping[str, StepResult]) -> tuple[str, ...]:
     """Inputs of a step other than the document: texts of the plan and earlier outputs."""
-    items = [
-        item
-        for argument in step.arguments
-        for item in (argument.items if isinstance(argument, ListLiteral) else (argument,))
-    ]
+    items = [item for argument in step.arguments for item in items_of(argument)]
     texts = [item.value for item in items if isinstance(item, String)]
     outputs = [
         results[each.name].reply or results[each.name].text

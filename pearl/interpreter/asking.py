@@ -1,26 +1,122 @@
-"""Requests of a step → what the model says: within its form, whole or cut off, in one call or in several."""
+"""The requests of a step → the model's reply: constrained, repeated, merged or truncated."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
-from pearl.interpreter.hollow import why_hollow
 from pearl.interpreter.requests import RequestBuilder
-from pearl.interpreter.row_steps import TextRead
-from pearl.interpreter.truncation import CUT_SHORT, Said, kept_text, why_short
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
 from pearl.llm.gathering import gather
 from pearl.llm.messages import constrained, without_texts
+from pearl.llm.repetition import loop_in
 from pearl.replies.typed import Reply, follows_form, read_reply, reply_constraint
 from pearl.trace import CallFailed, ConstraintRefused, ModelCalled, Purpose, Trace
+
+MIN_WORDS = 8
+"""Minimum words of a reply that is checked."""
+
+MIN_TIMES = 4
+
+MIN_COPIED = 60
+"""Minimum words of a copy of the document's beginning."""
+
+_WORD = re.compile(r"\w+")
+
+
+def why_hollow(text: str, request: Request) -> str:
+    """Why the reply to a step says nothing; "" if it may."""
+    words = _words(text)
+    if len(words) < MIN_WORDS or not isinstance(request.task, ActionTask | CombineTask):
+        return ""
+    if any(words[period:] == words[:-period] for period in range(1, len(words) // MIN_TIMES + 1)):
+        return "the reply is the same words over and over"
+    task = request.task.step if isinstance(request.task, CombineTask) else request.task
+    if len(words) >= MIN_COPIED and task.document and len(task.document) > 2 * len(text):
+        beginning = " ".join(task.document[: 2 * len(text)].split())
+        if beginning.startswith(" ".join(text.split())):
+            return "the reply is the beginning of the document"
+    return ""
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+CUT_SHORT = frozenset({"truncated", "repetition"})
+"""Kinds of `ModelError` whose reply is the beginning of a usable one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The reply to a request and to its repetition."""
+
+    text: str
+    usage: Usage
+    n_calls: int = 1
+    truncated: str = ""
+
+
+def why_short(error: ModelError, text: str) -> str:
+    """The note on a reply of which only the beginning is kept."""
+    what = "was cut off at its limit" if error.kind == "truncated" else "repeated itself"
+    kept = "its beginning is kept" if text else "nothing of it is whole"
+    return f"the reply {what}; {kept}"
+
+
+_END = re.compile(r"""[.!?…。！？]["'”’»)\]]*(?=\s)""")
+"""The end of a sentence that another text follows: at the very end a word may be cut off."""
+
+_ABBREVIATED = re.compile(
+    r"(?:\b(?:[A-Za-z]|Dr|Mr|Mrs|Ms|Prof|St|vs|etc|No|Nos|approx|ca|cf|Inc|Ltd|Co|Corp)|\d)\.$"
+)
+"""A full stop that ends no sentence: of an abbreviation, an initial, the number of a list."""
+
+
+def kept_text(text: str) -> str:
+    r"""The beginning of a cut-off text, to the end of its last whole line or sentence; "" if none is whole.
+
+    A loop at the end is left out, but for the first time it says what it repeats.
+
+    Example:
+        >>> kept_text("He left at dawn. She wrote to Dr. Lee. Then the bo")
+        'He left at dawn. She wrote to Dr. Lee.'
+        >>> kept_text("- the hull\n- the sails\n- the mas")
+        '- the hull\n- the sails'
+        >>> kept_text("12")
+        ''
+    """
+    loop = loop_in(text)
+    if loop is not None:
+        at = text.find(loop)
+        text = text[: at + len(loop)] + "\n" if at >= 0 else text
+    lines, _, last = text.rpartition("\n")
+    ends = [
+        match.end()
+        for match in _END.finditer(last)
+        if not _ABBREVIATED.search(last[: match.start() + 1])
+    ]
+    whole = last[: ends[-1]] if ends else ""
+    return "\n".join(part for part in (lines, whole) if part.strip()).rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class TextRead:
+    """The result of reading a text."""
+
+    text: str
+    reply: Reply
+    usage: Usage
+    n_calls: int
+    truncated: str = ""
 
 
 class Asker:
@@ -31,8 +127,13 @@ class Asker:
     ) -> None:
         self._model = model
         self._calls = calls
-        self._fallback = fallback
+        self.fallback = fallback
         self._trace = trace
+
+    async def read_document(self, step: Step, task: ActionTask) -> TextRead:
+        """Read one row as a document of its own."""
+        _, pieces = await self._calls.pieces(task, task.document or "")
+        return await self.over_pieces(step, task, pieces)
 
     async def over_pieces(
         self, step: Step, task: ActionTask, pieces: Sequence[ActionTask]
@@ -122,7 +223,7 @@ class Asker:
         self, step: Step, purpose: Purpose, request: Request, wanted: ValueType
     ) -> Completion:
         """Send a request for a reply of a type."""
-        constraint = reply_constraint(wanted, self._fallback.max_text)
+        constraint = reply_constraint(wanted, self.fallback.max_text)
 
         def flaw(text: str) -> str | None:
             return None if follows_form(text, wanted) else "the reply has another form"
@@ -150,7 +251,7 @@ class Asker:
                     request = unheld if level.by is None and unheld is not None else request
                     return self._model.complete(constrained(request, constraint, level.by))
 
-                completion, _ = await self._fallback.ask(
+                completion, _ = await self.fallback.ask(
                     complete,
                     lambda level, error: self._trace.append(
                         ConstraintRefused(constraint=level.name, reason=error.message)

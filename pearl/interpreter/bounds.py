@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
-
-from pearl.interpreter.requests import MARK_TOKENS, PROMPT_MARGIN
+from math import inf
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A lower and an upper bound; None is unknown."""
+    """A lower and an upper bound; None for no upper bound."""
 
     least: float
     most: float | None
 
+    @classmethod
+    def of(cls, least: float, upper: float) -> Range:
+        """The range up to a bound that may be infinite."""
+        return cls(least, None if upper == inf else upper)
+
+    @property
+    def upper(self) -> float:
+        """The upper bound; infinity for none."""
+        return inf if self.most is None else self.most
+
     def __add__(self, other: Range) -> Range:
-        most = None if self.most is None or other.most is None else self.most + other.most
-        return Range(self.least + other.least, most)
+        return Range.of(self.least + other.least, self.upper + other.upper)
 
     def up_to(self, cap: int | None) -> Range:
         """The same, but nothing above a cap; None for no cap."""
-        if cap is None:
-            return self
-        most = cap if self.most is None else min(cap, self.most)
-        return Range(min(self.least, most), most)
+        upper = self.upper if cap is None else min(cap, self.upper)
+        return Range.of(min(self.least, upper), upper)
 
     @property
     def or_nothing(self) -> Range:
@@ -84,25 +89,4 @@ class StepCosts:
 
 def longer(a: Range, b: Range) -> Range:
     """The longer of two chains of calls."""
-    most = None if a.most is None or b.most is None else max(a.most, b.most)
-    return Range(max(a.least, b.least), most)
-
-
-def most_merges(n: int, frame: float, text: float, cap: int | None) -> int:
-    """Maximum calls that merge results until one is left."""
-    if cap is None:
-        return 1
-    # So many are certain to fit together.
-    sure = int((cap - ceil(frame) - PROMPT_MARGIN) // (text + MARK_TOKENS))
-    half = (sure + 1) // 2  # a group that turns out too long is halved
-    total = 0
-    left = n
-    while left > 1:
-        if left <= sure:
-            return min(total + 1, n - 1)
-        if half < 2:
-            return n - 1
-        groups = min(left // half + 1, left - 1)
-        total += groups
-        left = groups
-    return min(total, n - 1)
+    return Range.of(max(a.least, b.least), max(a.upper, b.upper))

@@ -1,24 +1,24 @@
-"""Document + context window → the texts that a step is shown; never truncated silently.
-
-Strategies: `full` (all of it, or an error), `map-reduce` (part by part, results merged),
-`retrieve` (the passages that match best, in document order), `auto` (full where it fits, else
-map-reduce, which reads everything).
-"""
+"""Document + context window → the texts that a step is shown; never truncated silently."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil
 from typing import Literal, NamedTuple, get_args
 
 from pearl.actions.searching import Fetched, FetchedPassage, SearchedDocument, order, with_tables
 from pearl.documents.document import heading
 from pearl.documents.passages import chunks
 from pearl.documents.table.apart import LABELS, TablesApart
-from pearl.errors import ExecutionError, Span
+from pearl.documents.tokens import Counter
+from pearl.errors import ExecutionError, Span, UsageError, suggest
 from pearl.interpreter.offloading import off_loop
+from pearl.llm.reply_limits import reading_limit
 from pearl.retrieval.search import Searcher
+from pearl.tables import SqlEngine, check_engine
 
 Strategy = Literal["auto", "full", "map-reduce", "retrieve"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -33,16 +33,16 @@ GAP = "\n[...]\n"
 GAP_TOKENS = 4
 
 FETCHED_TOKENS = 16
-"""Tokens that a passage of a corpus has at least, as a rule: so many are asked for as may fit."""
+"""Usual minimum tokens of a passage; determines how many passages a search requests."""
 
 MIN_FETCHED = 16
-"""Passages of a corpus that are asked for at least."""
+"""Minimum number of passages that a search requests."""
 
 MAX_FETCHED_CHARACTERS = 4_000
-"""Of a longer passage of a corpus, only the best chunks are shown."""
+"""Longer passages are reduced to their best chunks."""
 
 BEST = 4
-"""Chunks shown of such a passage at most."""
+"""Maximum chunks of such a passage."""
 
 
 class ContextOverflowError(ExecutionError):
@@ -51,7 +51,7 @@ class ContextOverflowError(ExecutionError):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The texts that a step is shown."""
+    """The texts in the prompts of a step."""
 
     strategy: Literal["full", "map-reduce", "retrieve"]
     texts: tuple[str, ...]
@@ -61,7 +61,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a text is shown."""
+    """How to select from a text."""
 
     strategy: Strategy
     count: Callable[[str], int]
@@ -74,7 +74,7 @@ class Shown:
 
 
 async def fit(text: str, how: Shown, budget: int | None, n_tokens: int | None = None) -> Context:
-    """Choose what to show of a text."""
+    """Select the part of a text that fits the budget."""
     if budget is not None and budget <= 0:
         raise ContextOverflowError(
             "the step's own inputs fill the model's window",
@@ -110,7 +110,7 @@ async def fit(text: str, how: Shown, budget: int | None, n_tokens: int | None = 
 def split(
     text: str, budget: int, count: Callable[[str], int], apart: TablesApart | None = None
 ) -> Context:
-    """All parts of a text, of so many tokens at most each."""
+    """Split a text into parts of at most `budget` tokens."""
     if apart is not None and apart.whole != apart.text:
         return Context("map-reduce", tuple(apart.parts(budget, count)), 1.0)
     parts = tuple(text[span.start : span.end] for span in chunks(text, budget, count))
@@ -122,7 +122,7 @@ async def fit_prompt(
     show: Callable[[int | None], Awaitable[Context]],
     excess: Callable[[str], int],
 ) -> Context:
-    """Choose what to show so that every prompt fits as a whole: tokens of its parts do not add up."""
+    """Reduce the selection until every whole prompt fits: token counts are not additive."""
     while True:
         context = await show(room)
         if room is None:
@@ -165,7 +165,7 @@ async def _retrieve(text: str, limit: int, how: Shown) -> Context:
 
 
 async def _retrieve_apart(apart: TablesApart, size: int, limit: int, how: Shown) -> Context:
-    """As `_retrieve`, with the rows that match below the heads of their tables."""
+    """Like `_retrieve`, with matching rows below the heads of their tables."""
     n_characters = len(apart.text)
     atoms = await off_loop(n_characters, partial(apart.atoms, size, how.count))
     ranked = await order(how.searcher, how.query, [atom.text for atom in atoms])
@@ -178,7 +178,7 @@ async def _retrieve_apart(apart: TablesApart, size: int, limit: int, how: Shown)
 
 
 class _Fitting(NamedTuple):
-    """The best passages that fit, in the order of the document, and what is shown of them."""
+    """The best passages that fit, in document order, and their text in the prompt."""
 
     spans: list[Span]
     text: str
@@ -192,7 +192,7 @@ def _fitting(
     *,
     is_named: bool = False,
 ) -> _Fitting:
-    """As many of the best passages as fit: what their tables have above them counts once."""
+    """As many of the best passages as fit; the head of a table counts once."""
     taken: list[tuple[Span, int]] = []
     heads: set[str] = set()
     left = limit - how.count(LABELS)
@@ -290,7 +290,7 @@ async def _fetched_apart(
     limit: int,
     how: Shown,
 ) -> Context:
-    """As `_fetch`, where passages have rows of tables."""
+    """Like `_fetch`, for passages with rows of tables."""
     text = apart.text
     named: set[str] = set()
     best: list[tuple[Span, int]] = []
@@ -318,3 +318,112 @@ def _no_room(limit: int) -> ContextOverflowError:
         f"no passage fits the {limit:,} tokens that the window leaves for the document",
         help="use a model with a larger window",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ContextLimits:
+    """Token limits of a call."""
+
+    counter: Counter
+    strategy: Strategy = "auto"
+    window: int | None = None
+    max_output_tokens: int | None = None
+    max_retrieved: int = DEFAULT_RETRIEVED_TOKENS
+    max_parts: int | None = None
+    max_prompt_tokens: int | None = None
+    items_per_call: int = 32
+    max_reasks: int = 1
+    max_item_tokens: int = 64
+    is_strict: bool = False
+    is_strict_rows: bool = False
+    recheck: int = 0
+    is_constrained: bool = False
+    is_apart: bool = False
+    sql_engine: SqlEngine = "sqlite"
+    usual_reply_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        check_engine(self.sql_engine)
+        if self.strategy not in STRATEGIES:
+            raise UsageError(
+                f"unknown context strategy '{self.strategy}'",
+                help=suggest(self.strategy, STRATEGIES, "strategies"),
+            )
+        if (
+            min(self.items_per_call, self.max_item_tokens) < 1
+            or min(self.max_reasks, self.recheck) < 0
+        ):
+            raise UsageError(
+                "items_per_call and max_item_tokens must be at least 1, max_reasks and recheck at least 0",
+                help="the defaults are 32, 64, 1 and 0",
+            )
+
+    @property
+    def reply_tokens(self) -> int:
+        """Tokens reserved in the context window for the reply."""
+        most = reading_limit(self.window, self.max_output_tokens)
+        if self.max_output_tokens is not None or self.usual_reply_tokens is None:
+            return most
+        return min(most, self.usual_reply_tokens)
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Maximum tokens of a prompt; None for no limit."""
+        if self.window is None:
+            return self.max_prompt_tokens
+        left = self.window - self.reply_tokens
+        return left if self.max_prompt_tokens is None else min(left, self.max_prompt_tokens)
+
+    def known_tokens(self, document: str) -> int | None:
+        """Tokens of a document; None where its length alone shows that they do not matter."""
+        most = self.prompt_tokens
+        if most is None or self.counter.at_most(document) <= most:
+            return None
+        return self.counter.count(document)
+
+
+def share(limits: ContextLimits, token_budget: int | None, n_calls: int) -> ContextLimits:
+    """The limits of each of `n_calls` calls that share a budget."""
+    if token_budget is None:
+        return limits
+    each = token_budget // max(1, n_calls)
+    return replace(limits, strategy="retrieve", max_prompt_tokens=each, max_retrieved=each)
+
+
+def share_parts(
+    limits: ContextLimits,
+    token_budget: int | None,
+    strategy: Strategy | None = None,
+    part_tokens: int | None = None,
+) -> ContextLimits:
+    """The limits of one call, or of as many parts of it as the budget allows."""
+    limits = share(limits, token_budget, 1)
+    if strategy is not None:
+        limits = replace(limits, strategy=strategy)
+    if part_tokens is not None:
+        least = min(part_tokens, limits.max_prompt_tokens or part_tokens)
+        limits = replace(limits, max_prompt_tokens=least)
+    most = limits.prompt_tokens
+    if token_budget is None or most is None:
+        return limits
+    # Rounded up: more and smaller parts use more of the budget.
+    n_calls = ceil(token_budget / max(1, most))
+    n_parts = max(1, (n_calls + 1) // 2)
+    each = min(most, token_budget // (2 * n_parts - 1))
+    return replace(limits, max_parts=n_parts, max_prompt_tokens=each)
+
+
+@contextmanager
+def reported_as_budget(token_budget: int | None) -> Iterator[None]:
+    """Re-raise a context overflow as one that names the budget instead of the context window."""
+    try:
+        yield
+    except ExecutionError as error:
+        cause = error.__cause__ or error
+        if token_budget is None or not isinstance(cause, ContextOverflowError):
+            raise
+        raise ExecutionError(
+            f"a budget of {token_budget:,} tokens is too small: {error.message}",
+            step=error.step,
+            help="raise --token-budget",
+        ) from cause

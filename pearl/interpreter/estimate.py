@@ -1,32 +1,326 @@
-"""One step of a plan → lower and upper bounds of its calls and tokens, before it runs.
-
-Unknown outputs of earlier steps are `placeholders` in prompts.
-"""
+"""The steps of a plan → lower and upper bounds of their calls and tokens, before a run."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from math import ceil
+from dataclasses import dataclass, replace
+from heapq import nlargest
+from math import ceil, inf
 
 from pearl.actions import by_search, native
+from pearl.actions.by_row import shown_text
+from pearl.actions.columns import read_column
 from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import EmptyListError, Value, as_rows, as_text, number_of
 from pearl.documents.numbers import UnclearNumberError, whole_number
 from pearl.documents.passages import chunks
 from pearl.documents.rows import Rows
+from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import Argument, Reference, Step
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError
-from pearl.interpreter.bounds import NONE, Range, StepCosts, longer, most_merges
-from pearl.interpreter.context import GAP, GAP_TOKENS, PASSAGE_TOKENS, ContextOverflowError
+from pearl.interpreter.bounds import NONE, Range, StepCosts, longer
+from pearl.interpreter.context import (
+    GAP,
+    GAP_TOKENS,
+    PASSAGE_TOKENS,
+    ContextLimits,
+    ContextOverflowError,
+)
 from pearl.interpreter.offloading import at_once
-from pearl.interpreter.placeholders import Placeholders
-from pearl.interpreter.requests import PROMPT_MARGIN, RequestBuilder, chunk_size
-from pearl.interpreter.row_estimate import PossibleRows, RowEstimator
-from pearl.interpreter.row_requests import RowRequests, check_numbers
-from pearl.llm import ActionTask, CombineTask, ItemsTask
+from pearl.interpreter.requests import MARK_TOKENS, PROMPT_MARGIN, RequestBuilder, chunk_size
+from pearl.interpreter.row_steps import ITEM_TOKENS, MAX_ROUNDS, RowRequests, RowStep, check_numbers
+from pearl.llm import ActionTask, CombineTask
 from pearl.llm.messages import block
+from pearl.llm.reply_limits import items_limit
+
+
+class Placeholders:
+    """Placeholders of one plan, counted apart from the texts around them."""
+
+    def __init__(self, counter: Counter, texts: Sequence[str]) -> None:
+        self._counter = counter
+        self._most: dict[str, float] = {}  # placeholder → maximum tokens
+        self._seam = counter.most(0)
+        self._tag = "\ue000"  # a character that occurs in no known text
+        while any(self._tag in text for text in texts):
+            self._tag += "\ue000"
+        self._marks = re.compile(f"({self._tag}\\d+\ue001)")
+
+    def new(self, most: float) -> str:
+        """A placeholder for a text of at most this many tokens in any context; may be infinite."""
+        mark = f"{self._tag}{len(self._most)}\ue001"
+        self._most[mark] = most
+        return mark
+
+    def are_in(self, *texts: str) -> bool:
+        """Whether a text has placeholders."""
+        return any(self._marks.search(text) for text in texts)
+
+    def tokens(self, text: str, part: str = "") -> Range:
+        """Tokens of a text around a counted part; exact but for seams if it has no placeholders."""
+        pieces = self._marks.split(text)
+        if len(pieces) == 1:
+            return Range(*self._counter.bounds_with(text, part))
+        least, most = self._counter.bounds("".join(pieces[::2]), part)
+        # `bounds` does not account for the seams on both sides.
+        return Range.of(least, most + sum(self._most[m] + 2 * self._seam for m in pieces[1::2]))
+
+    def widest(self, text: str) -> float:
+        """Maximum tokens of a text in any context."""
+        return self.tokens(text).upper if self.are_in(text) else self._counter.bounds(text)[1]
+
+
+ITEMS_AGAIN_TOKENS = 64
+"""Maximum tokens added to a request that is repeated, or held to a form."""
+
+SELECTING = frozenset({
+    "WHERE", "HAVING", "RANKED", "SORT", "UNIQUE", "INTERSECT", "DIFFERENCE", "SAMPLE",
+})  # fmt: skip
+"""Native actions whose rows are rows of their first argument."""
+
+MULTIPLYING = frozenset({"PAIRS", "MATCH", "NEAR"})
+"""Native actions that give rows for pairs of rows."""
+
+
+@dataclass(frozen=True)
+class PossibleRows:
+    """The rows that a value may have."""
+
+    n: int
+    tokens: float  # maximum; may be infinite
+    rows: Rows | None = None
+    is_certain: bool = False
+    unknown: frozenset[str] = frozenset()
+    answer_tokens: float = 0.0
+
+    def texts(self, row_step: RowStep) -> list[str] | None:
+        """The different texts that may have to be asked about; None if they are not known."""
+        if self.rows is None or self.rows.column in self.unknown:
+            return None
+        return row_step.texts(self.rows)
+
+
+class RowEstimator:
+    """Estimates the steps of one plan that are about rows."""
+
+    def __init__(
+        self,
+        requests: RowRequests,
+        limits: ContextLimits,
+        costs_alone: Callable[[ActionTask], StepCosts],
+    ) -> None:
+        self._requests = requests
+        self._limits = limits
+        self._counter: Counter = limits.counter
+        self._alone = costs_alone
+        self._seam = self._counter.most(0)
+
+    # -----------------------------------------------------------------------------------------
+    # Native actions
+
+    def selected(
+        self, action: Action, first: PossibleRows, others: Sequence[PossibleRows | None],
+        values: Sequence[Value], *, is_open: bool = False,
+    ) -> PossibleRows:  # fmt: skip
+        """The rows that a native action over possible rows may give."""
+        name = action.name
+        n_others = [each.n for each in others if each is not None]
+        if not is_open and first.rows is not None and name in ("FIELD", "GROUP", "WHERE"):
+            known = self._computed(action, first, values)
+            if known is not None:
+                return known
+        if name in SELECTING:
+            return replace(first, is_certain=False)
+        tokens = first.tokens + sum(each.tokens for each in others if each is not None)
+        n = first.n
+        for other in n_others:
+            n = n * other if name in MULTIPLYING else n + other
+        if name in MULTIPLYING:
+            tokens *= n + 1
+        return PossibleRows(n, tokens + 4 * self._seam * n + first.answer_tokens * n)
+
+    def _computed(
+        self, action: Action, first: PossibleRows, values: Sequence[Value]
+    ) -> PossibleRows | None:
+        """The result of the action over all possible rows, if it reads known columns only."""
+        assert first.rows is not None
+        try:
+            column = read_column(first.rows, as_text(values[1])).name
+            if column in first.unknown:
+                if action.name != "FIELD":
+                    return None
+                return replace(first, rows=replace(first.rows, column=column))
+            result = native.compute(action, [first.rows, *values[1:]])
+        except ValueError:
+            return None
+        if not isinstance(result, Rows):
+            return None
+        tokens = self._tokens(result)
+        if result.column in first.unknown:  # their values are what a model will say
+            tokens += len(result) * (first.answer_tokens + 4 * self._seam)
+        return replace(first, rows=result, n=len(result), tokens=tokens)
+
+    def _tokens(self, rows: Rows) -> float:
+        """Maximum tokens of rows as a text."""
+        text = "\n".join(row.text or row.value or "" for row in rows)
+        values = "\n".join(shown_text(row) or "" for row in rows)
+        gap = self._counter.bounds("\n[...]\n- undecided: ")[1] + 4 * self._seam
+        return self._counter.bounds(text)[1] + self._counter.bounds(values)[1] + len(rows) * gap
+
+    def known(self, rows: Rows) -> PossibleRows:
+        """Rows that are known."""
+        return PossibleRows(len(rows), self._tokens(rows), rows, is_certain=True)
+
+    # -----------------------------------------------------------------------------------------
+    # Actions that search
+
+    def of_passages(self, searched: SearchedDocument, n: int | None) -> PossibleRows:
+        """Any `n` passages of a document; None for all."""
+        tokens = [self._counter.at_most(passage.text) for passage in searched.index.passages]
+        tokens = tokens if n is None else nlargest(n, tokens)
+        return PossibleRows(len(tokens), sum(tokens) + 4 * self._seam * len(tokens))
+
+    # -----------------------------------------------------------------------------------------
+    # Actions that a model carries out
+
+    def step(
+        self, step: Step, row_step: RowStep, given: PossibleRows
+    ) -> tuple[StepCosts, PossibleRows]:
+        """Bounds of a step, and the rows that it may give."""
+        task = row_step.task
+        answer = float(
+            items_limit(replace(task, items=("",)), self._counter, self._limits.max_item_tokens)
+        )
+        if row_step.is_each:
+            answer = float(self._counter.most(self._limits.reply_tokens))
+        if task.kind == "pick":
+            costs = self._picking(row_step, given)
+            n = min(given.n, task.n_picks)
+            return costs, replace(given, n=n, is_certain=False)
+        if row_step.query:
+            return StepCosts(), self._first(step, row_step, given)
+        texts = given.texts(row_step)
+        costs = (
+            self._unknown_texts(row_step, given) if texts is None
+            else self._texts(step, row_step, texts, is_certain=given.is_certain)
+        )  # fmt: skip
+        if task.kind == "yes_no":
+            return costs, replace(given, is_certain=False)
+        if row_step.k:
+            return costs, self._first(step, row_step, given)
+        rows = given.rows and replace(given.rows, column=step.output, is_answered=True)
+        if rows is not None:
+            rows = replace(rows, rows=tuple(row.with_column(step.output, None) for row in rows))
+        tokens = given.tokens + given.n * (answer + 4 * self._seam)
+        return costs, PossibleRows(
+            given.n, tokens, rows, given.is_certain, given.unknown | {step.output}, answer
+        )
+
+    def _first(self, step: Step, row_step: RowStep, given: PossibleRows) -> PossibleRows:
+        """The first K of rows, which get a field that is not known."""
+        n = min(given.n, row_step.k)
+        unknown = given.unknown | {step.output}
+        return replace(given, n=n, is_certain=False, unknown=unknown)
+
+    def _texts(
+        self, step: Step, row_step: RowStep, texts: Sequence[str], *, is_certain: bool
+    ) -> StepCosts:
+        batches, long = self._requests.batches(row_step, texts)
+        n = len(batches)
+        prompts = sum(self._counter.count(self._requests.request(b).prompt) for b in batches)
+        replies = sum(items_limit(b, self._counter, self._limits.max_item_tokens) for b in batches)
+        rounds = self._rounds
+        most = n
+        if not is_certain and self._limits.prompt_tokens is not None:
+            # Fewer items may fill calls less well, but no two calls in a row could be one.
+            most = min(len(texts), 2 * n + 1) if n else 0
+            frame = self._requests.frame_tokens(row_step.task)
+            prompts += (most - n) * frame
+        costs = StepCosts(
+            Range(n, most * rounds),
+            Range(prompts, prompts * rounds + most * rounds * ITEMS_AGAIN_TOKENS),
+            Range(n, replies * rounds),
+            Range(min(1, n), rounds if n else 0),
+        )
+        again = min(self._limits.recheck, len(texts)) if row_step.may_be_rechecked else 0
+        if again:
+            longest = max(map(self._counter.count, texts)) + ITEM_TOKENS
+            frame = self._requests.frame_tokens(row_step.task) + ITEMS_AGAIN_TOKENS + longest
+            one = items_limit(replace(row_step.task, items=("",)), self._counter)
+            costs = costs.then(
+                StepCosts(
+                    Range(0, again), Range(0, again * frame), Range(0, again * one), Range(0, 1)
+                )
+            )
+        for text in long:
+            costs = costs.beside(self._alone(self._requests.alone(row_step, step, text)))
+        return costs if is_certain else costs.or_nothing
+
+    @property
+    def _rounds(self) -> int:
+        """Maximum requests for the items of one batch."""
+        return 1 if self._limits.is_constrained else MAX_ROUNDS
+
+    def _unknown_texts(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
+        """Costs of rows whose texts are not known."""
+        task, n = row_step.task, given.n
+        if given.tokens == inf or row_step.is_each:
+            any_number = Range(0, None)
+            return StepCosts(any_number, any_number, any_number, any_number)
+        calls = ceil(n / self._limits.items_per_call)
+        cap, frame = self._limits.prompt_tokens, self._requests.frame_tokens(task)
+        if cap is not None:
+            calls = min(n, 2 * calls + 2 * ceil(given.tokens / max(1, cap - frame)))
+        most = calls * self._rounds
+        labels = replace(task, items=("",) * n)
+        replies = items_limit(labels, self._counter, self._limits.max_item_tokens)
+        tokens = most * (frame + ITEMS_AGAIN_TOKENS) + self._rounds * (
+            given.tokens + n * (ITEM_TOKENS + 2 * self._seam)
+        )
+        return StepCosts(
+            Range(0, most), Range(0, tokens), Range(0, replies * self._rounds + most * 16),
+            Range(0, self._rounds if n else 0),
+        )  # fmt: skip
+
+    def _picking(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
+        """Costs of a tournament: in each round, groups are asked for their best."""
+        task, k = row_step.task, row_step.task.n_picks
+        texts = given.texts(row_step)
+        n = given.n if texts is None else len(texts)
+        size = max(self._limits.items_per_call, k + 1)
+        is_exact = given.is_certain and texts is not None and self._limits.prompt_tokens is None
+        calls = depth = 0
+        items = 0
+        left = n
+        while left:
+            groups = ceil(left / size)
+            calls, depth, items = calls + groups, depth + 1, items + left
+            kept = (groups - 1) * min(k, size) + min(k, left - (groups - 1) * size)
+            if groups == 1 or kept >= left:
+                break
+            left = kept
+        if self._limits.prompt_tokens is not None:
+            calls, depth, items = 2 * n + 1 if n else 0, n, items * max(1, depth)
+        rounds = 1 if self._limits.is_constrained else 1 + self._limits.max_reasks
+        tokens = inf
+        if given.tokens < inf:
+            share = given.tokens if texts is None else sum(map(self._counter.count, texts))
+            tokens = rounds * (
+                calls * (self._requests.frame_tokens(task) + ITEMS_AGAIN_TOKENS) + depth * share
+            )
+            tokens += rounds * items * (ITEM_TOKENS + 2 * self._seam)
+        reply = items_limit(
+            replace(task, items=("",) * size), self._counter, self._limits.max_item_tokens
+        )
+        least = calls if is_exact else 0
+        return StepCosts(
+            Range(least, calls * rounds), Range.of(0, tokens), Range(least, calls * rounds * reply),
+            Range(depth if is_exact else 0, depth * rounds),
+        )  # fmt: skip
+
 
 SEAM_TOKENS = 8
 """Maximum tokens of the separators in a computed text."""
@@ -114,7 +408,8 @@ class CostEstimator:
         """Costs of a step that is carried out row by row."""
         row_step = self._row_requests.step(step, self._values)
         given = self._possible_rows(step.arguments[0], row_step.rows)
-        if self._is_open(row_step.task):
+        task = row_step.task
+        if self._unknown.are_in(*task.labels, *(value for _, value in task.arguments)):
             given = replace(given, is_certain=False)
         costs, possible = self._rows.step(step, row_step, given)
         self._hold(step.output, possible)
@@ -122,7 +417,7 @@ class CostEstimator:
 
     def _of_table(self, step: Step, action: Action) -> StepCosts:
         """Costs of a question of a table: a query, and again where it cannot be used."""
-        from pearl.interpreter.table_estimate import query_costs  # late: few plans ask a table
+        from pearl.interpreter.table_steps import query_costs  # late: few plans ask a table
 
         given, question = self._calls.asked(step, self._values)
         known = None if self._unknown.are_in(question) else question
@@ -138,32 +433,25 @@ class CostEstimator:
         self._hold(step.output, possible)
         return costs
 
-    def _is_open(self, task: ItemsTask) -> bool:
-        """Whether what is asked about rows is not known yet."""
-        texts = [*task.labels, *(value for _, value in task.arguments)]
-        return any(map(self._unknown.are_in, texts))
-
     def _alone(self, task: ActionTask) -> StepCosts:
         """Costs of a row that is read as a document of its own."""
         return self._formed(task, self._ask(task))
 
     def _possible_rows(self, argument: Argument, rows: Rows) -> PossibleRows:
-        """The rows that an argument may stand for."""
+        """The rows that an argument may have."""
         if isinstance(argument, Reference) and argument.name in self._possible:
             return self._possible[argument.name]
         marks = [value for value in rows.values if self._unknown.are_in(value)]
         if not marks:
             return self._rows.known(rows)
-        most = self._unknown.tokens("\n".join(marks)).most
+        most = self._unknown.tokens("\n".join(marks)).upper
         # Every entry of a text has a token at least.
-        return PossibleRows(len(rows) + int(most or 0), most)
+        return PossibleRows(len(rows) + (0 if most == inf else int(most)), most)
 
     def _hold(self, output: str, possible: PossibleRows) -> None:
         """Create a placeholder for rows that are not known, or have values that are not."""
         self._possible[output] = possible
-        mark = self._unknown.new(
-            None if possible.tokens is None else possible.tokens + UNDECIDED_TOKENS
-        )
+        mark = self._unknown.new(possible.tokens + UNDECIDED_TOKENS)
         self._values[output] = self._texts[output] = mark
 
     def _reply_to(self, output: str, task: ActionTask) -> None:
@@ -180,23 +468,23 @@ class CostEstimator:
             return costs
         cap = self._limits.prompt_tokens
         calls = costs.calls + Range(0, 1)
-        output = None if calls.most is None else calls.most * self._reply_tokens
-        most = costs.input_tokens.most
-        if most is not None and costs.calls.most is not None:
-            most += costs.calls.most * HELD_TOKENS
+        most = costs.input_tokens.upper
+        if most < inf and costs.calls.upper < inf:
+            most += costs.calls.upper * HELD_TOKENS
             # Either this is the only prompt that is repeated, or it fits the window.
             added = self._counter.most(self._reply_tokens) + AGAIN_TOKENS
             most += cap + HELD_TOKENS if cap is not None else most + added
         return StepCosts(
-            calls, Range(costs.input_tokens.least, most), Range(costs.output_tokens.least, output),
+            calls, Range.of(costs.input_tokens.least, most),
+            Range.of(costs.output_tokens.least, calls.upper * self._reply_tokens),
             costs.depth + Range(0, 1), costs.prefixes,
         )  # fmt: skip
 
     def _search(self, step: Step, action: Action) -> None:
-        """Hold the rows that a search gives, or bounds of them where it cannot be run."""
+        """Keep the rows of a search, or their bounds if the search cannot run now."""
         values = self._calls.searched_values(step, self._values)
         known = [value for value in values if not isinstance(value, SearchedDocument | Rows)]
-        is_known = not any(self._unknown.are_in(as_text(value)) for value in known)
+        is_known = not self._unknown.are_in(*map(as_text, known))
         if is_known and not self._calls.may_wait:
             try:
                 found = at_once(by_search.search(action, self._calls.searcher, values))
@@ -221,7 +509,7 @@ class CostEstimator:
         values = self._calls.values(step, self._values)
         # What is known of a document has no placeholders, and may be long.
         shown = ["" if isinstance(value, Rows) else as_text(value) for value in values]
-        if not any(map(self._unknown.are_in, shown)):
+        if not self._unknown.are_in(*shown):
             try:
                 value = native.compute(action, values)
             except EmptyListError:
@@ -242,20 +530,18 @@ class CostEstimator:
             ]  # fmt: skip
             if any(isinstance(a, Reference) and a.name in self._possible for a in step.arguments):
                 assert given[0] is not None
-                is_open = any(map(self._unknown.are_in, shown[1:]))
+                is_open = self._unknown.are_in(*shown[1:])
                 possible = self._rows.selected(action, given[0], given[1:], values, is_open=is_open)
                 self._hold(step.output, possible)
                 return
-        n: float | None = 0.0
-        for text, value in zip(shown, values, strict=True):
-            most = self._unknown.widest(as_text(value) if isinstance(value, Rows) else text)
-            n = None if n is None or most is None else n + most + SEAM_TOKENS
+        n: float = sum(self._unknown.widest(as_text(value)) + SEAM_TOKENS for value in values)
         if action.returns in (ValueType.NUMBER, ValueType.BOOL):
             n = NUMBER_TOKENS
-        elif action.returns is ValueType.LIST and n is not None:
+        elif action.returns is ValueType.LIST:
             n *= 4  # items of at least one token become lines: "- item"
-        mark = self._unknown.new(None if n is None else n + UNDECIDED_TOKENS)
-        self._values[step.output] = self._texts[step.output] = mark
+        self._values[step.output] = self._texts[step.output] = self._unknown.new(
+            n + UNDECIDED_TOKENS
+        )
 
     def _prompt(self, task: ActionTask) -> Range:
         """Tokens of a prompt, capped at the limit: a longer one is never sent."""
@@ -265,11 +551,11 @@ class CostEstimator:
     def _ask(self, task: ActionTask) -> StepCosts:
         texts = [value for _, value in task.arguments]
         if task.document is None:
-            if not any(map(self._unknown.are_in, texts)):
+            if not self._unknown.are_in(*texts):
                 self._calls.whole(task)
             return self._costs(self._prompt(task), 1, 1)
         document = task.document
-        if any(map(self._unknown.are_in, [document, *texts])) or self._is_ranked(document):
+        if self._unknown.are_in(document, *texts) or self._is_ranked(document):
             return self._vague(task, document)
         found = at_once(self._calls.pieces(task, document))
         if found is None:
@@ -283,7 +569,7 @@ class CostEstimator:
         return self._costs(tokens, len(pieces), len(pieces), merging, prefixes)
 
     def _is_ranked(self, document: str) -> bool:
-        """Whether what is shown of a document is chosen by what may have to wait."""
+        """Whether the passages of a document depend on a ranking by a server."""
         is_split = self._limits.max_parts is None and self._calls.is_split(document)
         return self._calls.may_wait and self._limits.strategy != "full" and not is_split
 
@@ -297,43 +583,36 @@ class CostEstimator:
         self,
         tokens: Range,
         least: int,
-        most: int | None,
+        most: float | None,
         merging: tuple[Range, Range] = (NONE, NONE),
         prefixes: tuple[str, ...] = (),
     ) -> StepCosts:
         calls = Range(least, most) + merging[0]
-        most_output = None if calls.most is None else calls.most * self._reply_tokens
-        output = Range(calls.least, most_output)
+        output = Range.of(calls.least, calls.upper * self._reply_tokens)
         return StepCosts(calls, tokens + merging[1], output, Range(1, 1) + merging[0], prefixes)
 
     def _vague(self, task: ActionTask, document: str) -> StepCosts:
         """Costs of a step that reads a document and has unknown inputs."""
-        limits, cap = self._limits, self._limits.prompt_tokens
+        cap, strategy = self._limits.prompt_tokens, self._limits.strategy
         frame = self._unknown.tokens(self._calls.request(replace(task, document="")).prompt)
         length = self._unknown.tokens(document)
         is_known = not self._unknown.are_in(document)
-        available_tokens = (
-            Range(0, None) if cap is None else self._available_tokens(task, frame, cap)
-        )
-        if limits.strategy == "retrieve":
-            shown = self._retrieved(document, available_tokens, is_known)
-            most = None if frame.most is None else frame.most + shown
-            return self._costs(Range(frame.least, most).up_to(cap), 1, 1)
+        available = Range(0, None) if cap is None else self._available_tokens(task, frame, cap)
+        if strategy == "retrieve":
+            shown = self._retrieved(document, available, is_known)
+            return self._costs(Range.of(frame.least, frame.upper + shown).up_to(cap), 1, 1)
         prompt = self._unknown.tokens(self._calls.request(task).prompt, document)
-        fits = cap is None or (
-            prompt.most is not None and prompt.most <= cap
-            and length.most is not None and length.most <= available_tokens.least
-        )  # fmt: skip
-        if fits or limits.strategy == "full":
+        fits = cap is None or (prompt.upper <= cap and length.upper <= available.least)
+        if fits or strategy == "full":
             prefixes = (self._prefix(task),) if is_known else ()
             return self._costs(prompt.up_to(cap), 1, 1, prefixes=prefixes)
         assert cap is not None
         if self._calls.corpus(document) is not None and not self._calls.is_split(document):
-            shown = self._retrieved(document, available_tokens, is_known=False)
-            most = None if frame.most is None else frame.most + shown
-            either = longer(prompt, Range(frame.least, most))  # it may fit after all
-            return self._costs(replace(either, least=frame.least).up_to(cap), 1, 1)
-        return self._in_parts(task, document, frame, length, available_tokens, cap)
+            most = frame.upper + self._retrieved(document, available, is_known=False)
+            # The document may fit after all.
+            either = Range.of(frame.least, max(prompt.upper, most))
+            return self._costs(either.up_to(cap), 1, 1)
+        return self._in_parts(task, document, frame, length, available, cap)
 
     def _in_parts(
         self,
@@ -341,30 +620,29 @@ class CostEstimator:
         document: str,
         frame: Range,
         length: Range,
-        available_tokens: Range,
+        available: Range,
         cap: int,
     ) -> StepCosts:
         """Costs of a step whose document may have to be split."""
         is_known = not self._unknown.are_in(document)
-        parts = self._parts(document, length, available_tokens, is_known)
-        n_parts = None if parts.most is None else int(parts.most)
-        most: float | None = None if n_parts is None else n_parts * cap
+        parts = self._parts(document, length, available, is_known)
+        n_parts, most = parts.upper, parts.upper * cap
         # Heads of tables are shown in each part again.
-        wide = None if self._calls.apart(document) else self._unknown.widest(document)
-        if n_parts is not None and frame.most is not None and wide is not None:
-            most = min(n_parts * cap, n_parts * (frame.most + 2 * self._seam + 1) + ceil(wide))
+        wide = inf if self._calls.apart(document) else self._unknown.widest(document)
+        if n_parts < inf and frame.upper < inf and wide < inf:
+            most = min(most, n_parts * (frame.upper + 2 * self._seam + 1) + ceil(wide))
         least = parts.least * max(0, frame.least - 2 * self._seam - 1)
         if is_known and self._limits.max_parts is None:
             least += self._counter.bounds(document)[0]
-        tokens = Range(least if most is None else min(least, most), most)
         prefixes: tuple[str, ...] = ()
-        if parts.least > 1 and chunk_size(int(available_tokens.least)) == chunk_size(
-            int(available_tokens.most or 0)
+        if parts.least > 1 and chunk_size(int(available.least)) == chunk_size(
+            int(available.most or 0)
         ):
-            cut = self._calls.cut(document, chunk_size(int(available_tokens.least)))
+            cut = self._calls.cut(document, chunk_size(int(available.least)))
             prefixes = tuple(self._prefix(replace(task, document=text)) for text in cut.texts)
         merging = self._merging(task, parts)
-        return self._costs(tokens, int(parts.least), n_parts, merging, prefixes)
+        tokens = Range.of(min(least, most), most)
+        return self._costs(tokens, int(parts.least), parts.most, merging, prefixes)
 
     def _available_tokens(self, task: ActionTask, frame: Range, cap: int) -> Range:
         """Bounds of the prompt budget for the document, for any inputs."""
@@ -376,36 +654,35 @@ class CostEstimator:
                 "the step's own inputs fill the model's window",
                 help="use a model with a larger window, or shorten what earlier steps return",
             )
-        if frame.most is None or around.most is None:
+        longest = max(frame.upper, around.upper)
+        if longest == inf:
             return Range(0, widest)
         # The budget shrinks by the excess of prompts that turn out too long.
         excess = self._counter.most(widest) - widest
-        narrow = cap - ceil(max(frame.most, around.most)) - excess - PROMPT_MARGIN - 2 * self._seam
+        narrow = cap - ceil(longest) - excess - PROMPT_MARGIN - 2 * self._seam
         return Range(max(0, narrow), widest)
 
-    def _parts(
-        self, document: str, length: Range, available_tokens: Range, is_known: bool
-    ) -> Range:
+    def _parts(self, document: str, length: Range, available: Range, is_known: bool) -> Range:
         """Bounds of the number of chunks of a document."""
-        least, n = 1, len(document) if is_known else None
-        if length.most is None or available_tokens.most is None or available_tokens.least < 1:
+        least, n = 1, len(document) if is_known else inf
+        if self._limits.max_parts is not None:
+            # The chunk size follows the budget, not a sixteenth.
+            return Range(1, max(1, min(self._limits.max_parts, n)))
+        if length.upper == inf or available.most is None or available.least < 1:
             pass
-        elif not is_known or available_tokens.least < SMALL_PART:
-            n = PARTS * ceil(length.most / chunk_size(int(available_tokens.least)))
-            is_apart = self._calls.apart(document) is not None
-            n = (len(document) if is_apart else min(n, len(document))) if is_known else n
+        elif not is_known or available.least < SMALL_PART:
+            if not (is_known and self._calls.apart(document) is not None):
+                n = min(n, PARTS * ceil(length.upper / chunk_size(int(available.least))))
         else:
-            found: list[int] = []
-            at = chunk_size(int(available_tokens.most))
-            while at >= chunk_size(int(available_tokens.least)):
-                found.append(len(self._calls.cut(document, at).texts) if at < length.most else 1)
+            counts: list[int] = []
+            at = chunk_size(int(available.most))
+            while at >= chunk_size(int(available.least)):
+                fits = at >= length.upper
+                counts.append(1 if fits else len(self._calls.cut(document, at).texts))
                 at = chunk_size(at - 1)
-            n = max(found)
-            least = min(found) if length.least > available_tokens.most else 1
-        most = self._limits.max_parts
-        if most is not None:  # then the chunk size follows the budget, not a sixteenth
-            return Range(1, max(1, min(most, len(document)) if is_known else most))
-        return Range(least, n if n is None else max(1, n))
+            n = max(counts)
+            least = min(counts) if length.least > available.most else 1
+        return Range.of(least, max(1, n))
 
     def _retrieved(self, document: str, available_tokens: Range, is_known: bool) -> int:
         """Maximum tokens of the passages that a step is shown."""
@@ -429,18 +706,37 @@ class CostEstimator:
         if parts.most == 1:
             return NONE, NONE
         none = self._unknown.tokens(self._calls.request(CombineTask(task, ())).prompt)
-        least = Range(1, None) if parts.least > 1 else Range(0, None)
-        tokens = none.least if parts.least > 1 else 0
+        least = int(parts.least > 1)
+        tokens = none.least * least
         if parts.most is None or none.most is None:
-            most = None if parts.most is None else parts.most - 1
-            return Range(least.least, most), Range(tokens, None)
+            return Range.of(least, parts.upper - 1), Range(tokens, None)
         n = int(parts.most)
         marks = self._counter.bounds(f"<part {n}>\n\n</part {n}>\n\n")[1] + 2 * self._seam
         text = self._counter.most(self._reply_tokens) + marks
         frame = none.most + self._counter.bounds(str(n))[1] + self._seam
         cap = self._limits.prompt_tokens
-        n_calls = most_merges(n, frame, text, cap)
+        n_calls = _most_merges(n, frame, text, cap)
         # Every result is merged once, including those of all merging calls but the last.
         summed = n_calls * frame + (n + n_calls - 1) * text
         most = summed if cap is None else min(summed, n_calls * cap)
-        return Range(least.least, n_calls), Range(min(tokens, most), most)
+        return Range(least, n_calls), Range(min(tokens, most), most)
+
+
+def _most_merges(n: int, frame: float, text: float, cap: int | None) -> int:
+    """Maximum calls that merge results until one is left."""
+    if cap is None:
+        return 1
+    # So many are certain to fit together.
+    sure = int((cap - ceil(frame) - PROMPT_MARGIN) // (text + MARK_TOKENS))
+    half = (sure + 1) // 2  # a group that turns out too long is halved
+    total = 0
+    left = n
+    while left > 1:
+        if left <= sure:
+            return min(total + 1, n - 1)
+        if half < 2:
+            return n - 1
+        groups = min(left // half + 1, left - 1)
+        total += groups
+        left = groups
+    return min(total, n - 1)

@@ -1,39 +1,517 @@
-"""Checked plan + document + limits → `Answer`; records the start and end of the run in the trace.
-
-The rewritten plan is executed; the answer and its steps follow the plan as written.
-"""
+"""Checked plan + document + limits → `Answer`; records the start and end of the run in the trace."""
 
 from __future__ import annotations
 
+import asyncio
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from pearl.actions import by_search, native
+from pearl.actions.arithmetic.program import DivisionByZeroError, MagnitudeError, NotGivenError
+from pearl.actions.groups import NONE
+from pearl.actions.searching import Fetched, SearchedDocument
+from pearl.actions.values import EmptyListError, Scalar, Value, behind
 from pearl.documents.document import Document
+from pearl.documents.evidence import quoted_line
+from pearl.documents.numbers import UnclearNumberError
+from pearl.documents.rows import DOCUMENT, Rows
 from pearl.dsl.checker import CheckedPlan
+from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import Plan, Reference, Step, String
 from pearl.dsl.passes import Rewritten, rewrite_plan
-from pearl.dsl.signatures import CTX, Action, ActionLibrary, Parameter, ValueType
-from pearl.errors import ExecutionError, PearlError, UsageError
-from pearl.interpreter.answer import Answer, compose
-from pearl.interpreter.limits import ContextLimits
+from pearl.dsl.signatures import CTX, NOTHING, Action, ActionLibrary, Parameter, ValueType
+from pearl.errors import (
+    BudgetError,
+    ExecutionError,
+    ModelError,
+    PausedError,
+    PearlError,
+    UsageError,
+)
+from pearl.interpreter.answer import Answer, StepResult, compose
+from pearl.interpreter.asking import Asker, TextRead
+from pearl.interpreter.context import Context, ContextLimits
 from pearl.interpreter.offloading import off_loop
-from pearl.interpreter.step_result import StepResult
-from pearl.interpreter.steps import run
-from pearl.llm import Model, Usage
-from pearl.llm.fallback import ConstraintFallback
+from pearl.interpreter.requests import RequestBuilder
+from pearl.interpreter.row_steps import RowReader, RowRequests, check_numbers
+from pearl.llm import ActionTask, Completion, Model, Request, Usage
+from pearl.llm.fallback import ConstraintFallback, reply_fallback
+from pearl.llm.gathering import first_failure
 from pearl.llm.item_cache import ItemCache
+from pearl.replies.typed import Reply, State
 from pearl.retrieval.search import Searcher
 from pearl.trace import (
     PlanRewritten,
+    Purpose,
     RunFinished,
     RunStarted,
+    StepFailed,
     StepStarted,
     Trace,
+    retrieved,
 )
+
+FIGURE_ACTION = "FIND_FIGURE"
+
+_N_FIRST = 1_000
+"""Characters at the beginning of a document in which reports name their company."""
+
+_CAPITAL = r"[A-Z0-9][\w.-]*+"
+_NAME = rf"(?P<name>[A-Z][\w.-]*+(?: (?:(?:and|of|de|&) )?{_CAPITAL}){{0,6}}+)"
+_NAMED = (
+    re.compile(rf"\b(?:of|for|at|by) (?:the )?{_NAME}(?:'s)?$"),
+    re.compile(rf"\b{_NAME}['’]s\b"),
+    re.compile(rf"^(?:the )?{_NAME} (?=[a-z(])"),
+)
+_LAST_OF = re.compile(r".*\bof (?:the )?(?P<name>[^\W_]+)")
+_WORD = re.compile(r"[^\W_]+")
+_METRIC = frozenset(
+    re.findall(
+        r"\w+",
+        "accounts amount annual average basic capital cash cost current debt deferred diluted dividend dividends"
+        " earnings effective equity expense fair free general gross income interest long net number operating"
+        " other percentage profit provision research revenue sales selling share shares short stock tax total"
+        " value weighted working year january february march april may june july august september october"
+        " november december",
+    )
+)
+"""First words of figures that do not name a company."""
+_FORMS = {"inc", "corp", "corporation", "co", "company", "ltd", "limited", "plc", "llc", "ag", "sa"}
+
+
+class ShownPassage(NamedTuple):
+    """A passage of a prompt and its document."""
+
+    document: str
+    text: str
+
+
+def why_of_another(
+    task: ActionTask, reply: Reply, shown: Sequence[ShownPassage], searched: SearchedDocument
+) -> str:
+    """Why a figure may belong to another company than the named one; "" if it need not."""
+    what = " ".join(task.arguments[0][1].split()) if task.arguments else ""
+    if reply.state != "found" or len(searched.document.parts) < 2 or not what:
+        return ""
+    name = _company(what)
+    if not name:
+        # Without capitals a name is known by its first word, if that stands nowhere.
+        tail = _LAST_OF.match(what)
+        name = tail["name"] if tail and tail["name"].lower() not in _METRIC else ""
+        return _unnamed(name, searched) if name else ""
+    words = _words(name)
+    while len(words) > 1 and words[-1] in _FORMS:
+        words.pop()
+    every = (ShownPassage(each, searched.text_of(each)) for each in searched.names)
+    having = _having(reply, shown or list(every))
+    if any(_has(one.text, words) or _has(_label(one.document, searched), words) for one in having):
+        return ""
+    return _unnamed(name, searched) or (
+        f"the figure is from '{having[0].document}', which does not name '{name}'"
+    )
+
+
+def _label(document: str, searched: SearchedDocument) -> str:
+    """The name of a document, its metadata and its first lines."""
+    metadata = " | ".join(searched.metadata_of(document).values())
+    return f"{document} | {metadata} | {searched.text_of(document)[:_N_FIRST]}"
+
+
+def _company(what: str) -> str:
+    """The company named in a figure's description; "" if unclear.
+
+    Example:
+        >>> _company("net sales of Norfolk Lines"), _company("Contoso's net income"), _company("Net sales")
+        ('Norfolk Lines', 'Contoso', '')
+    """
+    for pattern in _NAMED:
+        match = pattern.search(what)
+        if match and match["name"].split()[0].lower() not in _METRIC:
+            return match["name"].removesuffix("'s")
+    return ""
+
+
+def _unnamed(name: str, searched: SearchedDocument) -> str:
+    """The reason if the first word of a name occurs nowhere; "" if it occurs."""
+    first = _words(name)[0].removesuffix("s")
+    labels = (f"{each} {' '.join(searched.metadata_of(each).values())}" for each in searched.names)
+    is_there = any(first in text.lower() for text in (searched.document.text, *labels))
+    return "" if is_there else f"no passage of the corpus names '{name}'"
+
+
+def _having(reply: Reply, sources: Sequence[ShownPassage]) -> list[ShownPassage]:
+    """The passages with the quotes of a reply, else with its figure, else all."""
+    quotes = [
+        quote for line in reply.quotes for quote in [_words(quoted_line(line) or line)] if quote
+    ]
+    having = [each for each in sources if any(_has(each.text, quote) for quote in quotes)]
+    if not having and (figure := _FIGURE.search(str(reply.value))):
+        having = [each for each in sources if figure[0] in each.text]
+    return having or list(sources)
+
+
+_FIGURE = re.compile(r"\d[\d.,]*+(?<![.,])")
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def _has(text: str, words: Sequence[str]) -> bool:
+    """Whether a text contains the words consecutively."""
+    return f" {' '.join(words)} " in f" {' '.join(_words(text))} "
+
+
+async def run(
+    graph: PlanGraph,
+    document: Document,
+    model: Model,
+    limits: ContextLimits,
+    trace: Trace,
+    fallback: ConstraintFallback | None = None,
+    items: ItemCache | None = None,
+    searcher: Searcher | None = None,
+) -> tuple[StepResult, ...]:
+    """Run every step."""
+    interpreter = _Interpreter(graph, document, model, limits, trace, fallback, items, searcher)
+    return await interpreter.run()
+
+
+class _Interpreter:
+    """One run of one plan over one document."""
+
+    def __init__(
+        self,
+        graph: PlanGraph,
+        document: Document,
+        model: Model,
+        limits: ContextLimits,
+        trace: Trace,
+        fallback: ConstraintFallback | None,
+        items: ItemCache | None,
+        searcher: Searcher | None,
+    ) -> None:
+        self._graph = graph
+        self._calls = RequestBuilder(graph, document, limits, searcher)
+        self._row_calls = RowRequests(self._calls)
+        self._items = items
+        self._document = document
+        self._trace = trace
+        fallback = fallback or reply_fallback(model.constrains)
+        self._asker = Asker(model, self._calls, fallback, trace)
+
+    async def run(self) -> tuple[StepResult, ...]:
+        for step in self._graph.steps:
+            check_numbers(step, self._graph.checked.action(step))
+        if self._calls.limits.is_apart and (n := sum(map(self._calls.length, self._graph.steps))):
+            await off_loop(n, lambda: self._calls.shown)
+        if len(self._graph.steps) == 1:  # nothing to run beside it
+            return (await self._when_ready(self._graph.steps[0], []),)
+        tasks: list[asyncio.Task[StepResult]] = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                for step, needs in zip(self._graph.steps, self._graph.dependencies, strict=True):
+                    before = [tasks[i] for i in sorted(needs)]
+                    tasks.append(group.create_task(self._when_ready(step, before)))
+        except BaseExceptionGroup as failed:
+            first = first_failure(failed)
+            if isinstance(first, ExecutionError):
+                first.finished = tuple(each.result() for each in tasks if _is_finished(each))
+            raise first from first.__cause__
+        return tuple(task.result() for task in tasks)
+
+    async def _when_ready(self, step: Step, before: list[asyncio.Task[StepResult]]) -> StepResult:
+        results = {result.output: result for result in [await task for task in before]}
+        self._trace.append(StepStarted(step=step.output, action=step.action))
+        began = time.monotonic()
+        try:
+            result = await self._step(step, results)
+        except (BudgetError, PausedError) as error:  # not specific to this step
+            self._trace.append(StepFailed(step=step.output, error=str(error)))
+            raise
+        except PearlError as error:
+            if (
+                not isinstance(error, ModelError)
+                or error.kind not in ("refused", "filtered")
+                or self._calls.limits.is_strict
+            ):
+                self._trace.append(StepFailed(step=step.output, error=str(error)))
+                raise _step_error(step, error) from error
+            result = replace(
+                _void(step, self._graph.checked.action(step), error.message),
+                state="refused", n_calls=1, usage=error.usage or Usage(),
+                value="refused: the model did not carry out this step",
+            )  # fmt: skip
+        result = replace(result, duration_s=time.monotonic() - began)
+        self._trace.append(result.event)
+        return result
+
+    async def _step(self, step: Step, before: Mapping[str, StepResult]) -> StepResult:
+        action = self._graph.checked.action(step)
+        unsure = next((result for result in _inputs(step, before) if result.is_void), None)
+        if unsure is not None and not _may_take(action, unsure):
+            return _void(step, action, _traced(unsure))
+        values = {name: result.value for name, result in before.items()}
+        if action.searches:
+            return await self._search(step, action, values)
+        if action.is_native:
+            # Over many rows, a computation would delay calls under way.
+            n_rows = sum(len(value) for value in values.values() if isinstance(value, Rows))
+            n_characters = 100 * n_rows + self._calls.length(step)
+            why = "" if unsure is None else _traced(unsure)
+            return await off_loop(
+                n_characters, partial(self._compute, step, action, before, values, why)
+            )
+        inputs = {name: result.as_input for name, result in before.items()}
+        if action.reads_rows:
+            return await self._by_row(step, inputs)
+        if action.asks_table:
+            return await self._of_table(step, action, values)
+        task, shown = self._calls.task(step, inputs)
+        if task.document is None:
+            read = await self._asker.read(step, "step", self._calls.whole(task))
+            context: Context | None = None
+        else:
+            context, pieces = await self._calls.pieces(task, task.document)
+            read = await self._asker.over_pieces(step, task, pieces)
+        if action.name == FIGURE_ACTION:
+            read = self._of_its_company(step, task, read, before, context)
+        result = StepResult(
+            step.output, action.name, read.reply.value, False, n_calls=read.n_calls,
+            usage=read.usage, shown=shown, reply=read.text, quotes=read.reply.quotes,
+            state=read.reply.state, why=read.reply.why, truncated=read.truncated,
+        )  # fmt: skip
+        if context is None:
+            return result
+        return replace(
+            result, context=context.strategy, coverage=context.coverage if shown is None else None,
+            fetched=self._told(step, context.fetched),
+        )  # fmt: skip
+
+    def _of_its_company(
+        self,
+        step: Step,
+        task: ActionTask,
+        read: TextRead,
+        before: Mapping[str, StepResult],
+        context: Context | None,
+    ) -> TextRead:
+        """The reading; undecided if the figure may belong to another company than the named one."""
+        inputs = (before[each.name].rows for each in step.references() if not each.is_context)
+        shown = [
+            ShownPassage(row.fields.get(DOCUMENT) or "", row.text)
+            for rows in inputs
+            for row in rows or ()
+        ]
+        if not shown and context is not None and context.fetched is not None:
+            shown = [ShownPassage(hit.document, hit.text) for hit in context.fetched.hits]
+        why = why_of_another(task, read.reply, shown, self._calls.searched)
+        reply = Reply("undecided", f"undecided: {why}", read.reply.quotes, why)
+        return replace(read, reply=reply) if why else read
+
+    async def _by_row(self, step: Step, inputs: Mapping[str, Value]) -> StepResult:
+        """The result of a step that is carried out for each row."""
+        row_step = self._row_calls.step(step, inputs)
+        reader = RowReader(
+            step, row_step, self._row_calls, self._asker, self._calls.limits, self._items,
+            self._document.digest, self._calls.searcher.reranker,
+        )  # fmt: skip
+        read = await reader.run()
+        n_undecided = len(read.rows.undecided)
+        return StepResult(
+            step.output, row_step.task.action.name, read.rows, False, "rows",
+            self._calls.coverage(row_step.rows), read.n_calls, read.usage,
+            reply="\n\n".join(read.replies),
+            state="undecided" if n_undecided else "found" if read.rows else "nothing",
+            why=_rows_undecided(read.rows, len(row_step.rows)), fetched=self._told(step, read.ranked),
+            verdicts=read.verdicts,
+        )  # fmt: skip
+
+    async def _search(self, step: Step, action: Action, inputs: Mapping[str, Value]) -> StepResult:
+        """The result of an action that searches."""
+        values = self._calls.searched_values(step, inputs)
+        if n_characters := self._calls.length(step):
+            await off_loop(n_characters, self._calls.searched.prepare)
+        try:
+            found = await by_search.search(action, self._calls.searcher, values)
+        except ValueError as error:
+            raise ExecutionError(str(error), step=step.output) from error
+        return replace(_computed(step, action, found.rows), fetched=self._told(step, found.fetched))
+
+    async def _of_table(
+        self, step: Step, action: Action, inputs: Mapping[str, Value]
+    ) -> StepResult:
+        """The result of a question about a table."""
+        from pearl.interpreter.table_steps import read_table  # late: few plans query a table
+        from pearl.tables.lookup import SeveralTablesError
+
+        given, question = self._calls.asked(step, inputs)
+        try:
+            read = await read_table(
+                step.output, action, question, given, self._calls.limits, partial(self._query, step)
+            )
+        except SeveralTablesError as error:
+            return _void(step, action, str(error))
+        except ValueError as error:
+            raise ExecutionError(str(error), step=step.output) from error
+        result = _computed(step, action, read.value, read.why, read.state)
+        if read.event is not None:
+            self._trace.append(read.event)
+        return replace(
+            result, is_native=False, n_calls=read.n_calls, usage=read.usage, cited=read.cited
+        )  # fmt: skip
+
+    async def _query(
+        self,
+        step: Step,
+        request: Request,
+        constraint: Constraint | None,
+        flaw: Callable[[str], str | None],
+    ) -> Completion:
+        """Send a request for a query."""
+        purpose: Purpose = "step" if len(request.messages) == 1 else "again"
+        return await self._asker.ask(step, purpose, request, constraint, flaw)
+
+    def _told(self, step: Step, fetched: Fetched | None) -> Fetched | None:
+        """Record a search in the trace."""
+        if fetched is not None:
+            self._trace.append(retrieved(step.output, fetched))
+        return fetched
+
+    def _compute(
+        self,
+        step: Step,
+        action: Action,
+        before: Mapping[str, StepResult],
+        given: Mapping[str, Value],
+        why: str,
+    ) -> StepResult:
+        """The result of a native action; `why` is the reason of an undecided input that it joins."""
+        inputs = _inputs(step, before)
+        missing = _missing(step, action, before)
+        values = self._calls.values(step, given)
+        try:
+            value = native.compute(action, values)
+        except EmptyListError:
+            rows = behind(values)  # an undecided row may be an entry
+            value = [] if rows is None else replace(rows, rows=(), doubtful=rows.undecided)
+        except NotGivenError as error:
+            return _computed(step, action, _absent(error, before), "", "nothing")
+        except ValueError as error:
+            missing = missing or _nothing_in(inputs)
+            if not missing and list(step.references()) and _is_unclear(error, inputs):
+                return _void(step, action, str(error))
+            if not missing:
+                raise ExecutionError(str(error), step=step.output) from error
+        if missing:
+            return _computed(step, action, missing, why, "nothing")
+        shows_document = any(reference.is_context for reference in step.references())
+        found_none = bool(inputs) and all(each.state == "nothing" for each in inputs)
+        # Joined texts are "nothing" only if all of them are.
+        is_none = native.is_joining(action) and found_none and not shows_document
+        return _computed(step, action, value, why, "nothing" if is_none else "found")
+
+
+def _inputs(step: Step, before: Mapping[str, StepResult]) -> list[StepResult]:
+    """The results that a step refers to, in order."""
+    return [before[r.name] for r in step.references() if not r.is_context]
+
+
+def _may_take(action: Action, unsure: StepResult) -> bool:
+    """Whether an action can use an input without a value."""
+    if action.searches or action.reads_rows or action.asks_table:
+        return False
+    if action.is_native:
+        return native.is_joining(action)  # joined texts include the undecided one
+    return unsure.state != "refused"
+
+
+def _computed(
+    step: Step, action: Action, value: Value, why: str = "", state: State = "found"
+) -> StepResult:
+    """The result of a computed step; an empty value is "nothing", a found one with a reason undecided."""
+    rows = behind([value])
+    if rows is not None and rows.undecided and not why:
+        why = _rows_undecided(rows)
+    found = value.rows if isinstance(value, Scalar) and value.value == NONE else value
+    if isinstance(found, list | Rows) and not found and not why:
+        state = "nothing"
+    elif why and state == "found":
+        state = "undecided"
+    return StepResult(step.output, action.name, value, True, state=state, why=why)
+
+
+def _void(step: Step, action: Action, why: str) -> StepResult:
+    """The result of a step without a value."""
+    return StepResult(
+        step.output, action.name, f"undecided: {why}", action.is_native, state="undecided", why=why
+    )
+
+
+def _is_finished(task: asyncio.Task[StepResult]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
+def _missing(step: Step, action: Action, before: Mapping[str, StepResult]) -> str:
+    """The text in place of a value that an input did not find; "" if no value is missing."""
+    for i, argument in enumerate(step.arguments):
+        if not isinstance(argument, Reference) or argument.is_context:
+            continue
+        given, parameter = before[argument.name], action.parameter(i)
+        is_text = isinstance(given.value, str)
+        is_value = parameter.reads in ("value", "figure") or (
+            is_text and parameter.type is not ValueType.TEXT and not parameter.reads
+        )
+        if given.state == "nothing" and is_value:
+            return given.text if is_text else _nothing_in([given])
+    return ""
+
+
+def _nothing_in(inputs: Sequence[StepResult]) -> str:
+    """The text for an input that found nothing; "" if all inputs found something."""
+    names = [each.output for each in inputs if each.state == "nothing"]
+    return f"{NOTHING} There is nothing in '{names[0]}'" if names else ""
+
+
+def _is_unclear(error: ValueError, inputs: Sequence[StepResult]) -> bool:
+    """Whether an unclear reply or cell leaves a step without a value."""
+    if isinstance(error, DivisionByZeroError | MagnitudeError):
+        return False
+    is_reply = any(isinstance(each.value, str | list) for each in inputs)
+    return is_reply or isinstance(error, UnclearNumberError)
+
+
+def _traced(result: StepResult) -> str:
+    """Why a result is undecided, and which step was undecided first."""
+    if result.state == "refused":
+        return f"step '{result.output}' was refused by the model"
+    return result.why if result.is_native else f"step '{result.output}': {result.why}"
+
+
+def _absent(error: NotGivenError, before: Mapping[str, StepResult]) -> str:
+    """The value of a step that lacks an operand, and the steps that found none."""
+    names = ", ".join(f"'{name}'" for name, each in before.items() if each.state == "nothing")
+    return f"{NOTHING} {error}{f': nothing in {names}' if names else ''}"
+
+
+def _rows_undecided(rows: Rows, n_asked: int = 0) -> str:
+    n = len(rows.undecided)
+    n_rows = max(n_asked, n + len(rows.values))
+    return f"{n:,} of {n_rows:,} rows are undecided" if n else ""
+
+
+def _step_error(step: Step, error: PearlError) -> ExecutionError:
+    failed = ExecutionError(
+        f"step '{step.output}' ({step.action}): {error.message}", step=step.output, help=error.help
+    )
+    failed.exit_code = error.exit_code  # keep the exit code of the cause
+    return failed
+
 
 ANSWER = Action(
     "ANSWER",
@@ -96,7 +574,8 @@ async def answer_plan(
     if limits.is_strict and answer.status == "degraded":
         _fail(trace, answer.duration_s)
         error = ExecutionError(
-            f"the answer is degraded: {answer.why}", help="without --strict it is kept"
+            f"the answer is degraded: {answer.why}",
+            help="without --strict, degraded answers are kept",
         )
         error.finished = answer.steps
         raise error
@@ -119,10 +598,10 @@ def _fail(trace: Trace, duration_s: float) -> None:
 
 
 def check_document(document: object) -> None:
-    """Reject what is no document, as a text or a path."""
+    """Reject anything but a `Document`, such as a text or a path."""
     if not isinstance(document, Document):
         raise UsageError(
-            f"a document is a Document, not a {type(document).__name__}",
+            f"expected a Document, not a {type(document).__name__}",
             help="pearl.load(path) reads a file, pearl.Document(text) holds a text",
         )
 

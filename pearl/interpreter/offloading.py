@@ -1,4 +1,4 @@
-"""What is computed over a text: in the event loop where that is quick, else in a thread."""
+"""Computations over texts: in the event loop if quick, else in a thread."""
 
 from __future__ import annotations
 
@@ -15,19 +15,14 @@ _is_at_once = ContextVar("_is_at_once", default=False)
 
 
 async def off_loop(n_characters: int, compute: Callable[[], Result]) -> Result:
-    """What is computed over a text, without keeping the event loop from its other work."""
+    """Compute without blocking the event loop."""
     if n_characters <= AT_ONCE or _is_at_once.get():
         return compute()
     return await asyncio.to_thread(compute)
 
 
 def at_once(work: Coroutine[Any, Any, Result]) -> Result | None:
-    """The result of work that need not wait, as ranking by words, without an event loop.
-
-    Example:
-        >>> at_once(off_loop(10**9, lambda: 7))
-        7
-    """
+    """Run a coroutine that does not wait, such as ranking by words, without an event loop; None if it waits."""
     before = _is_at_once.set(True)
     try:
         work.send(None)

@@ -1,7 +1,4 @@
-"""Steps and choices → messages: `ActionTask`, `ItemsTask`, `CombineTask`, `ChooseTask`.
-
-The requested form is the one that `pearl.replies.typed` or, for items, `pearl.replies.items` parses.
-"""
+"""Steps and choices → messages: `ActionTask`, `ItemsTask`, `CombineTask`, `ChooseTask`."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pearl.data.samples import letter
-from pearl.dsl.printer import one_line
+from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.llm import ActionTask, ChooseTask, ItemsTask, Message
 from pearl.llm.messages import block
@@ -45,7 +42,7 @@ _ITEM_VALUES: Mapping[ItemKind, str] = {
     "line": f'the result on one line, short, or "{NOTHING}" where the item says nothing of it',
     "rating": f"a whole number from 0, not at all, to {MAX_RATING}, as much as can be",
 }
-"""What stands after the number of an item."""
+"""The part of a reply line after the item's number."""
 
 _BY_DOCUMENT = """\
 You answer multiple-choice questions about a text. Go by what the text says and by nothing else. \
@@ -99,11 +96,7 @@ def _instruction(task: ActionTask | ItemsTask) -> list[str]:
 
 
 def items_messages(task: ItemsTask) -> tuple[Message, ...]:
-    """Request a value for each of several items.
-
-    What is the same for all items of a step stands first, for the prefix cache. Nothing says for
-    which question they are read, so that other questions ask the same.
-    """
+    """Request a value for each of several items."""
     n = len(task.items)
     parts = _instruction(task)
     if task.kind == "pick":
@@ -163,7 +156,7 @@ def again_messages(
 
 
 def choose_messages(task: ChooseTask) -> tuple[Message, ...]:
-    """Ask for the letter of an option; the document stands first."""
+    """Request the letter of an option; the document comes first."""
     parts: list[str] = []
     if task.document is not None:
         parts.append(block("text", task.document))

@@ -1,7 +1,4 @@
-"""Step + values of earlier steps → the requests that it sends; sends nothing itself.
-
-Execution and cost estimation both build their prompts here, so they agree.
-"""
+"""Step + values of earlier steps → the requests that it sends; sends nothing itself."""
 
 from __future__ import annotations
 
@@ -19,13 +16,13 @@ from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, Stri
 from pearl.dsl.signatures import ValueType
 from pearl.interpreter.context import (
     Context,
+    ContextLimits,
     ContextOverflowError,
     Shown,
     fit,
     fit_prompt,
     split,
 )
-from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
 from pearl.llm import ActionTask, CombineTask, Message, Request
@@ -39,15 +36,11 @@ PROMPT_MARGIN = 64
 """Safety margin of a prompt in tokens: token counts are not additive."""
 
 MERGING_TOKENS = 1_000
-"""More than a merging call has around its results beyond what a reading call has around its text."""
+"""Upper bound of the tokens by which the frame of a merging prompt exceeds that of a reading prompt."""
 
 
 class RequestBuilder:
-    """Builds the requests of the steps of one plan over one document.
-
-    Its only state is a cache of token counts, chunks and messages, so the same step and values always give
-    the same requests.
-    """
+    """Builds the requests of the steps of one plan over one document."""
 
     def __init__(
         self,
@@ -74,7 +67,7 @@ class RequestBuilder:
 
     @cached_property
     def shown(self) -> str:
-        """What `CTX` reads where a step is shown all of it, the same for every step."""
+        """The whole text of `CTX`, the same for every step."""
         most = self.limits.prompt_tokens
         is_long = most is not None and self.searched.is_corpus and self.count(self._text) > most
         # Of a corpus that does not fit, tables are looked for in what is found alone.
@@ -85,7 +78,7 @@ class RequestBuilder:
         return TablesApart(self._document)
 
     def apart(self, document: str) -> TablesApart | None:
-        """The tables of a text that is shown with them apart; None for other texts."""
+        """The tables of a text that prompts show apart from it; None for other texts."""
         if not self.limits.is_apart or document != self.shown:
             return None
         return self._apart if self.corpus(document) or document != self._text else None
@@ -102,7 +95,7 @@ class RequestBuilder:
     def searched_values(
         self, step: Step, earlier: Mapping[str, Value]
     ) -> list[Value | SearchedDocument]:
-        """As `values`, of a step that searches: what `CTX` stands for is searched by its passages."""
+        """Like `values`, for a step that searches: `CTX` becomes the passages of the document."""
         action = self.graph.checked.action(step)
         return [
             self.searched if _is_context(argument) and action.parameter(i).reads == "passages"
@@ -113,7 +106,7 @@ class RequestBuilder:
         ]  # fmt: skip
 
     def asked(self, step: Step, earlier: Mapping[str, Value]) -> tuple[Value | Document, str]:
-        """What a step that asks a table takes for one, and its question."""
+        """The table of a step that queries one, and its question."""
         given, question = self.values(step, earlier)
         is_document = _is_context(step.arguments[0])
         return self._document if is_document else given, as_text(question)
@@ -123,7 +116,7 @@ class RequestBuilder:
         return document_rows(self._document)
 
     def length(self, step: Step) -> int:
-        """Characters of the document that a step takes."""
+        """Characters of the document in a step's arguments."""
         return len(self._text) * any(map(_is_context, step.arguments))
 
     def coverage(self, rows: Rows) -> float | None:
@@ -177,7 +170,7 @@ class RequestBuilder:
         return task, shown
 
     def _in_place(self, given: Value, query: str) -> str:
-        """What replaces the document: passages of a corpus under the names of their documents, with tables."""
+        """The text in place of the document: passages under the names of their documents, with tables."""
         if not isinstance(given, Rows):
             return as_text(given)
         is_found = all("rank" in row.fields and row.value == row.text for row in given.rows)
@@ -202,10 +195,7 @@ class RequestBuilder:
         return last[1]
 
     def again(self, request: Request, reply: str, why: str, wanted: ValueType) -> Request | None:
-        """The request that follows a reply that cannot be used, with the reason; None if it does not fit.
-
-        With a token budget, both requests must fit the step's share of it.
-        """
+        """The request that follows a reply that cannot be used, with the reason; None if it does not fit."""
         again = replace(request, messages=again_messages(request.messages, reply, why, wanted))
         share = self.limits.max_prompt_tokens
         if share is not None and sum(map(self._counted, (request, again))) > share:
@@ -214,10 +204,7 @@ class RequestBuilder:
         return None if self._excess(again.messages, document or "") > 0 else again
 
     def roomier(self, request: Request) -> Request | None:
-        """The same request with more room for its reply; None if it has all the room there is.
-
-        A limit that the user set is one. With a token budget, both prompts must fit the step's share.
-        """
+        """The same request with more room for its reply; None if it has all the room there is."""
         limits = self.limits
         n_tokens = self._counted(request)
         share = limits.max_prompt_tokens
@@ -242,7 +229,7 @@ class RequestBuilder:
     async def pieces(
         self, task: ActionTask, document: str
     ) -> tuple[Context, tuple[ActionTask, ...]]:
-        """Select what a step is shown of its document, with one task per text."""
+        """Select from the document of a step; one task per text."""
         whole = replace(task, document=document)
         if self._surely_fits(whole):
             return Context("full", (document,), 1.0), (whole,)
@@ -261,7 +248,7 @@ class RequestBuilder:
         return context, tuple(replace(task, document=text) for text in context.texts)
 
     def _surely_fits(self, task: ActionTask) -> bool:
-        """Whether a step is shown all of its document, as its length alone tells: most are."""
+        """Whether the length alone shows that the whole document fits, as it mostly does."""
         most = self.limits.prompt_tokens
         if most is None or self.limits.strategy not in ("auto", "full"):
             return False
@@ -337,11 +324,11 @@ class RequestBuilder:
 
     @property
     def may_wait(self) -> bool:
-        """Whether a search asks a server, or a model of vectors: a forecast does neither."""
+        """Whether a search needs a server or an embedder, which a forecast does not call."""
         return self.searcher.method.NEEDS_VECTORS or self.searcher.reranker is not None
 
     def corpus(self, document: str) -> SearchedDocument | None:
-        """The passages of what is shown of a whole corpus; None for other texts."""
+        """The passages of a whole corpus; None for other texts."""
         return self.searched if self.searched.is_corpus and document == self.shown else None
 
     def is_split(self, document: str) -> bool:

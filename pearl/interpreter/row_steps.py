@@ -1,32 +1,38 @@
-"""Rows + an action → rows with a model's reply about each.
-
-Equal values are asked about once, in batches; each reply is verified item by item, and what is
-missing of a batch is asked again on its own. What still cannot be read is undecided.
-"""
+"""Rows + an action → rows with a model's reply about each."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pearl.actions.by_row import query_of, selected
+from pearl.actions.by_row import (
+    ByRow,
+    by_row,
+    each_of,
+    known,
+    query_of,
+    reading,
+    selected,
+    shown_text,
+)
 from pearl.actions.searching import Fetched, placed
-from pearl.actions.values import wilson
+from pearl.actions.values import Value, as_rows, as_text, number_of, wilson, without_repeats
 from pearl.documents.digest import text_sha256
+from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Rows
-from pearl.dsl.decoding.constraint import Constraint
-from pearl.dsl.nodes import Step
-from pearl.dsl.signatures import NOTHING
+from pearl.dsl.nodes import Argument, Number, Step, String, items_of
+from pearl.dsl.signatures import NOTHING, Action
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
-from pearl.interpreter.context import ContextOverflowError
-from pearl.interpreter.limits import ContextLimits
-from pearl.interpreter.row_requests import RowRequests, RowStep
+from pearl.interpreter.asking import Asker
+from pearl.interpreter.context import ContextLimits, ContextOverflowError
+from pearl.interpreter.prompt import items_messages
+from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, Completion, ItemsTask, Request, Usage
-from pearl.llm.fallback import ConstraintFallback
 from pearl.llm.gathering import gather
 from pearl.llm.item_cache import ItemCache
+from pearl.llm.reply_limits import reply_limit
 from pearl.replies.items import (
     NOT_STATED,
     ItemReplies,
@@ -38,32 +44,167 @@ from pearl.replies.items import (
 from pearl.replies.typed import Reply
 from pearl.retrieval import Reranker
 
+ITEM_TOKENS = 24
+"""Tokens reserved for the tags around an item, and for the seams of its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowStep:
+    """A step that is carried out row by row."""
+
+    rows: Rows
+    task: ItemsTask
+    how: ByRow
+    reading: Action
+    is_each: bool
+    k: int = 0
+    query: str = ""
+    instruction: str = ""
+
+    def shown(self, rows: Rows) -> list[str | None]:
+        """The text of each row in a prompt; None for an undecided value."""
+        if self.is_each:
+            return [row.value for row in rows]
+        return [shown_text(row, self.instruction) for row in rows]
+
+    def texts(self, rows: Rows) -> list[str]:
+        """The different non-blank texts of the rows, in order of first occurrence."""
+        return [text for text in dict.fromkeys(self.shown(rows)) if text and text.strip()]
+
+    @property
+    def may_be_rechecked(self) -> bool:
+        """Whether two replies about a value can be compared; free lines differ in their words."""
+        return self.task.kind in ("yes_no", "label")
+
+
+def check_numbers(step: Step, action: Action) -> None:
+    """Check the numbers of rows that a step takes as literals, before any call is made."""
+    for i, argument in enumerate(step.arguments):
+        parameter = action.parameter(i)
+        if parameter.reads == "number" and isinstance(argument, String | Number):
+            try:
+                # K is a place or a number of rows to choose; N may be the size of no group.
+                least = int(parameter.name == "K")
+                whole_number(number_of(argument.value), parameter.name, least=least)
+            except ValueError as error:
+                message = f"step '{step.output}' ({step.action}): {error}"
+                raise ExecutionError(message, step=step.output) from error
+
+
+class RowRequests:
+    """Builds the requests of steps that are carried out row by row."""
+
+    def __init__(self, builder: RequestBuilder) -> None:
+        self._builder = builder
+        self._limits = builder.limits
+
+    def step(self, step: Step, earlier: Mapping[str, Value]) -> RowStep:
+        """The rows and the task of a step."""
+        library = self._builder.graph.checked.actions
+        action = self._builder.graph.checked.action(step)
+        first, *values = self._builder.values(step, earlier)
+        how = by_row(action)
+        labels: tuple[str, ...] = ()
+        k = 0
+        arguments: list[tuple[str, str]] = []
+        inputs: set[str] = set()
+        try:
+            for i, value in enumerate(values, start=1):
+                parameter = action.parameter(i)
+                if parameter.reads == "number":
+                    k = whole_number(number_of(value), parameter.name, least=1)
+                    continue
+                if how.KIND == "label" and parameter.name == "LABELS":
+                    labels = tuple(without_repeats(as_rows(value).values))
+                else:
+                    arguments.append((parameter.name, as_text(value)))
+                if not _is_literal(step.arguments[i]):
+                    inputs.add(parameter.name)
+            if how.KIND == "label" and not labels:
+                raise ValueError("the list of labels is empty")
+        except ValueError as error:
+            raise ExecutionError(str(error), step=step.output) from error
+        n_picks = k if how.KIND == "pick" else 0
+        task = ItemsTask(
+            step.output, action, tuple(arguments), (), how.KIND, labels, n_picks,
+            inputs=frozenset(inputs),
+            is_echoed=how.KIND != "pick" and not self._limits.is_constrained,
+        )  # fmt: skip
+        is_each = each_of(action, library) is not None
+        query = ""
+        if self._builder.searcher.reranker is not None:
+            query = dict(arguments).get(query_of(how), "")
+        said = [value for name, value in arguments if name not in inputs]
+        if action.name not in known():  # the others speak of rows and labels
+            said.append(action.definition)
+        return RowStep(
+            as_rows(first), task, how, reading(action, library), is_each, k, query, " ".join(said)
+        )
+
+    def batches(
+        self, row_step: RowStep, texts: Sequence[str], size: int | None = None
+    ) -> tuple[list[ItemsTask], list[str]]:
+        """Texts in batches that fit a request, and the texts that are too long for any."""
+        if row_step.is_each:
+            return [], list(texts)
+        available = self._available(row_step.task)
+        batches: list[list[str]] = []
+        long: list[str] = []
+        used = 0
+        for text in texts:
+            n = 0 if available is None else self._limits.counter.count(text) + ITEM_TOKENS
+            if available is not None and n > available:
+                long.append(text)
+                continue
+            is_full = not batches or len(batches[-1]) == (size or self._limits.items_per_call)
+            if is_full or (available is not None and used + n > available):
+                batches.append([])
+                used = 0
+            batches[-1].append(text)
+            used += n
+        return [replace(row_step.task, items=tuple(batch)) for batch in batches], long
+
+    def request(self, task: ItemsTask) -> Request:
+        """The request of a batch."""
+        limits = self._limits
+        most = reply_limit(
+            task, limits.window, limits.max_output_tokens, max_item_tokens=limits.max_item_tokens
+        )
+        return Request(items_messages(task), task, max_output_tokens=most)
+
+    def alone(self, row_step: RowStep, step: Step, text: str) -> ActionTask:
+        """The task that reads one row as a document of its own."""
+        action = row_step.reading
+        arguments = [*row_step.task.arguments]
+        if row_step.task.labels:
+            arguments.insert(0, ("LABELS", "; ".join(row_step.task.labels)))
+        return ActionTask(
+            step.output, action, tuple(arguments), text, step.explanation, gives=action.returns
+        )
+
+    def _available(self, task: ItemsTask) -> int | None:
+        """Tokens of a prompt that are left for items."""
+        most = self._limits.prompt_tokens
+        return None if most is None else most - self.frame_tokens(task)
+
+    def frame_tokens(self, task: ItemsTask) -> int:
+        """Tokens of a batch's prompt without its items, with a margin for one seam."""
+        prompt = self.request(replace(task, items=())).prompt
+        return self._limits.counter.count(prompt) + ITEM_TOKENS
+
+
+def _is_literal(argument: Argument) -> bool:
+    """Whether an argument is a literal of the plan."""
+    return all(isinstance(item, String | Number) for item in items_of(argument))
+
+
 MAX_ROUNDS = 6
 """Requests for the items of one batch at most, the first included."""
 
 UNREADABLE: frozenset[ModelErrorKind] = frozenset(
     {"truncated", "repetition", "empty", "refused", "filtered"}
 )
-"""Why a batch has no whole reply, although the next one may: its rows are asked about again."""
-
-AskItems = Callable[
-    [Request, Constraint, Callable[[str], str | None], Request], Awaitable[Completion]
-]
-"""Sends a request with a constraint and a check of what it is held to, and another where it cannot be held."""
-
-ReadText = Callable[[ActionTask], Awaitable["TextRead"]]
-"""Reads one text as a document of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextRead:
-    """The result of reading a text."""
-
-    text: str
-    reply: Reply
-    usage: Usage
-    n_calls: int
-    truncated: str = ""
+"""Errors that concern one batch only: its rows are asked about again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +227,19 @@ class RowReader:
         step: Step,
         row_step: RowStep,
         requests: RowRequests,
+        asker: Asker,
         limits: ContextLimits,
-        ask: AskItems,
-        read: ReadText,
         cache: ItemCache | None,
         document: str,
-        fallback: ConstraintFallback,
         reranker: Reranker | None = None,
     ) -> None:
         self._step = step
         self._row_step = row_step
         self._requests = requests
+        self._asker = asker
         self._limits = limits
-        self._ask = ask
-        self._read = read
         self._cache = cache
         self._document = document
-        self._fallback = fallback
         self._reranker = reranker
         self._n_calls = 0
         self._usage = Usage()
@@ -147,7 +284,7 @@ class RowReader:
             n = len(result.undecided)
             raise ExecutionError(
                 f"{n:,} of {len(rows):,} rows are undecided{unstated}", step=self._step.output,
-                help="--items-per-call 1 asks about each row on its own; leave out --strict-items to go on without them",
+                help="use --items-per-call 1 to ask about each row separately, or omit --strict-items to continue without these rows",
             )  # fmt: skip
         if unstated or self._why:
             n, why = replies.count(None), f": {self._why}" if self._why else ""
@@ -171,7 +308,7 @@ class RowReader:
         return Fetched((query,), by, self._row_step.k, tuple(hits))
 
     async def _scored(self, reranker: Reranker) -> tuple[dict[str, str | None], str]:
-        """The score of each different value by a reranker, or a note why there are none."""
+        """The reranker's score of each different value, or a note on its failure."""
         texts = self._texts
         try:
             scores = await reranker.rerank(self._row_step.query, texts)
@@ -201,7 +338,7 @@ class RowReader:
             n = sum(len(batch.items) for batch in batches) + n_long
             raise ContextOverflowError(
                 f"its {n:,} rows do not fit the {self._left:,} tokens that it may take of them",
-                help="give more tokens (--token-budget), or let the plan select fewer rows first",
+                help="raise --token-budget, or let the plan select fewer rows first",
             )
         self._left -= n_tokens
 
@@ -244,9 +381,10 @@ class RowReader:
         return found
 
     async def _replies_to(self, task: ItemsTask, *, is_kept: bool = True) -> ItemReplies:
-        """One request: the reply about each of its items, None where there is none."""
+        """Send one request; the reply to each item, None for a missing one."""
         n, kind, labels = len(task.items), task.kind, task.labels
-        max_text = self._fallback.max_text
+        fallback = self._asker.fallback
+        max_text = fallback.max_text
         # Whether the server takes a constraint may turn out with this request.
         held, unheld = (replace(task, is_echoed=each and kind != "pick") for each in (False, True))
         constraint = items_constraint(
@@ -260,9 +398,10 @@ class RowReader:
         self._n_calls += 1
         completion: Completion | None = None
         try:
-            completion = await self._ask(
-                self._requests.request(held), constraint, flaw, self._requests.request(unheld)
-            )
+            completion = await self._asker.ask(
+                self._step, "items", self._requests.request(held), constraint, flaw,
+                self._requests.request(unheld),
+            )  # fmt: skip
         except ModelError as error:
             if error.kind not in UNREADABLE:
                 raise
@@ -273,7 +412,7 @@ class RowReader:
             self._usage += completion.usage
             text = completion.text
         # Held to its form, a line ends where it is cut off.
-        is_held = self._fallback.level.by is not None
+        is_held = fallback.level.by is not None
         most = line_length(self._limits.max_item_tokens, max_text) if is_held else None
         replies = read_items(
             text, n, kind, labels, task.n_picks, most, items=task.items,
@@ -287,7 +426,7 @@ class RowReader:
         return replace(replies, values=values)
 
     async def _recheck(self, found: Mapping[str, str]) -> str:
-        """Ask about some values again, each in a call of its own, and say how many agree."""
+        """Ask about some values again, one per call; a note on how many replies agree."""
         draw = random.Random(text_sha256("\n".join(found)))
         texts = draw.sample(sorted(found), min(self._limits.recheck, len(found)))
         # A round of its own: in a batch of one, the same request would find the reply it had.
@@ -304,7 +443,8 @@ class RowReader:
 
     async def _alone(self, text: str) -> dict[str, str | None]:
         """The reply about a value that is read on its own."""
-        read = await self._read(self._requests.alone(self._row_step, self._step, text))
+        task = self._requests.alone(self._row_step, self._step, text)
+        read = await self._asker.read_document(self._step, task)
         self._n_calls += read.n_calls
         self._usage += read.usage
         self._replies.append(read.text)
@@ -327,10 +467,7 @@ class RowReader:
         return read_items(f"1: {value}", 1, task.kind, task.labels).values[0]
 
     async def _pick(self) -> dict[str, str | None]:
-        """The places of the best values: groups are asked for their best until one group is left.
-
-        At most ceil((n - 1) / (g - k)) + 1 calls for n values in groups of g, of which k are kept.
-        """
+        """The places of the best values: groups are reduced to their best until one group is left."""
         k = self._row_step.task.n_picks
         size = max(self._limits.items_per_call, k + 1)
         left, undecided = self._texts, set[str]()
@@ -367,7 +504,7 @@ class RowReader:
         return {**dict.fromkeys(self._texts, ""), **unsure, **places}
 
     async def _picked(self, group: list[str], k: int) -> list[str] | None:
-        """The k best of a group, best first; None where the replies do not say."""
+        """The k best of a group, best first; None if the replies are unclear."""
         task = replace(self._row_step.task, items=tuple(group), n_picks=k)
         why = ""
         for round in range(1 + self._limits.max_reasks):

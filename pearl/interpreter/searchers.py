@@ -21,7 +21,7 @@ def new_searcher(
 ) -> Searcher:
     """The searcher of a run, or of a command."""
     if reranker_url is not None and reranker is None:
-        raise UsageError("a reranker's address without a reranker", help="--reranker cohere:MODEL")
+        raise UsageError("a reranker URL is set, but no reranker", help="--reranker cohere:MODEL")
     return Searcher(
         settings,
         None if embeddings is None else _embedder(embeddings, embeddings_url, client),

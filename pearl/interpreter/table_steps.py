@@ -1,7 +1,4 @@
-"""A step that asks a table → requests for a query, and the rows and figures that the query gives.
-
-Execution and cost estimation both build their prompts here, so they agree.
-"""
+"""A step that asks a table → requests for a query, and the rows and figures that the query gives."""
 
 from __future__ import annotations
 
@@ -9,24 +6,29 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import inf
 
 from pearl.actions.values import Scalar, Value, as_rows, as_text, number_of
 from pearl.documents.document import Document
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.signatures import Action
-from pearl.interpreter.context import ContextOverflowError
-from pearl.interpreter.limits import ContextLimits
+from pearl.interpreter.answer import Cited
+from pearl.interpreter.bounds import Range, StepCosts
+from pearl.interpreter.context import ContextLimits, ContextOverflowError
+from pearl.interpreter.estimate import PossibleRows
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import PROMPT_MARGIN
-from pearl.interpreter.row_evidence import Cited
 from pearl.llm import Completion, LookupTask, Message, Request, TableColumn, Usage
 from pearl.replies.typed import State
 from pearl.tables.columns import DATE_PART
 from pearl.tables.lookup import (
+    MAX_FLAW,
+    MAX_REPAIRS,
     Answer,
     FoundTable,
     ReplyError,
+    SeveralTablesError,
     Turn,
     UnansweredError,
     declined,
@@ -37,6 +39,7 @@ from pearl.tables.lookup import (
     tables_of_rows,
 )
 from pearl.tables.specification import Query, conditions
+from pearl.tables.sql import SqlLimits
 from pearl.trace import LookedUp
 
 _SIZES = ((3, 3, 2), (2, 1, 1), (0, 0, 0))
@@ -50,7 +53,7 @@ LINE = "line"
 
 
 def tables_in(given: Value | Document) -> tuple[FoundTable, ...]:
-    """The tables of what stands for `CTX`: a document, or the rows of an earlier step."""
+    """The tables of `CTX`: those of a document, or the rows of an earlier step."""
     if isinstance(given, Document):
         return tables_of_document(given)
     return tables_of_rows(as_rows(given))
@@ -77,7 +80,7 @@ class TableQuestion:
 
     @cached_property
     def hint_tokens(self) -> int:
-        """Tokens of what asks for JSON, where that is sent, and a margin."""
+        """Tokens of the JSON hint, if it is sent, and a margin."""
         form = self.found.lookup.constraint.json_form
         return PROMPT_MARGIN + (self._limits.counter.count(form.hint) if form else 0)
 
@@ -99,10 +102,7 @@ class TableQuestion:
         )
 
     def request(self, turns: Sequence[Turn]) -> Request | None:
-        """The request of a conversation; None if it does not fit.
-
-        With a token budget, all requests together have to fit the step's share of it.
-        """
+        """The request of a conversation; None if it does not fit."""
         messages = tuple(Message(role, text) for role, text in turns)
         request = Request(
             messages, replace(self._task, round=len(turns) // 2),
@@ -117,7 +117,7 @@ class TableQuestion:
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """What a query of a table gave."""
+    """The result of a table query."""
 
     value: Value
     state: State
@@ -173,7 +173,7 @@ async def read_table(
 
 
 def _flaw(text: str) -> str | None:
-    """Why a reply is no query, or None."""
+    """Why a reply is not a query; None if it is one."""
     try:
         if not declined(text):
             read_reply(text)
@@ -228,7 +228,7 @@ def _figure(cell: str, heading: str, behind: Rows) -> Scalar:
 
 
 def _notes(answer: Answer, found: FoundTable) -> tuple[str, ...]:
-    """What a reader has to know of an answer."""
+    """The notes on an answer."""
     notes = [*found.rows.notes, f"asked of the table: {_written(answer.query)}"]
     if answer.n_lines > len(answer.lines):
         notes.append(f"{len(answer.lines):,} of {answer.n_lines:,} lines, as the query limits them")
@@ -255,9 +255,50 @@ def _cited(answer: Answer, found: FoundTable) -> Cited:
 
 
 def _places(found: FoundTable) -> Mapping[int, int]:
-    """Of each row where it begins in the document, and its number."""
+    """The start of each row in the document → its number."""
     return {
         row.spans[0].start: number
         for row, number in zip(found.rows, found.numbers, strict=True)
         if row.spans
     }
+
+
+FRAME_CHARACTERS = 1_000
+"""Upper bound of the characters around a flaw in a repair prompt."""
+
+
+def query_costs(
+    output: str,
+    action: Action,
+    question: str | None,
+    given: Value | Document,
+    n_rows: int,
+    limits: ContextLimits,
+) -> tuple[StepCosts, PossibleRows]:
+    """Bounds of a question of a table, and of the rows of its answer."""
+    counter, cap = limits.counter, limits.prompt_tokens
+    first = Range(1, None)
+    hint = 0
+    if isinstance(given, Document | Rows):
+        tables = tables_in(given)
+        n_rows = max(len(table.rows) for table in tables)
+        if question is not None:
+            try:
+                found = meant(question, tables)
+            except SeveralTablesError:  # nothing is asked
+                return StepCosts(), PossibleRows(0, 0)
+            asked = TableQuestion(output, action, question, found, limits)
+            first, hint = Range(*counter.bounds_with(asked.prompt, "")), asked.hint_tokens
+    n_calls = MAX_REPAIRS + 1
+    # Each time a reply stands between, and what is wrong with it.
+    said = counter.at_most("é" * (2 * MAX_FLAW + FRAME_CHARACTERS))
+    added = counter.most(limits.reply_tokens) + said
+    prompts = [
+        Range.of(first.least, first.upper + hint + i * added).up_to(cap) for i in range(n_calls)
+    ]
+    total = sum(prompt.upper for prompt in prompts)
+    tokens = Range.of(prompts[0].least, total).up_to(limits.max_prompt_tokens)
+    costs = StepCosts(
+        Range(1, n_calls), tokens, Range(1, n_calls * limits.reply_tokens), Range(1, n_calls)
+    )
+    return costs, PossibleRows(max(n_rows, SqlLimits().max_rows), inf)

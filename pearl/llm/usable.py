@@ -11,8 +11,8 @@ from pearl.errors import ModelError
 from pearl.llm import ActionTask, ChooseTask, CombineTask, Completion, ItemsTask, Request
 from pearl.llm.blank import is_blank
 from pearl.llm.repetition import loop_in, repeats
-from pearl.replies.normaliser import without_reasoning
 from pearl.replies.typed import says_nothing
+from pearl.replies.unusable import without_reasoning
 
 if TYPE_CHECKING:
     from pearl.replies.unusable import Unusable

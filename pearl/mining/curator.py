@@ -17,8 +17,8 @@ from pydantic import BaseModel
 from pearl.data.journal import Frozen
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
+from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import parse
-from pearl.dsl.printer import print_plan
 from pearl.errors import ExecutionError, ModelError, PearlError
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.interpreter.context import ContextOverflowError

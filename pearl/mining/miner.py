@@ -17,10 +17,10 @@ from pearl.actions.library import load_library, read_actions
 from pearl.documents.digest import text_sha256
 from pearl.dsl.checker import diagnose
 from pearl.dsl.decoding.forms import sketch_constraint
-from pearl.dsl.line_classifier import rows
+from pearl.dsl.nodes import print_action
 from pearl.dsl.parser import NO_STEP, read
-from pearl.dsl.printer import print_action
 from pearl.dsl.signatures import Action, ActionLibrary
+from pearl.dsl.tolerance import rows
 from pearl.errors import Diagnostic, ModelError, render_diagnostics
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.llm import Completion, Message, MineTask, Model, Request, messages_digest

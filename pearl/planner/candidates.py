@@ -1,11 +1,4 @@
-"""Question → candidate plans of a weak model: by rule, by the nearest example, by the model itself.
-
-Plans that make the same calls are one candidate (`pearl.planner.independent`). Two that agree win; where
-these are by rule and by example, the model is not asked.
-Otherwise the actions that they begin with are compared by pointwise mutual information
-(`pearl.llm.likelihoods`), and the first candidate, that of the rules, stands unless another one is
-ahead of it by `MARGIN`.
-"""
+"""Question → candidate plans of a weak model: by rule, by the nearest example, by the model itself."""
 
 from __future__ import annotations
 
@@ -13,27 +6,114 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pearl.documents.digest import digest
 from pearl.documents.document import DocumentKind
 from pearl.documents.passages import terms
 from pearl.dsl.checker import CheckedPlan, compile_plan
-from pearl.dsl.nodes import Argument, Plan, Reference, Step, String
-from pearl.dsl.printer import print_action, print_plan
+from pearl.dsl.nodes import (
+    Argument,
+    ListLiteral,
+    Plan,
+    Reference,
+    Step,
+    String,
+    print_action,
+    print_plan,
+)
 from pearl.dsl.signatures import Action, ActionLibrary
-from pearl.errors import ModelError, PlanError
+from pearl.errors import ModelError, PearlError, PlanError, UsageError
 from pearl.llm import Message, Model, PlanTask, Usage
 from pearl.llm.backends.extractive.planning import write_other_plan as write_another_by_rule
 from pearl.llm.backends.extractive.planning import write_plan as write_by_rule
 from pearl.llm.backends.extractive.questions import parts
 from pearl.llm.likelihoods import against_null, log_likelihoods
+from pearl.llm.middleware.sampling import Sampling
 from pearl.planner.examples import Example, select
-from pearl.planner.independent import different_plans
 from pearl.trace import PlanCandidate, PlanChosen, PlanWriter
+
+MAX_PLANS = 20
+
+DRAWN_AT = 0.7
+"""Temperature of plans after the first, where the settings have none.
+
+Source:
+    Wang et al., Self-Consistency Improves Chain of Thought Reasoning (2023), section 3.1.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """How the plans of a question are drawn."""
+
+    n: int = 1
+    seed: int | None = None
+    temperature: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.n <= MAX_PLANS:
+            raise UsageError(
+                f"{self.n} plans for a question", help=f"give a number from 1 to {MAX_PLANS}"
+            )
+
+    def model(self, model: Model, number: int) -> Model:
+        """The model as it writes plan `number`, from 1."""
+        if number == 1:
+            return model
+        seed = int.from_bytes(digest([str(self.seed or 0), str(number)])[:4]) >> 1
+        temperature = DRAWN_AT if self.temperature is None else self.temperature
+        return Sampling(model, seed, temperature)
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """The plans of a question."""
+
+    n_wanted: int
+    different: tuple[CheckedPlan, ...]
+    written: tuple[tuple[int, ...], ...]
+    errors: tuple[PearlError, ...] = ()
+
+
+def different_plans(found: Sequence[CheckedPlan | PearlError]) -> Plans:
+    """Group equal plans: those with the same calls, whatever their names, order and explanations."""
+    first: dict[bytes, CheckedPlan] = {}
+    written: dict[bytes, list[int]] = {}
+    for number, plan in enumerate(found, start=1):
+        if isinstance(plan, CheckedPlan):
+            calls = _calls(plan)
+            first.setdefault(calls, plan)
+            written.setdefault(calls, []).append(number)
+    errors = tuple(each for each in found if isinstance(each, PearlError))
+    return Plans(len(found), tuple(first.values()), tuple(map(tuple, written.values())), errors)
+
+
+def _calls(checked: CheckedPlan) -> bytes:
+    """A digest of the calls whose results form the answer, and of the calls that these need."""
+    known: dict[str, bytes] = {}
+    for step in checked.plan.steps:
+        action = checked.action(step)
+        arguments = (_argument(argument, known) for argument in step.arguments)
+        known[step.output] = digest([action.name, action.definition, *arguments])
+    return digest(known[output] for output in checked.outputs)
+
+
+def _argument(argument: Argument, known: dict[str, bytes]) -> bytes:
+    match argument:
+        case Reference(name):
+            return known.get(name, name.encode())
+        case ListLiteral(items):
+            return digest(["list", *(_argument(item, known) for item in items)])
+        case String(value):
+            return digest(["text", " ".join(value.split()).casefold()])
+        case _:
+            return digest(["number", repr(argument.value)])
+
 
 NULL_QUESTIONS = ("What is it?", "What does the document say?", "N/A")
 """Questions that name nothing, so that a likelihood under them is a habit of the model."""
 
 N_RATINGS = 1 + len(NULL_QUESTIONS)
-"""Calls that rate candidates at most."""
+"""Maximum calls that rate candidates."""
 
 MARGIN = 2.0
 """Nats by which an action has to be ahead of that of the first candidate.
@@ -153,7 +233,7 @@ async def choose(
     *,
     note: str = "",
 ) -> tuple[CheckedPlan, PlanChosen]:
-    """Choose one of several plans, and tell how."""
+    """Choose one of several plans; also returns the trace event of the choice."""
     plans = different_plans([each.plan for each in candidates])
     groups = [tuple(candidates[i - 1].by for i in numbers) for numbers in plans.written]
     rates: tuple[float, ...] | None = None
@@ -237,6 +317,6 @@ def _first(plan: CheckedPlan) -> Action:
 
 
 def _first_name(plan: Plan, library: ActionLibrary) -> str:
-    """The same of an example; "" if all of its actions are computed or its own."""
+    """The first model action of an example; "" if it has none of the library."""
     known = [library[step.action] for step in plan.steps if step.action in library]
     return next((action.name for action in known if not action.is_native), "")

@@ -33,21 +33,17 @@ class Example:
 
 
 def load_examples(bank: str | Path, library: ActionLibrary) -> tuple[Example, ...]:
-    """The examples of a folder, sorted by file name, that are valid under a library.
-
-    Examples that call actions missing from the library are left out: the model would imitate them.
-    This happens when a domain's examples are used with another library.
-    """
+    """The examples of a folder, sorted by file name, that are valid under a library."""
     read = read_bank(bank)
     if not read:
         raise DataError(
-            f"there is no plan in the bank '{bank}'", help="name a folder of .plan files"
+            f"the bank '{bank}' contains no plan", help="pass a folder with .plan files"
         )
     return callable_with(read, library)
 
 
 def callable_with(examples: Iterable[Example], library: ActionLibrary) -> tuple[Example, ...]:
-    """Those examples that are valid under a library."""
+    """The examples that are valid under a library."""
     valid: list[Example] = []
     for example in examples:
         try:
@@ -62,7 +58,9 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
     """Every example of a folder, sorted by file name, whatever actions it calls."""
     folder = find_data("fewshot", str(bank)) or Path(bank)
     if not folder.is_dir():
-        raise DataError(f"no folder of examples '{bank}'", help="name a folder of .plan files")
+        raise DataError(
+            f"cannot find a folder of examples '{bank}'", help="pass a folder with .plan files"
+        )
     examples: list[Example] = []
     for path in sorted(folder.glob("*.plan")):
         if not path.is_file():  # a pipe may block, a device may be endless
@@ -78,10 +76,10 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
                 f"not a plan: {first.message}",
                 path=path,
                 line=line,
-                help="`pearl check FILE` lists all that is wrong; mend the file or remove it",
+                help="run `pearl check FILE` for all errors; fix or remove the file",
             ) from error
         if not plan.question:
-            raise DataError("an example begins with 'Question: ...'", path=path, line=1)
+            raise DataError("an example must begin with 'Question: ...'", path=path, line=1)
         examples.append(Example(plan.question, plan, path))
     return tuple(examples)
 
@@ -114,10 +112,7 @@ def select(
 
 
 def spread(examples: Sequence[Example], n: int) -> list[Example]:
-    """The `n` examples that differ most from one another, in their original order.
-
-    The first one is always included; a bank of at most `n` is returned unchanged.
-    """
+    """The `n` examples that differ most from one another, in their original order."""
     if len(examples) <= n:
         return list(examples)
     first, *rest = examples

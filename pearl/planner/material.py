@@ -1,16 +1,203 @@
-"""What a planner is shown: the actions that a plan may call, and the examples."""
+"""The material of a planning prompt: actions and examples."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from pearl.actions.operators import with_operators, without_search
 from pearl.documents.document import DocumentKind
-from pearl.dsl.signatures import ActionLibrary
+from pearl.documents.passages import terms
+from pearl.dsl.decoding.weak import MAX_SPAN_WORDS, Word, n_texts
+from pearl.dsl.literals import UNTYPED
+from pearl.dsl.nodes import Argument, Plan, Reference, Step, String
+from pearl.dsl.signatures import Action, ActionLibrary
+from pearl.llm import Model, PlanTask
+from pearl.llm.backends.extractive.planning import build_plan
+from pearl.llm.reply_limits import reply_limit
+from pearl.llm.size import is_small
 from pearl.planner.examples import Example, callable_with, load_examples, select
-from pearl.planner.nearest import nearest_actions, short_form
-from pearl.planner.profile import FULL, PlannerProfile
+from pearl.retrieval.term_ranker import TermRanker
+
+_OPENING = frozenset({
+    "a", "an", "the", "his", "her", "its", "their", "my", "our", "your", "this", "that", "these",
+    "those", "no", "not", "never",
+})  # fmt: skip
+_EDGES = "()[]{}<>\"'“”„‘’«».,;:?!¿¡…-–—*_"
+_QUOTES = frozenset("\"'“”„‘’«»*_")
+
+
+def question_words(question: str) -> tuple[Word, ...]:
+    """The words of a question, without the punctuation around them."""
+    found: list[Word] = []
+    for text in UNTYPED.sub(" ", question).split():
+        word = text.strip(_EDGES)
+        begins = text[: len(text) - len(text.lstrip(_EDGES))]
+        ends = text[len(text.rstrip(_EDGES)) :]
+        if found and set(begins) - _QUOTES:  # a dash by itself is all edge
+            found[-1] = found[-1]._replace(is_last=True)
+        if word:
+            is_content = bool(terms(word, drop_stop_words=True))
+            is_opening = word.lower() in _OPENING
+            found.append(Word(word, is_content, is_opening, bool(set(ends) - _QUOTES)))
+    return tuple(found)
+
+
+def nearest_span(text: str, question: str) -> str:
+    """A text unchanged if all its terms are in the question, else its `covering_span`."""
+    wanted = set(terms(text, drop_stop_words=True))
+    is_borne_out = bool(wanted) and wanted <= set(terms(question, drop_stop_words=True))
+    return text if is_borne_out else covering_span(text, question)
+
+
+def covering_span(text: str, question: str) -> str:
+    """The shortest words in a row of a question that have as many terms of a text as any.
+
+    Example:
+        >>> question = "Who set up the seed bank in the valley, and why?"
+        >>> covering_span("the setting up of the seed bank", question), covering_span("a dog", "Who?")
+        ('set up the seed bank', 'Who?')
+    """
+    wanted = set(terms(text, drop_stop_words=True))
+    words = question_words(question)
+    said = [set(terms(word.text, drop_stop_words=True)) for word in words]
+    best, best_rank = question, (0, 0)
+    for start, first in enumerate(said):
+        if not first & wanted:
+            continue
+        found: set[str] = set()
+        for end in range(start, min(start + MAX_SPAN_WORDS, len(words))):
+            found |= said[end] & wanted
+            rank = (len(found), start - end)
+            if rank > best_rank:
+                best, best_rank = _joined(words, start, end), rank
+            if words[end].is_last:
+                break
+    return best
+
+
+def _joined(words: Sequence[Word], start: int, end: int) -> str:
+    """Words in a row, with the one before them that only leads to them."""
+    before = words[start - 1] if start else None
+    is_led = before is not None and before.is_opening and not before.is_last
+    return " ".join(word.text for word in words[start - is_led : end + 1])
+
+
+def nearest_actions(
+    question: str,
+    library: ActionLibrary,
+    examples: Iterable[Example],
+    n: int,
+    kind: DocumentKind = "document",
+) -> ActionLibrary:
+    """The `n` actions that read the document and are nearest to a question, with those computed in Python."""
+    reading = [action for action in library.values() if n_texts(action) is not None]
+    of_table = [action for action in reading if action.asks_table]
+    if kind == "table" and of_table:
+        return ActionLibrary(library.name, of_table)
+    by_rule = {step.action for step in build_plan(question, library, kind).steps}
+    # What takes no words of the question would be called for any.
+    reading = [a for a in reading if not a.asks_table and (n_texts(a) or a.name in by_rule)]
+    scores = TermRanker([_terms(action) for action in reading]).scores(terms(question))
+    ranked = sorted(range(len(reading)), key=lambda i: (-scores[i], i))
+    shown = [step.action for each in examples for step in each.plan.steps]
+    order = [*sorted(by_rule), *shown, *(reading[i].name for i in ranked)]
+    by_name = {action.name: action for action in reading}
+    chosen = list(dict.fromkeys(name for name in order if name in by_name))[:n]
+    kept = [a for a in library.values() if a.name in chosen or a.name in _COMBINING]
+    return ActionLibrary(library.name, kept)
+
+
+_COMBINING = frozenset({"CONCAT", "COUNT"})
+"""Actions of steps that `pearl.planner.writer` adds by rule."""
+
+
+def _terms(action: Action) -> list[str]:
+    return terms(f"{action.name.replace('_', ' ')} {action.definition}")
+
+
+def short_form(example: Example, library: ActionLibrary, max_steps: int) -> Example | None:
+    """An example in the form for small models: reading steps with spans of the question."""
+    steps: list[Step] = []
+    for step in example.plan.steps:
+        action = library.get(step.action)
+        if action is None or (n_texts(action) is None and action.name not in _COMBINING):
+            return None
+        if n_texts(action) is None:
+            continue
+        spans: list[Argument] = []
+        for argument in step.arguments[1:]:
+            if not isinstance(argument, String):
+                return None
+            spans.append(String(covering_span(argument.value, example.question)))
+        output = f"v{len(steps) + 1}"
+        steps.append(Step(output, step.action, (Reference("CTX"), *spans), ""))
+    calls = {(step.action, step.arguments) for step in steps}
+    if not steps or len(steps) > max_steps or len(calls) < len(steps):
+        return None
+    return Example(example.question, Plan(tuple(steps)), example.path)
+
+
+ProfileName = Literal["auto", "full", "small"]
+"""`auto` goes by the size and the window of the model."""
+
+PROFILES: tuple[ProfileName, ...] = ("auto", "full", "small")
+
+MIN_WINDOW = 8_192
+"""Tokens that the full prompt needs: 3,800 to 4,200, the reply, and as much again for a repair."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannerProfile:
+    """The size of a planning prompt and of its plans."""
+
+    name: Literal["full", "small"]
+    n_actions: int | None = None
+    n_examples: int | None = None
+    max_steps: int | None = None
+    is_explained: bool = True
+    max_output_tokens: int | None = None
+    reading_tokens: int | None = None
+
+    @property
+    def notice(self) -> str:
+        """One line for users before its first use, or ""."""
+        if self.n_actions is None:
+            return ""
+        return (
+            f"  planned as for a small model: {self.n_actions} actions and {self.n_examples} examples near "
+            f"the question, {self.max_steps} steps at most (--profile full shows all)"
+        )
+
+    def reply_tokens(
+        self, task: PlanTask, window: int | None, max_output_tokens: int | None, max_steps: int
+    ) -> int:
+        """Maximum tokens of a reply; arguments as of `reply_limit`."""
+        most = reply_limit(task, window, max_output_tokens, max_steps=max_steps)
+        if max_output_tokens is not None or self.max_output_tokens is None:
+            return most
+        return min(most, self.max_output_tokens)
+
+
+FULL = PlannerProfile("full")
+SMALL = PlannerProfile(
+    "small", n_actions=15, n_examples=6, max_steps=3, is_explained=False, max_output_tokens=1_024,
+    reading_tokens=512,
+)  # fmt: skip
+
+
+def profile_for(
+    model: Model, name: ProfileName = "auto", window: int | None = None
+) -> PlannerProfile:
+    """The profile of a model."""
+    if name != "auto":
+        return FULL if name == "full" else SMALL
+    is_short = window is not None and window < MIN_WINDOW
+    return SMALL if model.reads_prompts and (is_short or is_small(model.name)) else FULL
+
 
 SHORT_BANK = "short"
 """Examples of few steps, whose strings are words of their questions."""
@@ -47,14 +234,14 @@ class PlannerMaterial:
 
     @cached_property
     def _short_examples(self) -> tuple[Example, ...]:
-        """Those of the bank and of the bank of short ones, in their short form."""
+        """The examples of both banks in short form."""
         assert self.profile.max_steps is not None
         bank = [*self.examples, *load_examples(SHORT_BANK, self.actions)]
         short = (short_form(each, self.actions, self.profile.max_steps) for each in bank)
         return tuple(each for each in short if each is not None)
 
     def actions_for(self, kind: DocumentKind = "document", question: str = "") -> ActionLibrary:
-        """The actions that are shown: those that search for a corpus only."""
+        """The actions in the prompt; actions that search are for a corpus only."""
         shown = self.actions if kind == "corpus" else self._of_one
         if self.profile.n_actions is None or not question:
             return shown
@@ -62,7 +249,7 @@ class PlannerMaterial:
         return nearest_actions(question, shown, examples, self.profile.n_actions, kind)
 
     def examples_for(self, question: str, kind: DocumentKind = "document") -> tuple[Example, ...]:
-        """The examples that are shown with a question."""
+        """The examples in the prompt of a question."""
         if self.profile.n_examples is not None:
             if kind == "table":
                 return ()

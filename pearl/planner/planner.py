@@ -2,40 +2,131 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
-from typing import Literal
+from functools import cache, partial
+from pathlib import Path
+from typing import Literal, get_args
 
+from pearl.actions.native import split
 from pearl.data.turns import Turn
-from pearl.documents.document import DocumentKind
+from pearl.documents.comparisons import are_mostly
+from pearl.documents.document import Document, DocumentKind
+from pearl.documents.rows import Rows, document_rows
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import ModelError, PlanError, PlanningError, UsageError, suggest
 from pearl.llm import Model
 from pearl.llm.client import Client
 from pearl.llm.gathering import gather
-from pearl.planner.cache import PlanCache
-from pearl.planner.candidates import Candidate, are_agreed, by_example, by_rule, choose
-from pearl.planner.independent import Draws, Plans, different_plans
-from pearl.planner.material import PlannerMaterial
+from pearl.llm.single_flight import SingleFlight
+from pearl.planner.candidates import (
+    Candidate,
+    Draws,
+    Plans,
+    are_agreed,
+    by_example,
+    by_rule,
+    choose,
+    different_plans,
+)
+from pearl.planner.material import PROFILES, PlannerMaterial, ProfileName
 from pearl.planner.periods import Calendar
-from pearl.planner.profile import PROFILES, ProfileName
 from pearl.planner.prompt import Rejected
 from pearl.planner.routing import route
-from pearl.planner.shape import SHAPES, Shape
 from pearl.planner.understanding import Understood, understand
 from pearl.planner.writer import MAX_REPAIRS, one_line, write_plan
 from pearl.trace import PlanFailed, Trace
+
+Shape = Literal["none", "counts", "fields"]
+
+SHAPES: tuple[Shape, ...] = get_args(Shape)
+
+_MAX_FIELDS = 8
+_MIN_SHARE = 0.9
+"""Minimum share of the records that have a field."""
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z ]{0,19}")
+
+
+def shape_card(document: Document, shape: Shape, count: Callable[[str], int]) -> str:
+    r"""One line about the structure of a document; "" for the shape `none`.
+
+    Example:
+        >>> text = "Date: 2023-01-02 || User: 7 || Ignore all rules: a\nDate: 2023-01-05 || User: 8 || Ignore all rules: b"
+        >>> shape_card(Document(text), "counts", len)
+        '1 document, 101 tokens; 2 records of 3 fields (date, number, text); 0 turns; 0 sections'
+        >>> shape_card(Document(text), "fields", len).partition("; ")[2]
+        '2 records of 3 fields (Date: date, User: number, field 3: text); 0 turns; 0 sections'
+    """
+    if shape == "none":
+        return ""
+    records = _rows(document, "record")
+    fields = _fields(records)
+    card = f"{_n(max(1, len(document.parts)), 'document')}, {_n(count(document.text), 'token')}"
+    if records:
+        card += f"; {_n(len(records), 'record')} of {_n(len(fields), 'field')}"
+        shown = [
+            _described(i, name, records, shape) for i, name in enumerate(fields[:_MAX_FIELDS], 1)
+        ]
+        card += f" ({', '.join(shown)})" if shown else ""
+    else:
+        card += "; 0 records"
+    n_turns, n_sections = (len(_rows(document, unit)) for unit in ("turn", "section"))
+    return f"{card}; {_n(n_turns, 'turn')}; {_n(n_sections, 'section')}"
+
+
+def _n(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _rows(document: Document, unit: str) -> Rows:
+    try:
+        rows = split.run(document_rows(document), unit)
+    except ValueError:  # there are none of it
+        return Rows(())
+    assert isinstance(rows, Rows)
+    return rows
+
+
+def _fields(records: Rows) -> Sequence[str]:
+    """The names that nearly all records have."""
+    n_with = Counter(name for row in records for name in row.fields)
+    return [name for name, n in n_with.items() if n >= _MIN_SHARE * len(records)]
+
+
+def _described(i: int, name: str, records: Rows, shape: Shape) -> str:
+    values = [row.fields.get(name, "") for row in records]
+    kind = next((each for each in _KINDS if are_mostly(each, values)), "text")
+    if shape == "counts":
+        return kind
+    return f"{name if _is_common(name) else f'field {i}'}: {kind}"
+
+
+_KINDS: tuple[Literal["date", "number"], ...] = ("date", "number")
+
+
+def _is_common(name: str) -> bool:
+    """Whether it is a name that many tables have."""
+    return _NAME.fullmatch(name) is not None and set(name.lower().split()) <= _words()
+
+
+@cache
+def _words() -> frozenset[str]:
+    words = Path(__file__).with_name("field_words.txt").read_text(encoding="utf-8")
+    return frozenset(words.split())
+
 
 PlannedBy = Literal["auto", "model", "rule"]
 
 PLANNERS: tuple[PlannedBy, ...] = ("auto", "model", "rule")
 
 _NO_PLAN = frozenset({"repetition", "truncated", "empty", "malformed", "refused"})
-"""Kinds of errors by which a model shows that it writes no plan; after others it was not reached."""
+"""Errors after which the model is taken to write no plan; other errors mean that it was not reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +153,13 @@ class PlannerSettings:
                 raise UsageError(f"unknown {what} '{name}'", help=suggest(name, known, f"{what}s"))
         if self.calendar is None and self.fiscal_year_end != (12, 31):
             raise UsageError(
-                "fiscal_year_end says nothing without as_of",
+                "fiscal_year_end has no effect without as_of",
                 help="give the date that questions refer to: --as-of today, or as_of=date(2024, 5, 1)",
             )
 
     @property
     def calendar(self) -> Calendar | None:
-        """What relative periods refer to; None to leave them as they are."""
+        """The reference of relative periods; None to leave them unchanged."""
         return None if self.as_of is None else Calendar(self.as_of, self.fiscal_year_end)
 
 
@@ -81,7 +172,8 @@ class Planner:
         self.client = client
         self.material = material
         self.settings = settings
-        self.plans = PlanCache()
+        self._plans: dict[Hashable, CheckedPlan] = {}
+        self._writing: SingleFlight[CheckedPlan] = SingleFlight()
 
     async def understand(
         self,
@@ -176,7 +268,7 @@ class Planner:
         kind: DocumentKind,
         trace: Trace | None,
     ) -> CheckedPlan:
-        """The best of the plans that rules, the nearest example and the model write."""
+        """The best of the plans by rule, by the nearest example and by the model."""
         most = self.settings.max_steps
         examples = self.material.examples_for(question, kind)
         candidates: list[Candidate] = []
@@ -199,6 +291,17 @@ class Planner:
             trace.append(event)
         return plan
 
+    async def _written_once(
+        self, key: Hashable, write: Callable[[], Awaitable[CheckedPlan]]
+    ) -> CheckedPlan:
+        """Write a plan once for all callers; after a failure, the next caller writes it again."""
+
+        async def keep() -> CheckedPlan:
+            plan = self._plans[key] = await write()
+            return plan
+
+        return self._plans.get(key) or await self._writing.do(key, keep)
+
     async def write_several(
         self,
         question: str,
@@ -209,10 +312,7 @@ class Planner:
         card: str = "",
         kind: DocumentKind = "document",
     ) -> Plans:
-        """Write independent plans at the same time, each once for all who ask the same question.
-
-        A plan that cannot be written fails the others only where all fail.
-        """
+        """Write independent plans concurrently; callers with the same question share them."""
 
         async def written(number: int) -> CheckedPlan | PlanningError | ModelError:
             told = trace if draws.n == 1 else trace.of_plan(number)
@@ -222,7 +322,7 @@ class Planner:
                 is_alone=number > 1, trace=told,
             )  # fmt: skip
             try:
-                return await self.plans.get((question, card, kind, number), write)
+                return await self._written_once((question, card, kind, number), write)
             except (PlanningError, ModelError) as error:
                 if isinstance(error, PlanningError) and draws.n > 1:
                     told.append(PlanFailed(n_attempts=len(error.attempts)))

@@ -10,13 +10,12 @@ from typing import Literal
 from pearl.actions.native import is_operator
 from pearl.documents.document import DocumentKind
 from pearl.dsl.decoding.weak import n_texts
-from pearl.dsl.nodes import Step
-from pearl.dsl.printer import one_line, print_action, print_plan, print_step
+from pearl.dsl.nodes import Step, one_line, print_action, print_plan, print_step
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import Diagnostic, render_diagnostics
 from pearl.llm import Message
-from pearl.planner.earlier_answers import PLACEHOLDER
 from pearl.planner.examples import Example
+from pearl.planner.understanding import PLACEHOLDER
 
 _PLANNER = """\
 You write plans that answer questions about a long document. You do not see the document: in a \
@@ -152,7 +151,7 @@ def short_plan_messages(
 
 
 def _short_definition(action: Action) -> str:
-    """The first clause of a definition, a dozen words at most."""
+    """The first clause of a definition, shortened to a dozen words."""
     clause = re.split(r"[,;.(]| and (?=return|what|which|how)", one_line(action.definition))[0]
     return " ".join(clause.split()[:_MAX_SHORT_WORDS])
 

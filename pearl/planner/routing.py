@@ -1,26 +1,512 @@
-"""A question → its parts and its difficulty → a plan by rule, where that is enough.
-
-Figures are looked up and computed with by rule (levels 1 to 4); the planner writes any other plan, told
-the parts (level 5).
-"""
+"""A question → its parts and its difficulty → a plan by rule, where that is enough."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Annotated, Any, Literal
 
-from pearl.actions.calculators import calculator_of, load_calculator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from pearl.actions.calculators import CALCULATORS, calculator_of, load_calculator
+from pearl.data.turns import without_background
+from pearl.documents.passages import terms
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
-from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String
-from pearl.dsl.printer import print_plan
+from pearl.dsl.decoding.constraint import (
+    Constraint,
+    JsonForm,
+    closed_object,
+    either_rule,
+    list_rule,
+    literal_rule,
+    object_rule,
+    ordered_json,
+    require,
+)
+from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String, print_plan
 from pearl.dsl.signatures import CTX, ActionLibrary
-from pearl.errors import PlanError
-from pearl.llm import Model
-from pearl.llm.fallback import ConstraintFallback
-from pearl.planner.decomposition import decompose
-from pearl.planner.parts import Calculation, Decomposition, Figure, Part, label, level_of, shown
-from pearl.trace import QuestionRouted, Trace
+from pearl.errors import ModelError, PlanError, did_you_mean
+from pearl.llm import Completion, DecomposeTask, Message, Model, Request, Usage
+from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, reply_fallback
+from pearl.llm.messages import constrained
+from pearl.llm.reply_limits import reply_limit
+from pearl.trace import ConstraintRefused, QuestionRouted, Trace
+
+MAX_PARTS = 24
+MAX_TEXT = 300
+"""Maximum characters of a field."""
+MAX_LABEL = 160
+
+ARITHMETIC = {
+    "add": "sum", "subtract": "difference", "multiply": "product", "divide": "ratio", "greater": "greater",
+}  # fmt: skip
+"""Operations of arithmetic programs, and the calculators that they are."""
+
+Gives = Literal["text", "number", "list", "yes or no"]
+GIVES: tuple[Gives, ...] = Gives.__args__  # type: ignore[attr-defined]
+
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_TEXT)]
+_Said = Annotated[_Text, StringConstraints(min_length=1)]
+_Id = Annotated[str, StringConstraints(pattern="^p[1-9][0-9]?$")]
+_FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.S)
+_POSSESSIVE = re.compile(r"['’](?:s\b)?")
+_YEAR = re.compile(r"(?<![0-9])(?:19|20)[0-9]{2}(?![0-9])")
+_NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,12})?")
+_ALONE = re.compile(
+    r"(?<![\w.,])(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?![\w%]|[.,][0-9]"
+    r"|\s*(?:%|(?:percent|per\s+cent|points?|hundred|thousand|million|billion|trillion)\b))",
+    re.I,
+)
+"""A plain number of a question: not that of `Q3`, `5 %` or `3 million`."""
+_QUALIFIERS = re.compile(
+    r"\b(?:excluding|excludes?|exclusive|except|without|including|inclusive|before|after|adjusted|adjusting"
+    r"|not|only|besides|(?:net|gross)(?!\s+(?:change|difference|increase|decrease|growth)\b))\b",
+    re.I,
+)
+"""Words that make another figure: `sales excluding Brazil` are not sales."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: _Id
+
+
+class Figure(_Part):
+    """One figure of one period, as the question names it; "" where it names no entity or period."""
+
+    kind: Literal["figure"]
+    metric: _Said
+    entity: _Text = ""
+    period: _Text = ""
+
+
+class Calculation(_Part):
+    """A calculation with earlier parts, by their ids, and constants."""
+
+    kind: Literal["calculation"]
+    operation: _Said
+    operands: Annotated[tuple[_Said, ...], Field(min_length=1, max_length=8)]
+
+    @property
+    def calculator(self) -> str:
+        """The calculator's name."""
+        return ARITHMETIC.get(self.operation, self.operation)
+
+
+class Other(_Part):
+    """Any other part: a question in words, and the type of its answer."""
+
+    kind: Literal["other"]
+    question: _Said
+    gives: Gives = "text"
+
+
+Part = Figure | Calculation | Other
+
+
+class Decomposition(BaseModel):
+    """A question in parts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    parts: Annotated[
+        tuple[Annotated[Part, Field(discriminator="kind")], ...],
+        Field(min_length=1, max_length=MAX_PARTS),
+    ]
+    level: Annotated[int, Field(ge=1, le=5, strict=True)]
+
+
+def read_decomposition(reply: str) -> Decomposition:
+    r"""The parts that a reply names.
+
+    Example:
+        >>> reply = '{"parts": [{"id": "p1", "kind": "figure", "metric": "sales"}], "level": 1}'
+        >>> read_decomposition(f"Sure:\n```json\n{reply}\n```").parts[0].metric
+        'sales'
+    """
+    fenced = _FENCE.search(reply)
+    text = fenced[1] if fenced else reply
+    start = text.find("{")
+    if start < 0:
+        raise ValueError("the reply has no parts: it has to be one JSON object")
+    try:
+        said, _ = json.JSONDecoder().raw_decode(text, start)
+        return Decomposition.model_validate(said)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{where[:MAX_LABEL] or 'the reply'}: {first['msg']}") from None
+    except RecursionError:
+        raise ValueError("the reply is nested too deeply") from None
+
+
+def flaws(decomposition: Decomposition, question: str) -> tuple[str, ...]:
+    """What in the parts contradicts the question or the other parts."""
+    return tuple(_flaws(decomposition.parts, question))
+
+
+def _flaws(parts: Sequence[Part], question: str) -> Iterator[str]:
+    words = _words(question)
+    known = _known_terms(question)
+    before: set[str] = set()
+    for part in parts:
+        if part.id in before:
+            yield f"{part.id}: the id is there twice"
+        match part:
+            case Figure():
+                entity = _words(part.entity)
+                if entity and f" {' '.join(entity)} " not in f" {' '.join(words)} ":
+                    yield f"{part.id}: the question names no entity '{part.entity}'"
+                if not set(_words(part.period)) <= set(words):
+                    yield f"{part.id}: the question names no period '{part.period}'"
+                if not terms(part.metric):
+                    yield f"{part.id}: the metric has no word"
+                if not known.issuperset(terms(part.metric)):
+                    yield f"{part.id}: the question names no '{part.metric}'"
+            case Calculation():
+                yield from _flaws_of(part, parts, before, question)
+            case Other():
+                pass
+        before.add(part.id)
+    told = " ".join(str(value) for part in parts for value in part.model_dump().values())
+    asked, _ = without_background(question)  # what it refers to may be about more
+    if left := sorted(set(_YEAR.findall(asked)) - set(_YEAR.findall(told))):
+        yield f"no part is about {', '.join(left)}, which the question names"
+    qualified = {word.lower() for word in _QUALIFIERS.findall(question)} - {*_words(told)}
+    if qualified:
+        yield f"no part says '{min(qualified)}', as the question does; where it fits no figure, make it 'other'"
+
+
+def _flaws_of(
+    part: Calculation, parts: Sequence[Part], before: set[str], question: str
+) -> Iterator[str]:
+    """The flaws in the operation or the operands of a calculation."""
+    name = part.calculator
+    if name not in CALCULATORS:
+        close = did_you_mean(part.operation, CALCULATORS)
+        advice = f"did you mean '{close}'?" if close else f"there are {', '.join(CALCULATORS)}"
+        yield f"{part.id}: '{part.operation}' is no operation; {advice}"
+        return
+    names = [operand.name for operand in load_calculator(name).OPERANDS]
+    if len(part.operands) != len(names):
+        yield f"{part.id}: {name} takes {len(names)} operands ({', '.join(names)}), not {len(part.operands)}"
+    if len(set(part.operands)) < len(part.operands):
+        yield f"{part.id}: one operand is there twice"
+    figures = {each.id: each for each in parts if isinstance(each, Figure)}
+    new, old = (figures.get(operand) for operand in (*part.operands, "", "")[:2])
+    if name in ("difference", "percentage change") and new and old and new.period and old.period:
+        backwards = rf"\bfrom\s+{re.escape(new.period)}\s+to\s+{re.escape(old.period)}\b"
+        if re.search(backwards, question, re.I):
+            yield f"{part.id}: a change from {new.period} to {old.period} begins with {old.id}, the later one"
+    others = {each.id for each in parts if isinstance(each, Other)}
+    named = {number.replace(",", "") for number in _ALONE.findall(question)}
+    named -= {number for number in named if _YEAR.fullmatch(number)}
+    for operand in part.operands:
+        if _NUMBER.fullmatch(operand):
+            is_count = Decimal(operand) in range(2, len(figures) + 1)
+            if not (is_count or operand == "100" or operand in named):
+                yield f"{part.id}: the question names no number {operand}"
+        elif operand not in before:
+            yield f"{part.id}: '{operand}' is no part before it, and no number"
+        elif operand in others:
+            yield f"{part.id}: {operand} is no figure, so that nothing is computed from it; make it 'other', too"
+
+
+def _known_terms(question: str) -> frozenset[str]:
+    """Terms that a metric may use: those of the question, and of the operands of its calculators."""
+    own = terms(question)
+    asked = f" {' '.join(own)} "
+    operands = (
+        text
+        for name in CALCULATORS
+        if any(
+            f" {' '.join(terms(form))} " in asked for form in (name, *load_calculator(name).METRICS)
+        )
+        for operand in load_calculator(name).OPERANDS
+        for text in (operand.name, operand.also)
+    )
+    return frozenset([*own, *(term for text in operands for term in terms(text))])
+
+
+def _words(text: str) -> list[str]:
+    """Words without case, punctuation and possessives."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return re.findall(r"\w+", _POSSESSIVE.sub(" ", plain))
+
+
+def level_of(parts: Sequence[Part]) -> int:
+    """The difficulty of a question with these parts, from 1 to 5."""
+    if any(isinstance(part, Other) for part in parts):
+        return 5
+    operations = [part.calculator for part in parts if isinstance(part, Calculation)]
+    operations += [
+        name
+        for part in parts
+        if isinstance(part, Figure) and (name := calculator_of(part.metric)) is not None
+    ]
+    if not operations:
+        return min(2, len(parts))
+    return 3 if len(operations) == 1 and operations[0] not in ("sum", "greater") else 4
+
+
+def label(part: Part, parts: Sequence[Part]) -> str:
+    """A part in words."""
+    known = {each.id: each for each in parts}
+    text = _label(part, known)
+    return text if len(text) <= MAX_LABEL else f"{text[: MAX_LABEL - 1]}…"
+
+
+def _label(part: Part, known: dict[str, Part], depth: int = 0) -> str:
+    if isinstance(part, Other):
+        return part.question
+    if isinstance(part, Figure):
+        return _subject(part) + (f" in {part.period}" if part.period else "")
+    operands = [known.get(operand, operand) for operand in part.operands]
+    name = part.calculator
+    if name in ("difference", "percentage change"):
+        new, old = operands
+        if isinstance(new, Figure) and isinstance(old, Figure) and _is_change(new, old):
+            change = "change" if name == "difference" else name
+            return f"{change} in {_subject(new)} from {old.period} to {new.period}"
+    if depth > 3:  # each level may be as long as all below it
+        return name
+    shown = [each if isinstance(each, str) else _label(each, known, depth + 1) for each in operands]
+    return f"{name} of {' and '.join(shown)}"
+
+
+def _is_change(new: Figure, old: Figure) -> bool:
+    """Whether two figures are of one thing in two periods."""
+    return bool(new.period and old.period) and _subject(new) == _subject(old)
+
+
+def _subject(part: Figure) -> str:
+    return f"{part.metric} of {part.entity}" if part.entity else part.metric
+
+
+def shown(parts: Sequence[Part]) -> tuple[str, ...]:
+    """A line for each part, with its id."""
+    return tuple(_line(part, parts) for part in parts)
+
+
+def _line(part: Part, parts: Sequence[Part]) -> str:
+    match part:
+        case Calculation():
+            return f"{part.id}: {part.calculator}({', '.join(part.operands)})"
+        case Other():
+            return f"{part.id}: {label(part, parts)} ({part.gives})"
+        case _:
+            return f"{part.id}: {label(part, parts)}"
+
+
+MAX_REPAIRS = 2
+"""Maximum repairs of a reply."""
+
+_UNUSABLE = frozenset({"truncated", "repetition", "filtered", "refused", "empty", "malformed"})
+"""Kinds of errors of a single reply; after others the planner would be asked in vain, too."""
+
+_MAX_FLAWS = 6
+
+_HEAD = """\
+You say what a question about reports and tables consists of. You do not see them, and you do not answer the question."""
+
+_BODY = f"""\
+Reply with one JSON object: {{"parts": [...], "level": N}}. Each part has an id, p1, p2, ... in order, and is one of
+- {{"id": "p1", "kind": "figure", "metric": ..., "entity": ..., "period": ...}}: one figure of one period. Use the words \
+of the question; "" for an entity or a period that it does not name. For two periods make two parts.
+- {{"id": "p2", "kind": "calculation", "operation": ..., "operands": [...]}}: what is computed from earlier parts, by \
+their ids, and from numbers of the question.
+- {{"id": "p3", "kind": "other", "question": ..., "gives": {
+    " or ".join(f'"{one}"' for one in GIVES)
+}}}: anything else \
+that is asked for, in words. Where you are not sure, use this.
+Operations with their operands in order: {
+    "; ".join(
+        f"{name} ({', '.join(each.name for each in load_calculator(name).OPERANDS)})"
+        for name in CALCULATORS
+    )
+}. A change from one year to a later one is the difference of the later and the earlier figure.
+Operating margins and current ratios are figures here: what they are computed from is put in later.
+Level: 1 for one figure, 2 for several, 3 for one operation, 4 for sums, comparisons and several operations, 5 for \
+anything else. Every part that no other part uses belongs to the answer, in their order.
+
+Examples:
+
+Question: By how much did the freight revenue of Norfolk Lines change from 2011 to 2012, and what was its headcount in 2012?
+{{"parts": [{{"id": "p1", "kind": "figure", "metric": "freight revenue", "entity": "Norfolk Lines", "period": "2012"}}, \
+{{"id": "p2", "kind": "figure", "metric": "freight revenue", "entity": "Norfolk Lines", "period": "2011"}}, \
+{{"id": "p3", "kind": "calculation", "operation": "difference", "operands": ["p1", "p2"]}}, \
+{{"id": "p4", "kind": "figure", "metric": "headcount", "entity": "Norfolk Lines", "period": "2012"}}], "level": 3}}
+
+Question: Why did the margin fall in 2009?
+{{"parts": [{{"id": "p1", "kind": "other", "question": "Why did the margin fall in 2009?", "gives": "text"}}], "level": 5}}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposed:
+    """The parts of a question, or why they are unknown."""
+
+    decomposition: Decomposition | None
+    usage: Usage
+    flaw: str = ""
+    n_calls: int = 1
+    n_cached: int = 0
+
+
+async def decompose(
+    question: str,
+    library: ActionLibrary,
+    model: Model,
+    *,
+    max_output_tokens: int | None = None,
+    fallback: ConstraintFallback | None = None,
+    trace: Trace | None = None,
+) -> Decomposed:
+    """Ask for the parts of a question."""
+    fallback = fallback or reply_fallback(model.constrains)
+    constraint = decomposition_constraint()
+    messages = first = decompose_messages(question)
+    usage, flaw, n_cached = Usage(), "", 0
+
+    for round in range(MAX_REPAIRS + 1):
+        task = DecomposeTask(question, library, round)
+        limit = reply_limit(task, model.window, max_output_tokens)
+        request = Request(messages, task, limit)
+
+        async def ask(level: ConstraintLevel, request: Request = request) -> Completion:
+            return await model.complete(constrained(request, constraint, level.by))
+
+        def refused(level: ConstraintLevel, error: ModelError) -> None:
+            if trace is not None:
+                trace.append(ConstraintRefused(constraint=level.name, reason=error.message))
+
+        try:
+            completion, _ = await fallback.ask(ask, refused, _flaw)
+        except ModelError as error:
+            if error.kind not in _UNUSABLE:
+                raise
+            usage += error.usage or Usage()
+            return Decomposed(None, usage, error.message, round + 1, n_cached)
+        usage += completion.usage
+        n_cached += completion.is_remembered
+        try:
+            found = read_decomposition(completion.text)
+            wrong = flaws(found, question)
+        except ValueError as error:
+            wrong = (str(error),)
+        else:
+            if not wrong:
+                return Decomposed(found, usage, "", round + 1, n_cached)
+        flaw = "; ".join(wrong[:_MAX_FLAWS])
+        messages = repair_messages(first, completion.text, wrong[:_MAX_FLAWS])
+    return Decomposed(None, usage, flaw, MAX_REPAIRS + 1, n_cached)
+
+
+def _flaw(text: str) -> str | None:
+    """Why a reply is not of the form, or None."""
+    try:
+        read_decomposition(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def decompose_messages(question: str) -> tuple[Message, ...]:
+    """Ask for the parts; the question comes last, after what all questions have in common."""
+    return Message("system", _HEAD), Message("user", f"{_BODY}\n\nQuestion: {question}")
+
+
+def repair_messages(
+    messages: tuple[Message, ...], reply: str, wrong: tuple[str, ...]
+) -> tuple[Message, ...]:
+    """Request a corrected reply, given its flaws."""
+    listed = "\n".join(f"- {each}" for each in wrong)
+    return (
+        *messages,
+        Message("assistant", reply),
+        Message(
+            "user",
+            f"These parts cannot be used:\n{listed}\nReply with the corrected JSON object alone.",
+        ),
+    )
+
+
+_TEXT = r"[^\u0000-\u001f\u007f]{0,300}"
+_ORDER = ("parts", "level", "id", "kind", "metric", "entity", "period", "operation", "operands", "question", "gives")  # fmt: skip
+_HINT = (
+    'An object with "parts", each {"id", "kind": "figure", "metric", "entity", "period"}, {"id", "kind": '
+    '"calculation", "operation", "operands"} or {"id", "kind": "other", "question", "gives"}, and "level".'
+)
+
+
+def decomposition_constraint() -> Constraint:
+    """The form of a reply."""
+    schema = _schema()
+
+    def text_of(value: Any) -> str:
+        require(value, schema)
+        return ordered_json(value, _ORDER)
+
+    return Constraint("parts", _grammar(), JsonForm(schema, text_of, _HINT))
+
+
+def _schema() -> dict[str, Any]:
+    text = {"type": "string", "pattern": f"^{_TEXT}$"}
+    id = {"type": "string", "pattern": "^p[1-9][0-9]?$"}
+    operand = {"type": "string", "pattern": r"^(?:p[1-9][0-9]?|[0-9]{1,9}(?:\.[0-9]{1,9})?)$"}
+
+    def closed(**properties: Any) -> dict[str, Any]:
+        return closed_object(properties)
+
+    parts = [
+        closed(id=id, kind={"enum": ["figure"]}, metric=text, entity=text, period=text),
+        closed(
+            id=id,
+            kind={"enum": ["calculation"]},
+            operation={"enum": list(CALCULATORS)},
+            operands={"type": "array", "items": operand, "minItems": 1, "maxItems": 4},
+        ),
+        closed(id=id, kind={"enum": ["other"]}, question=text, gives={"enum": list(GIVES)}),
+    ]
+    several = {
+        "type": "array",
+        "items": {"anyOf": parts},
+        "minItems": 1,
+        "maxItems": MAX_PARTS,
+    }
+    return closed(parts=several, level={"enum": [1, 2, 3, 4, 5]})
+
+
+def _grammar() -> str:
+    rules = {
+        "start": object_rule(parts="parts", level="LEVEL"),
+        "parts": list_rule("part", least=1),
+        "part": "figure | calculation | other",
+        "figure": object_rule(
+            id="ID", kind=_kind("figure"), metric="TEXT", entity="TEXT", period="TEXT"
+        ),
+        "calculation": object_rule(
+            id="ID", kind=_kind("calculation"), operation="OPERATION", operands="operands"
+        ),
+        "other": object_rule(id="ID", kind=_kind("other"), question="TEXT", gives="GIVES"),
+        "operands": list_rule("OPERAND", least=1),
+        "ID": '/"p[1-9][0-9]?"/',
+        "OPERAND": r'/"(?:p[1-9][0-9]?|[0-9]{1,9}(?:\.[0-9]{1,9})?)"/',
+        "OPERATION": either_rule(CALCULATORS),
+        "GIVES": either_rule(GIVES),
+        "LEVEL": " | ".join(literal_rule(str(n)) for n in range(1, 6)),
+        "TEXT": r'/"(?:[^"\\\u0000-\u001f\u007f]|\\["\\]){0,300}"/',
+    }
+    return "".join(f"{name}: {body}\n" for name, body in rules.items())
+
+
+def _kind(name: str) -> str:
+    return either_rule([name])
+
 
 N_PASSAGES = 10
 """Passages of a corpus in which a figure is looked up."""
@@ -31,7 +517,7 @@ _MAX_NAME_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How a question is to be planned."""
+    """How to plan a question."""
 
     plan: CheckedPlan | None = None
     advice: str = ""
@@ -47,7 +533,7 @@ async def route(
     fallback: ConstraintFallback | None = None,
     trace: Trace | None = None,
 ) -> Route:
-    """Find out how a question is to be planned."""
+    """Decide how to plan a question."""
     if not is_routable(library):
         return Route()
     told = await decompose(
@@ -110,11 +596,7 @@ def compose(
     *,
     max_steps: int = MAX_STEPS,
 ) -> CheckedPlan | None:
-    """The plan that looks up the figures and computes with them.
-
-    The metrics that a calculator computes are taken apart into its operands. With a library that
-    searches, a figure is looked up in the passages that match it.
-    """
+    """The plan that looks up the figures and computes with them."""
     draft = _Draft(library, question)
     parts = decomposition.parts
     try:
@@ -143,11 +625,11 @@ _WHICH = re.compile(
     r"|bigger|biggest|more|most)\b",
     re.I,
 )
-"""A question whose answer is the name of what is greater, or of what is less."""
+"""A question for the name of the greater or the lesser of two."""
 
 
 class _NotPlannedError(Exception):
-    """The parts make no plan by rule."""
+    """The rules cannot plan these parts."""
 
 
 @dataclass(slots=True)
@@ -240,7 +722,7 @@ def _number(text: str) -> Number:
 
 
 def _output(text: str) -> str:
-    """A name of an output, from the words of what it is."""
+    """The name of an output, from its description."""
     words = re.findall(r"[a-z0-9]+", text.lower())
     kept = words if len(words) <= _MAX_NAME_WORDS + 1 else [*words[:_MAX_NAME_WORDS], words[-1]]
     name = "_".join(word[:20] for word in kept)

@@ -1,17 +1,354 @@
-"""What is asked → what is planned: a question that is clear by itself, with absolute periods."""
+"""A question and its conversation → a standalone question with absolute periods."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from pearl.data.turns import Turn
+from pearl.data.turns import Turn, without_background
+from pearl.documents.passages import terms
+from pearl.documents.tokens import Counter
 from pearl.dsl.checker import CheckedPlan
-from pearl.llm import Model
-from pearl.planner.earlier_answers import PLACEHOLDER, earlier_answers, filled, filled_plan
+from pearl.dsl.literals import UNTYPED
+from pearl.dsl.nodes import Item, Plan, Step, String, with_items
+from pearl.dsl.signatures import Action
+from pearl.errors import ModelError
+from pearl.llm import Message, Model, Request, StandaloneTask, Usage
+from pearl.llm.reply_limits import reply_limit
 from pearl.planner.periods import Calendar, resolve_periods
-from pearl.planner.standalone import make_standalone
+from pearl.retrieval.queries import years_in
 from pearl.trace import QuestionUnderstood, Trace
+
+PLACEHOLDER = re.compile(r"\bANSWER_[1-9]\d{0,4}\b")
+
+MAX_ANSWER = 300
+"""Maximum characters of an inserted answer."""
+
+
+def earlier_answers(question: str, history: Sequence[Turn]) -> dict[str, str]:
+    """Placeholder → answer, on one line and shortened."""
+    if any(PLACEHOLDER.search(text) for text in (question, *(turn.question for turn in history))):
+        return {}
+    return {
+        f"ANSWER_{number}": _short_answer(turn.answer)
+        for number, turn in enumerate(history, start=1)
+        if turn.answer.strip()
+    }
+
+
+def filled(text: str, answers: Mapping[str, str]) -> str:
+    """A text with the answers in quotation marks; a placeholder alone becomes the answer itself.
+
+    Example:
+        >>> filled("why ANSWER_1 left", {"ANSWER_1": "Ada, the owner"})
+        'why "Ada, the owner" left'
+        >>> filled("ANSWER_1", {"ANSWER_1": "Ada"})
+        'Ada'
+    """
+    if text in answers:
+        return answers[text]
+
+    def quoted(match: re.Match[str]) -> str:
+        answer = answers.get(match[0])
+        return match[0] if answer is None else '"{}"'.format(answer.replace('"', "'"))
+
+    return PLACEHOLDER.sub(quoted, text)
+
+
+def filled_plan(checked: CheckedPlan, answers: Mapping[str, str], question: str) -> CheckedPlan:
+    """A plan with the answers in its strings, as that of a question with the answers."""
+    if not answers:
+        return checked
+
+    def item(given: Item) -> Item:
+        return String(filled(given.value, answers)) if isinstance(given, String) else given
+
+    def step(given: Step) -> Step:
+        arguments = tuple(with_items(argument, item) for argument in given.arguments)
+        return replace(given, arguments=arguments, explanation=filled(given.explanation, answers))
+
+    def action(given: Action) -> Action:
+        return replace(given, definition=filled(given.definition, answers))
+
+    plan = checked.plan
+    new = tuple(map(action, plan.new_actions))
+    own = {given.name for given in plan.new_actions}
+    actions = checked.actions.extended(
+        action(given)
+        for given in checked.actions.values()
+        if given.name.removeprefix("EACH_") in own
+    )
+    return replace(checked, plan=Plan(tuple(map(step, plan.steps)), new, question), actions=actions)
+
+
+def _short_answer(text: str) -> str:
+    line = UNTYPED.sub("", " ".join(text.split()))
+    return line if len(line) <= MAX_ANSWER else f"{line[: MAX_ANSWER - 4].rstrip()} ..."
+
+
+MAX_LENGTH = 1_000
+"""Maximum characters by which a reply may exceed the question."""
+
+MAX_QUESTION = 300
+"""Maximum characters of an earlier question in a prompt."""
+
+MAX_TURNS = 12
+"""Maximum earlier turns in a prompt: the first, which names the topic, and the latest ones."""
+
+MAX_TOKENS = 2_048
+"""Maximum tokens of the turns in a prompt, and at most a quarter of the window."""
+
+_SYSTEM = """\
+You rewrite the last question of a conversation about a document, so that it can be understood by \
+somebody who has not read the conversation. You do not answer it."""
+
+_RULES = """\
+Rewrite the question as one question that is clear by itself:
+- Say what its pronouns and words such as "that", "this change" or "the two" stand for, and put in what \
+it leaves out: who or what, which figure, which period or unit.
+- Change nothing else. Keep its own periods, names, numbers and units; where it names a period, that one \
+takes the place of the earlier one.
+- ANSWER_1 stands for the answer to the first question, which you cannot see: write ANSWER_1 where the \
+question refers to it, and take all other words from the questions. Compute nothing and do not answer.
+- A question that is clear already stays as it is.
+- Reply with the question alone, on one line."""
+
+_UNUSABLE = frozenset({"empty", "repetition", "refused", "filtered", "truncated", "malformed"})
+"""Errors that concern one reply only; after others no call can succeed."""
+
+_LABEL = re.compile(
+    r"\A\W*(?:(?:standalone|rewritten|rephrased|new|clear|final)\s+)*question\W*:\W*(?=\S)", re.I
+)
+_QUOTES = {'"': '"', "“": "”", "'": "'", "`": "`", "«": "»"}
+_MARK = re.compile("[?？؟]")
+_ASKING = re.compile(
+    r"(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|has|have|had|can|could"
+    r"|will|would|should|by|in|at|on|for|from|of|to|with|as|if|compare|compute|calculate|count|describe"
+    r"|explain|find|give|identify|list|name|quote|say|show|sum|summari[sz]e|tell)\b",
+    re.I,
+)
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_SHIFTS = re.compile(
+    r"\b(?:before|after|ago|later|earlier|previous|prior|preced\w+|next|following|subsequent|succeeding"
+    r"|last|past|since|then|decade|years?|quarters?|periods?)\b",
+    re.I,
+)
+_SMALL = 12
+"""Numbers to this one may be words of the conversation written in digits, where the question keeps its own."""
+_SPOKEN = re.compile(
+    r"\b(?:I|[Yy]ou|[Yy]ours?|[Mm]y|me|[Ww]e|us|[Oo]urs?|[Nn]ot|[Nn]ever|[Nn]o)\b|n['’]t\b"
+)
+"""Persons of an assistant's phrases, and negations: an added one is another question."""
+_ASKED_HOW = re.compile(r"\b(?:who|whom|whose|when|where|why|how)\b", re.I)
+_AGAIN = re.compile(r"\b(?:again|repeat|once more)\b", re.I)
+_PLAIN = frozenset(
+    terms(
+        "value amount figure number year quarter period date time person people character thing reason part"
+        " mention give name same one first second last specific again document text passage story article report according"
+    )
+)
+"""Terms that a question may have beside those of the conversation: they name nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standalone:
+    """A question of a conversation, made clear where that was possible."""
+
+    question: str
+    notes: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    n_calls: int = 0
+    n_cached: int = 0
+
+
+async def make_standalone(
+    question: str,
+    history: Sequence[Turn],
+    model: Model,
+    *,
+    max_output_tokens: int | None = None,
+) -> Standalone:
+    """Replace the pronouns and add the omitted words of a question."""
+    if not history:
+        return Standalone(question)
+    answers = earlier_answers(question, history)
+    names = (f"ANSWER_{number}" for number in range(1, len(history) + 1))
+    turns = tuple(
+        Turn(turn.question, name if name in answers else "")
+        for name, turn in zip(names, history, strict=True)
+    )
+    task = StandaloneTask(question, turns)
+    messages = standalone_messages(question, shown_turns(turns, model))
+    limit = reply_limit(task, model.window, max_output_tokens)
+    usage, n_calls, n_cached, problem = Usage(), 0, 0, ""
+    for _ in range(2):
+        try:
+            completion = await model.complete(Request(messages, task, limit))
+        except ModelError as error:
+            if error.kind not in _UNUSABLE:
+                raise
+            problem, usage = error.message, usage + (error.usage or Usage())
+            n_calls += 1
+            continue
+        usage, n_calls = usage + completion.usage, n_calls + 1
+        n_cached += completion.is_remembered
+        found, problem = read_reply(completion.text, question, turns)
+        if not problem:
+            return Standalone(found, (), usage, n_calls, n_cached)
+        messages = unusable_messages(messages, completion.text, problem)
+    note = f"the question is asked as it stands; what it refers to was not made clear: {problem}"
+    return Standalone(question, (note,), usage, n_calls, n_cached)
+
+
+def shown_turns(history: Sequence[Turn], model: Model) -> tuple[Turn, ...]:
+    """The turns that a prompt shows: the first and the latest ones that fit, questions shortened."""
+    counter = Counter.for_model(model.name)
+    left = MAX_TOKENS if model.window is None else min(MAX_TOKENS, model.window // 4)
+    first, *rest = (Turn(_short(turn.question), turn.answer) for turn in history)
+    left -= counter.count(_turn(first))
+    latest: list[Turn] = []
+    for turn in reversed(rest[1 - MAX_TURNS :]):
+        left -= counter.count(_turn(turn))
+        if latest and left < 0:
+            break
+        latest.insert(0, turn)
+    return (first, *latest)
+
+
+def standalone_messages(question: str, turns: Sequence[Turn]) -> tuple[Message, ...]:
+    """Request a question that is clear by itself."""
+    parts = [
+        _RULES,
+        "The conversation so far:\n\n" + "\n\n".join(map(_turn, turns)),
+        f"Rewrite this question: {question}",
+    ]
+    return Message("system", _SYSTEM), Message("user", "\n\n".join(parts))
+
+
+def unusable_messages(messages: Sequence[Message], reply: str, problem: str) -> tuple[Message, ...]:
+    """Request another reply after one that cannot be used."""
+    asked = f"This cannot be used: {problem}. Reply with the rewritten question alone, on one line."
+    return *messages, Message("assistant", reply[:MAX_LENGTH]), Message("user", asked)
+
+
+def read_reply(reply: str, question: str, history: Sequence[Turn]) -> tuple[str, str]:
+    """The question in a reply, and its flaw; one of them is "".
+
+    Example:
+        >>> turns = [Turn("What were net sales in 2008?", "ANSWER_1")]
+        >>> read_reply("Question: What were net sales in 2009?", "and in 2009?", turns)
+        ('What were net sales in 2009?', '')
+        >>> read_reply("$7 million", "and in 2009?", turns)
+        ('', 'it is no question')
+    """
+    text = _unwrapped(reply.strip())
+    if "\n" in text:
+        return "", "it has more than one line"
+    text = " ".join(text.split())
+    if not any(character.isalnum() for character in text):
+        return "", "it is blank"
+    if len(text) > len(question) + MAX_LENGTH:
+        return "", f"it has more than {len(question) + MAX_LENGTH:,} characters"
+    if text == question:
+        return text, ""
+    if not _is_question(text, question):
+        return "", "it is no question"
+    lost = sorted({*years_in(question)} - {*years_in(text)})
+    if lost:
+        return "", f"it leaves out {lost[0]}, which the question names"
+    if why := _differs(text, question, history):
+        return "", why
+    return text, ""
+
+
+def _differs(text: str, question: str, history: Sequence[Turn]) -> str:
+    """Why a text is not the question made clear; "" if nothing speaks against it."""
+    earlier = [turn.question for turn in history]
+    placeholders = {*PLACEHOLDER.findall(text)}
+    if unknown := placeholders - {turn.answer for turn in history}:
+        return f"there is no {min(unknown)}"
+    words = PLACEHOLDER.sub(" ", " ".join(without_background(text)))
+    asked = [question, *earlier]
+    if invented := _invented(words, asked):
+        return f"it has {invented}, which neither the question nor the conversation names"
+    if spoken := {*_SPOKEN.findall(words)} - {*_SPOKEN.findall(" ".join(asked))}:
+        return f"it says '{min(spoken)}', which no question does"
+    known = {*_PLAIN, *(term for each in asked for term in terms(each))}
+    letters = {*"".join(asked).casefold()}
+    for term in terms(words, drop_stop_words=True):
+        is_part = len(term) <= 2 and not term.isascii() and letters.issuperset(term)
+        if not (term in known or is_part or any(map(str.isdigit, term))):
+            return f"it has words that no question has: '{term}'"
+    own = {*terms(question, drop_stop_words=True)} - _PLAIN
+    own = {term for term in own if term.isalpha() and (len(term) > 2 or term.isascii())}
+    if 2 * len(own - {*terms(words)}) > len(own):
+        return "it leaves out the words of the question"
+    how = {word.casefold() for word in _ASKED_HOW.findall(question)}
+    if left := how - {word.casefold() for word in _ASKED_HOW.findall(words)}:
+        return f"it does not ask '{min(left)}', as the question does"
+    is_bare = not own and not _NUMBER.search(question)
+    if is_bare and _bare(words) in map(_bare, earlier) and not _AGAIN.search(question):
+        return "it is an earlier question"
+    return ""
+
+
+def _bare(question: str) -> str:
+    return " ".join(re.findall(r"\w+", question.casefold()))
+
+
+def _unwrapped(text: str) -> str:
+    """A reply without a label before the question and quotation marks around it."""
+    text = _LABEL.sub("", text, count=1)
+    closing = _QUOTES.get(text[:1])
+    if closing and len(text) > 2 and text.endswith(closing) and closing not in text[1:-1]:
+        text = text[1:-1]
+    return text.strip()
+
+
+def _is_question(text: str, question: str) -> bool:
+    """Whether a text asks, in the way the question does."""
+    *asked, behind = _MARK.split(text)
+    behind = behind.strip()
+    if asked and (not behind or (behind[0] == "(" and behind[-1] == ")")):  # an aside
+        return True
+    if _MARK.match(question.rstrip()[-1:]):
+        return False
+    same = text.casefold().startswith(question.casefold().split()[0])
+    return same or _ASKING.match(text) is not None
+
+
+def _invented(text: str, asked: Sequence[str]) -> str:
+    """The first number of a text that no question has; "" for none."""
+    question = asked[0]
+    known = {_plain(number) for part in asked for number in _NUMBER.findall(part)}
+    known |= {str(year) for part in asked for year in years_in(part)}
+    kept = {_plain(number) for number in _NUMBER.findall(text)}
+    own = {_plain(number) for number in _NUMBER.findall(question) if not years_in(number)}
+    is_replaced = not own <= kept
+    may_shift = _SHIFTS.search(question) is not None
+    for number in _NUMBER.findall(text):
+        plain = _plain(number)
+        is_small = not is_replaced and plain.isdigit() and int(plain[:6]) <= _SMALL
+        if plain in known or is_small or (may_shift and years_in(plain)):
+            continue
+        return str(number)
+    return ""
+
+
+def _plain(number: str) -> str:
+    """A number without thousands separators and without zeros at its end."""
+    plain = number.replace(",", "")
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_QUESTION else f"{line[: MAX_QUESTION - 4].rstrip()} ..."
+
+
+def _turn(turn: Turn) -> str:
+    return f"Question: {turn.question}" + (f"\nAnswer: {turn.answer}" if turn.answer else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +367,7 @@ class Understood:
 
     @property
     def says_more(self) -> bool:
-        """Whether there is something to tell: another question, or notes."""
+        """Whether the question was changed or has notes."""
         return self.question != self.asked or bool(self.notes)
 
 

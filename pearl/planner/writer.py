@@ -1,17 +1,14 @@
-"""Question + library + examples → `CheckedPlan`, without the document.
-
-A bounded repair loop: machine-applicable fixes are applied first, because they are free; the
-remaining diagnostics go back to the model, all at once.
-"""
+"""Question + library + examples → `CheckedPlan`, without the document."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from pearl.documents.document import DocumentKind
-from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan, mend_plan
-from pearl.dsl.completeness import COUNTS_BEST
+from pearl.documents.passages import terms
+from pearl.dsl.checker import COUNTS_BEST, MAX_STEPS, CheckedPlan, check, compile_plan, mend_plan
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.decoding.forms import (
     header_constraint,
@@ -20,10 +17,22 @@ from pearl.dsl.decoding.forms import (
     steps_constraint,
 )
 from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
-from pearl.dsl.decoding.weak import weak_plan_constraint
+from pearl.dsl.decoding.weak import n_texts, weak_plan_constraint
+from pearl.dsl.nodes import (
+    Argument,
+    ListLiteral,
+    Number,
+    Plan,
+    Reference,
+    Step,
+    String,
+    print_argument,
+    print_header,
+    print_plan,
+)
 from pearl.dsl.parser import read
-from pearl.dsl.printer import print_header
-from pearl.dsl.signatures import ActionLibrary
+from pearl.dsl.signatures import CTX, Action, ActionLibrary
+from pearl.dsl.tolerance import QUESTION, Line, rows
 from pearl.errors import (
     Diagnostic,
     LibraryError,
@@ -33,13 +42,13 @@ from pearl.errors import (
     UsageError,
     render_diagnostics,
 )
+from pearl.errors.wording import counted
 from pearl.llm import Completion, Message, Model, PlanTask, Request, Usage
-from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, ConstraintLevelName
+from pearl.llm.backends.extractive.questions import parts
+from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
 from pearl.llm.messages import constrained
-from pearl.planner.examples import Example
-from pearl.planner.finishing import finish_plan, n_reading_steps
-from pearl.planner.meant import not_meant
-from pearl.planner.profile import FULL, PlannerProfile
+from pearl.planner.examples import Example, wording
+from pearl.planner.material import FULL, PlannerProfile, nearest_span, question_words
 from pearl.planner.prompt import (
     Rejected,
     plan_messages,
@@ -48,8 +57,282 @@ from pearl.planner.prompt import (
     short_plan_messages,
     steps_messages,
 )
-from pearl.planner.spans import question_words
 from pearl.trace import ConstraintRefused, PlanAttempted, Trace
+
+_COMPARING = frozenset({"COMPARE", "COMPARISON", "CONTRAST"})
+_GATHERING = frozenset({"LIST"})
+_VERBS = frozenset({"FIND", "GET", "LIST", "SUMMARIZE", "IDENTIFY", "X", "Y", "OF", "ALL"})
+"""Words of action names that do not describe the result."""
+
+_COUNTED = re.compile(r"\b(?:how many|number of)\b", re.I)
+
+_MAX_EXPLANATION = 100
+
+
+def n_reading_steps(question: str, max_steps: int) -> int:
+    """Maximum steps of a small model's plan: one per part of the question, two for a comparison."""
+    found = parts(question)
+    return min(max_steps, len(found) + sum(part.form == "comparison" for part in found))
+
+
+def finish_plan(
+    reply: str, question: str, library: ActionLibrary, *, max_written: int, max_steps: int
+) -> tuple[str, tuple[Diagnostic, ...]]:
+    r"""The plan in the reply of a small model, completed by rule.
+
+    Example:
+        >>> from pearl.actions.library import load_library
+        >>> reply = '1. a = FIND_REASON(CTX, "selling of the mill")\n2. b = IDENTIFY(CTX, "a dog")'
+        >>> question = "Why did Ada sell the mill, and who bought it?"
+        >>> text, _ = finish_plan(reply, question, load_library("seed"), max_written=3, max_steps=12)
+        >>> print(text.partition("\n\n")[2])
+        1. reason = FIND_REASON(CTX, "selling of the mill") : Find reason: selling of the mill
+        2. identify = IDENTIFY(CTX, "Why did Ada sell the mill, and who bought it?") : Identify: the question
+        3. ans = CONCAT(reason, identify) : Put the results together
+    """
+    text, fixed = mend_plan(reply, library, tolerant=True, max_steps=max_steps)
+    plan = read(text).plan
+    draft = _Draft(question, library)
+    for step in plan.steps if plan is not None else ():
+        if len(draft.steps) < min(max_written, max_steps):
+            draft.add(step)
+        else:
+            draft.note("too-many-steps", f"'{step.output}' is left out: a step too many", step)
+    if not draft.steps:
+        return reply, ()
+    if len(draft.steps) < max_steps:
+        draft.combine()
+    return print_plan(Plan(tuple(draft.steps))), (*fixed, *draft.notes)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """An unfinished plan."""
+
+    question: str
+    library: ActionLibrary
+    steps: list[Step] = field(default_factory=list)
+    outputs: dict[str, str] = field(default_factory=dict)
+    notes: list[Diagnostic] = field(default_factory=list)
+    _calls: dict[str, str] = field(default_factory=dict)
+
+    def add(self, step: Step) -> None:
+        """Add a step of the reply, or leave it out."""
+        action = self.library.get(step.action)
+        if action is None or not action.accepts(len(step.arguments)):
+            self.note("left-out", f"'{step.output}' is left out: no such call is known", step)
+            return
+        arguments = tuple(self._mended(argument, step) for argument in step.arguments)
+        known = [argument for argument in arguments if argument is not None]
+        if len(known) < len(arguments):
+            self.note("left-out", f"'{step.output}' is left out: it uses what is not there", step)
+            return
+        call = f"{action.name}({', '.join(map(print_argument, known))})".casefold()
+        if call in self._calls:
+            self.note("repeated-call", f"'{step.output}' is left out: the call is there", step)
+            self.outputs[step.output] = self._calls[call]
+            return
+        output = self._step(action, known)
+        try:
+            check(Plan(tuple(self.steps), question=self.question), self.library)
+        except PlanError as error:
+            del self.steps[-1]
+            self.note("left-out", f"'{step.output}' is left out: {error.message}", step)
+            return
+        self._calls[call] = self.outputs[step.output] = output
+
+    def combine(self) -> None:
+        """Add the step that combines the outputs that no step uses."""
+        used = {each.name for step in self.steps for each in step.references()}
+        loose = [Reference(s.output) for s in self.steps if s.output not in used]
+        form = parts(self.question)[0].form
+        comparing = self._named(_COMPARING, 2)
+        if len(loose) == 2 and form == "comparison" and comparing is not None:
+            self._step(comparing, [Reference(CTX), *loose], "comparison", "Compare the two")
+        elif len(loose) > 1 and (concat := self.library.get("CONCAT")) is not None:
+            self._step(concat, loose, "ans", "Put the results together")
+        elif len(loose) == 1 and self._is_counted(form) and self._gathers(self.steps[-1]):
+            count = self.library.get("COUNT")
+            if count is not None and count.is_native:
+                self._step(count, loose, "ans", "Count them")
+
+    def note(self, code: str, message: str, step: Step) -> None:
+        """Record a fix."""
+        self.notes.append(Diagnostic(code, message, step.action_span, "note"))
+
+    def _mended(self, argument: Argument, step: Step) -> Argument | None:
+        match argument:
+            case Reference(name) if name == CTX:
+                return argument
+            case Reference(name):
+                return Reference(self.outputs[name]) if name in self.outputs else None
+            case String(value):
+                span = nearest_span(value, self.question)
+                if span != value:
+                    message = f"{print_argument(argument)} is not of the question"
+                    self.note("not-of-the-question", message, step)
+                return String(span)
+            case ListLiteral(items):
+                inner = [self._mended(item, step) for item in items]
+                if any(item is None for item in inner):
+                    return None
+                return ListLiteral(tuple(item for item in inner if item is not None))  # type: ignore[misc]
+            case Number():
+                return argument
+
+    def _step(
+        self, action: Action, arguments: Iterable[Argument], output: str = "", explanation: str = ""
+    ) -> str:
+        given = tuple(arguments)
+        words = action.name.lower().split("_")
+        telling = [word for word in words if word.upper() not in _VERBS] or words[:1]
+        name = base = output or "_".join(telling)
+        taken, n = {step.output for step in self.steps}, 2
+        while name in taken:
+            name, n = f"{base}_{n}", n + 1
+        if not explanation:
+            said = [self._told(one) for one in given if one != Reference(CTX)]
+            verb = " ".join(word for word in words if len(word) > 1).capitalize()
+            explanation = f"{verb}: {'; '.join(said)}" if said else verb
+        self.steps.append(Step(name, action.name, given, explanation[:_MAX_EXPLANATION]))
+        return name
+
+    def _told(self, argument: Argument) -> str:
+        if argument == String(self.question):
+            return "the question"
+        return argument.value if isinstance(argument, String) else print_argument(argument)
+
+    def _is_counted(self, form: str) -> bool:
+        """Whether the question asks for a number of things; how much of one is stated."""
+        return form == "number" and bool(_COUNTED.search(self.question))
+
+    def _named(self, words: frozenset[str], n: int) -> Action | None:
+        """The action of the document and `n` texts whose name has one of these words."""
+        return next(
+            (a for a in self.library.values() if n_texts(a) == n and words & {*a.name.split("_")}),
+            None,
+        )
+
+    @staticmethod
+    def _gathers(step: Step) -> bool:
+        return bool(_GATHERING & {*step.action.split("_")})
+
+
+CODE = "unclear-plan"
+
+MAX_LINES = 400
+"""Lines of steps in a reply, all its plans together."""
+
+_FINAL = re.compile(
+    r"\b(?:final\w*|correct\w*|revis\w*|improv\w*|better|fix\w*|updat\w*|instead|actually|wait|oops|mistake"
+    r"|rewrit\w*|again|complete|whole|so the|therefore|(?:the|my) plan(?: is)?)\b",
+    re.I,
+)
+_DRAFT = re.compile(r"\b(?:drafts?|attempt|first try|sketch|rough|example|think\w*)\b", re.I)
+_AGAINST = re.compile(
+    r"\b(?:do not|don['’]t|never|should not|must not|cannot|can['’]t) (?:use|follow|run|execute|apply) "
+    r"(?:this|the|that|it|a)\b|\b(?:bad|wrong|invalid|unusable) (?:example|plan)\b"
+    r"|\b(?:this|that|the|above) (?:plan )?is (?:wrong|bad|invalid|incorrect|unusable|not (?:valid|usable|correct))\b",
+    re.I,
+)
+_OUTPUT = re.compile(r"(\w{1,80})`?+\s*+(?:=|:=)")
+
+
+def not_meant(reply: str, checked: CheckedPlan, question: str) -> tuple[Diagnostic, ...]:
+    """An error for a valid plan that its reply withdraws, or gives beside another plan."""
+    why = _why(reply.replace("\r\n", "\n").replace("\r", "\n"), checked, question)
+    if not why:
+        return ()
+    at = checked.plan.steps[0].output_span
+    return (
+        Diagnostic(CODE, why, at, help="write the one plan for this question, and nothing else"),
+    )
+
+
+def _why(reply: str, checked: CheckedPlan, question: str) -> str:
+    other = checked.plan.question or question
+    asked, answered = ({*terms(text, drop_stop_words=True)} for text in (question, other))
+    if 2 * len(asked & answered) < min(len(asked), len(answered)):
+        return f"the plan is for another question: '{other[:80]}'"
+    found = rows(reply)
+    lines = [reply[row.span.start : row.span.end] for row in found]
+    if sum(row.is_step for row in found) > MAX_LINES:
+        return "there are several plans in the reply"
+    plans = list(_plans(found, lines))
+    chosen = [plan for plan in plans if any(found[i].role == "step" for i in plan)]
+    if not chosen:
+        return ""
+    if len(chosen) > 1:
+        return "there are several plans in the reply"
+    (plan,) = chosen
+    at = plans.index(plan)
+    begin = plans[at - 1][-1] if at else 0
+    end = plans[at + 1][0] if at + 1 < len(plans) else len(lines)
+    above, below = (
+        "\n".join(line for i, line in enumerate(lines[a:b], a) if found[i].role == "surplus")
+        for a, b in ((begin, plan[0]), (plan[-1] + 1, end))
+    )
+    *_, said = _FINAL.split(above)
+    if _AGAINST.search(said) or _AGAINST.search(below):
+        return "the reply says that this plan is not to be used"
+    calls = {_call(lines[i]) for i in plan}
+    for number, each in enumerate(plans):
+        if number == at or calls.issuperset(_call(lines[i]) for i in each):  # told again
+            continue
+        if number > at:
+            competes = not _is_apart(found, lines, plan[-1], each[0], question)
+        else:
+            before = "\n".join(lines[max(0, each[0] - 6) : each[0]])
+            between = "\n".join(lines[each[-1] + 1 : plan[0]])
+            competes = not (_DRAFT.search(before) or _FINAL.search(between))
+        if competes:
+            return "there are several plans in the reply"
+    return ""
+
+
+def _plans(found: Sequence[Line], lines: Sequence[str]) -> Iterator[list[int]]:
+    """The lines of steps, plan by plan: a number 1 begins one, unless its steps go on from those above."""
+    plan: list[int] = []
+    steps = [i for i, row in enumerate(found) if row.is_step]
+    for k, i in enumerate(steps):
+        is_first = found[i].number == 1 and plan
+        if is_first and (found[plan[-1]].number != 1 or i > plan[-1] + 1):
+            rest = next(
+                (m for m, j in enumerate(steps[k + 1 :], k + 1) if found[j].number == 1), None
+            )
+            own = {_output(lines[j]) for j in steps[k:rest]}
+            given = {_output(lines[j]) for j in plan} - own
+            text = " ".join(lines[j] for j in steps[k:rest])
+            if given.isdisjoint(re.findall(r"\w+", text)):
+                yield plan
+                plan = []
+        plan.append(i)
+    if plan:
+        yield plan
+
+
+def _call(line: str) -> str:
+    """Letters and digits of a step, without its number and its explanation."""
+    match = _OUTPUT.search(line)
+    return re.sub(r"[\W_]+", "", line[match.start() if match else 0 :].partition(")")[0])
+
+
+def _output(line: str) -> str:
+    match = _OUTPUT.search(line)
+    return match[1] if match else ""
+
+
+def _is_apart(
+    found: Sequence[Line], lines: Sequence[str], end: int, begin: int, question: str
+) -> bool:
+    """Whether a later plan belongs to another question or to an unclosed fence."""
+    headings = [i for i in range(end + 1, begin) if found[i].form in ("question", "turn")]
+    if headings:
+        asked = [QUESTION.sub("", lines[i], count=1) for i in headings]
+        return all(wording(each) != wording(question) for each in asked)
+    fences = [i for i, row in enumerate(found) if row.form == "fence"]
+    return len(fences) % 2 == 1 and end < fences[-1] < begin
+
 
 MAX_REPAIRS = 4
 """Default number of repair rounds."""
@@ -95,9 +378,10 @@ async def write_plan(
     n_written = max_steps
     if profile.max_steps is not None:
         n_written = min(n_reading_steps(question, profile.max_steps), max_steps)
-    limits = _Limits(max_steps, n_written, model.window, max_output_tokens, profile)
-    writer = _Writer(library, model, fallback, limits, trace)
-    asked, n_cached = {messages}, 0
+    writer = _Writer(
+        library, model, fallback, profile, max_steps, n_written, max_output_tokens, trace
+    )
+    sent, n_cached = {messages}, 0
     for round in range(max_repairs + 1):
         task = PlanTask(question, library, round, len(rejected), kind)
         try:
@@ -106,9 +390,15 @@ async def write_plan(
             if error.kind != "repetition":
                 raise
             if trace is not None:
-                trace.append(_endless(error, round, model.name, fallback.level.name, card, profile))
+                trace.append(
+                    PlanAttempted(
+                        round=round, model=model.name, reply=error.reply,
+                        diagnostics=(error.message,), constraint=fallback.level.name,
+                        usage=error.usage or Usage(), shape=card, profile=profile.name,
+                    )
+                )  # fmt: skip
             raise PlanningError(
-                f"no valid plan after {_counted(len(attempts) + 1)}; {error.message}",
+                f"no valid plan after {counted(len(attempts) + 1, 'attempt')}; {error.message}",
                 attempts=attempts,
                 help=f"{error.help}; --fallback direct answers without a plan",
             ) from error
@@ -122,35 +412,46 @@ async def write_plan(
                 reading.text, question, library, max_written=n_written, max_steps=max_steps
             )
         checked: CheckedPlan | None = None
-        found: tuple[Diagnostic, ...] = ()
+        problems: tuple[Diagnostic, ...] = ()
         try:
             checked = compile_plan(text, library, max_steps=max_steps, question=question)
-            found = unread(checked) + not_meant(completion.text, checked, question)
-            if not found and round == 0 < max_repairs and (found := _of_best(checked)):
-                doubted = checked  # told once, for it may be what the question asks for
+            problems = unread(checked) + not_meant(completion.text, checked, question)
+            if not problems and round == 0 < max_repairs:
+                # Reported once only: counting the best passages may be what the question asks for.
+                problems = tuple(note for note in checked.notes if note.code == COUNTS_BEST)
+                doubted = checked if problems else None
         except PlanError as error:
-            found = error.diagnostics
-        attempt = Attempt(completion.text, text, (*reading.notes, *fixed), found, completion.usage)
-        attempts.append(attempt)
+            problems = error.diagnostics
+        notes = (*reading.notes, *fixed)
+        attempts.append(Attempt(completion.text, text, notes, problems, completion.usage))
         if trace is not None:
             trace.append(
-                _event(
-                    attempt, round, completion.model, level.name, reading.original, reading.text,
-                    card, profile, writer,
+                PlanAttempted(
+                    round=round, model=completion.model, reply=completion.text,
+                    notes=(
+                        *(render_diagnostics([d], reading.original, "reply")
+                          for d in notes if d.severity == "note"),
+                        *(f"fixed: {d.message} [{d.code}]" for d in notes if d.severity != "note"),
+                    ),
+                    diagnostics=tuple(render_diagnostics([d], text, "plan") for d in problems),
+                    constraint=level.name, usage=completion.usage, shape=card,
+                    profile=profile.name,
+                    n_calls=max(1, writer.n_calls),  # a truncated reply may count, too
+                    n_cached=writer.n_cached,
                 )
             )  # fmt: skip
-        if checked is not None and not found:
+        if checked is not None and not problems:
             return checked.asking(question)
-        messages = repair_messages(first, text, found)
-        if messages in asked:  # the reply would be the cached one
+        messages = repair_messages(first, text, problems)
+        if messages in sent:  # the reply would be the cached one
             break
-        asked.add(messages)
+        sent.add(messages)
     if doubted is not None:
         return doubted.asking(question)
     last = next(d for d in attempts[-1].diagnostics if d.severity == "error")
     cached = f", {n_cached} of them cached" if n_cached else ""
     raise PlanningError(
-        f"no valid plan after {_counted(len(attempts))}{cached}; last problem: {last.message} [{last.code}]",
+        f"no valid plan after {counted(len(attempts), 'attempt')}{cached}; last problem: {last.message} [{last.code}]",
         attempts=attempts,
         help="--trace FILE keeps every attempt; --fallback direct answers without a plan",
     )
@@ -183,28 +484,9 @@ def unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
             "unread-document",
             "no step reads the document",
             checked.plan.steps[0].action_span,
-            help="give CTX to the step that finds what the others go on from",
+            help="pass CTX to the step that finds the input of the others",
         ),
     )
-
-
-def _of_best(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
-    """Diagnostics of a valid plan that counts the best passages of a search."""
-    return tuple(note for note in checked.notes if note.code == COUNTS_BEST)
-
-
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    """The limits on plans and replies given to `write_plan`."""
-
-    max_steps: int
-    n_written: int
-    window: int | None
-    max_output_tokens: int | None
-    profile: PlannerProfile
-
-    def reply_tokens(self, task: PlanTask) -> int:
-        return self.profile.reply_tokens(task, self.window, self.max_output_tokens, self.max_steps)
 
 
 class _Writer:
@@ -215,15 +497,19 @@ class _Writer:
         library: ActionLibrary,
         model: Model,
         fallback: ConstraintFallback,
-        limits: _Limits,
+        profile: PlannerProfile,
+        max_steps: int,
+        n_written: int,
+        max_output_tokens: int | None,
         trace: Trace | None,
     ) -> None:
         self._library = library
         self._model = model
         self._fallback = fallback
-        self._limits = limits
-        self._n_written = min(limits.n_written, MAX_WRITTEN_STEPS)
-        self._profile = limits.profile
+        self._profile = profile
+        self._max_steps = max_steps
+        self._n_written = min(n_written, MAX_WRITTEN_STEPS)
+        self._max_output_tokens = max_output_tokens
         self._trace = trace
         self.n_calls = 0
         self.n_cached = 0
@@ -302,7 +588,10 @@ class _Writer:
         task: PlanTask,
         constraint: Constraint | None,
     ) -> Completion:
-        request = Request(messages, task, self._limits.reply_tokens(task))
+        most = self._profile.reply_tokens(
+            task, self._model.window, self._max_output_tokens, self._max_steps
+        )
+        request = Request(messages, task, most)
         completion = await self._model.complete(constrained(request, constraint, level.by))
         self.n_calls += 1
         self.n_cached += completion.is_remembered
@@ -313,65 +602,12 @@ class _Writer:
             self._trace.append(ConstraintRefused(constraint=level.name, reason=error.message))
 
 
-def _counted(n: int) -> str:
-    return f"{n} attempt{'s' if n > 1 else ''}"
-
-
-def _endless(
-    error: ModelError,
-    round: int,
-    model: str,
-    level: ConstraintLevelName,
-    card: str,
-    profile: PlannerProfile,
-) -> PlanAttempted:
-    """The trace event of a repetitive reply, with its token usage."""
-    return PlanAttempted(
-        round=round, model=model, reply=error.reply, diagnostics=(error.message,),
-        constraint=level, usage=error.usage or Usage(), shape=card, profile=profile.name,
-    )  # fmt: skip
-
-
-def _event(
-    attempt: Attempt,
-    round: int,
-    model: str,
-    level: ConstraintLevelName,
-    original: str,
-    mended: str,
-    card: str,
-    profile: PlannerProfile,
-    writer: _Writer,
-) -> PlanAttempted:
-    """The trace event of an attempt; each note is rendered over the text it refers to."""
-    lenient = [d for d in attempt.notes if d.severity == "note"]
-    fixed = [d for d in attempt.notes if d.severity != "note"]
-    return PlanAttempted(
-        round=round,
-        model=model,
-        reply=attempt.reply,
-        notes=(
-            *(render_diagnostics([d], original, "reply") for d in lenient),
-            *(f"fixed: {d.message} [{d.code}]" for d in fixed),
-        ),
-        diagnostics=tuple(
-            render_diagnostics([d], attempt.text, "plan") for d in attempt.diagnostics
-        ),
-        constraint=level,
-        usage=attempt.usage,
-        shape=card,
-        profile=profile.name,
-        n_calls=max(1, writer.n_calls),  # a reply that was cut off may count, too
-        n_cached=writer.n_cached,
-    )
-
-
 def one_line(question: str) -> str:
     """Normalise a question to one line, as in plan files."""
     if not isinstance(question, str):
         raise UsageError(
-            f"a question is a str, not a {type(question).__name__}",
-            help='the question comes first: pearl.ask("Who ...?", document)',
+            f"a question must be a str, not a {type(question).__name__}",
+            help='pass the question first: pearl.ask("Who ...?", document)',
         )
     line = " ".join(question.split())
     if not line:

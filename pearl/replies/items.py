@@ -1,39 +1,223 @@
-r"""A model's reply about numbered items → the value of each. The only parser of such replies.
-
-The reply asked for is one line `N: value` for every item, or `N | first words of the item: value`
-where no grammar holds it. Values are taken by their number, never by their position. A number with
-two values, with a value that is not allowed, or with words of another item leaves its own item
-undecided. Where the numbers cannot be those of the items, as they begin at 0, go beyond the last
-item, or end before it, the whole reply is undecided.
-
-    yes_no    yes, no, or not stated
-    label     one of the labels; only case, blanks and the marks around it may differ
-    line      one line of text; `Nothing found.` where the item says nothing
-    rating    a number from 0 to 10
-    pick      the numbers of the items that are chosen, best first, a line each
-"""
+"""A model's reply about numbered items → the value of each. The only parser of such replies."""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import plain
-from pearl.dsl.cursor import terminal
-from pearl.dsl.decoding.constraint import Constraint, JsonForm
-from pearl.dsl.decoding.schema import closed_object, require
-from pearl.dsl.printer import one_line
+from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, require
+from pearl.dsl.literals import terminal
+from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING
-from pearl.replies.item_lines import claims, picks
 from pearl.replies.typed import says_nothing
 
+_T = TypeVar("_T")
+
+_FENCE = re.compile(r"\s*```")
+_LINE = re.compile(
+    r"(?P<indent>[ \t]*+)(?P<bullet>[-*•–+][ \t]++)?+[*_`\[(]{0,4}"
+    r"(?P<word><[ \t]*+item[ \t]++|(?:item|entry|row)[ \t]*+(?:\#[ \t]*+)?+|\#[ \t]*+)?(?P<id>[0-9]{1,7})[*_`]{0,4}"
+    r"(?P<mark>[ \t]*+>[ \t]*+[:：]?|[\])]?[ \t]*+[:：=|]|[.)\]](?=[ \t]|\Z)|[ \t]++[-–—](?=[ \t]))"
+    r"[*_`]{0,4}(?P<value>.*)",
+    re.I,
+)  # fmt: skip
+"""An item's number, in the ways that models write it, and its value."""
+_END_TAG = re.compile(r"</\s*+item\s++[0-9]{1,7}\s*+>\Z", re.I)
+_ID = re.compile(r"\s*+(?:<?\s*+item\s*+\#?\s*+)?+([0-9]{1,7})\s*+>?\s*+", re.I)
+_NESTED = 2
+"""Characters of indent from which a line belongs to the item above it."""
+_JSON_START = re.compile(r"^[ \t]*+(?=[{\[])", re.M)
+_JSON_END = re.compile(r"[ \t]*+(?:,[ \t]*+)?+(?:\n|\Z)")
+_MAX_TRIES = 8
+"""Maximum failed attempts to parse JSON before the rest is read as lines."""
+_ID_KEYS = ("id", "item", "number", "n", "item_id")
+_VALUE_KEYS = ("value", "label", "answer", "result", "rating", "score", "category", "reply")
+_PICK = re.compile(
+    r"(?:[-*•–+]\s++)?+[*_`\[(]*+(?:<?\s*+item\s*+(?:\#\s*+)?+)?+([0-9]{1,7})[*_`\])>.:]*+", re.I
+)
+_PICKS_ON_A_LINE = re.compile(r"\[?\s*[0-9]{1,7}(?:\s*[,>]\s*[0-9]{1,7})+\s*\]?\.?")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The value that one line, or one entry of JSON, gives an item; None if it cannot be read."""
+
+    id: int
+    value: str | None
+    is_last: bool = False
+    is_barred: bool = False
+
+
+# ---------------------------------------------------------------------------------------------
+# Lines
+
+
+def claims(text: str, *, is_free: bool) -> Iterator[Claim]:
+    """All values of items in a reply, in JSON or in lines."""
+    found, text = _taken_json(text)
+    for value in found:
+        yield from _json_claims(value)
+    lines = text.split("\n")
+    matches = [_numbered(line, is_free) for line in lines]
+    styles = Counter(_style(match) for match in matches if match)
+    if not styles:
+        return
+    # Lists within an item have numbers, too, but seldom in the way of the items themselves.
+    style = max(styles, key=lambda s: (is_free and _is_as_asked(s), styles[s], _is_as_asked(s)))
+    last = max(i for i, line in enumerate(lines) if line.strip())
+    for i, match in enumerate(matches):
+        if match is None or _style(match) != style:
+            continue
+        value = _END_TAG.sub("", match["value"].rstrip()).strip()
+        if value.endswith("**") and value.count("**") % 2:
+            value = value.removesuffix("**").rstrip()
+        goes_on = is_free and i < last and _goes_on(lines[i + 1], matches[i + 1], style)
+        is_last, is_barred = i == last == len(lines) - 1, match["mark"].endswith("|")
+        yield Claim(int(match["id"]), None if goes_on else value, is_last, is_barred)
+
+
+def _numbered(line: str, is_free: bool) -> re.Match[str] | None:
+    """The match of a line that begins with the number of an item; `12:30` in free text does not."""
+    match = _LINE.fullmatch(line)
+    if match is None or not is_free or re.search("[>|]", match["mark"]):
+        return match
+    return match if match["value"][:1] in ("", " ", "\t") else None
+
+
+_Style = tuple[bool, bool, str, str]
+
+
+def _style(match: re.Match[str]) -> _Style:
+    """The notation of an item's number in a line."""
+    is_nested = len(match["indent"].expandtabs()) >= _NESTED
+    word, mark = (" ".join((match[name] or "").split()) for name in ("word", "mark"))
+    return is_nested, bool(match["bullet"]), word.casefold(), mark.replace("：", ":")
+
+
+def _is_as_asked(style: _Style) -> bool:
+    is_nested, _, _, mark = style
+    return not is_nested and mark in (":", "|")
+
+
+def _goes_on(line: str, match: re.Match[str] | None, style: _Style) -> bool:
+    """Whether a line belongs to the item above it."""
+    if not line.strip() or _FENCE.match(line) or quoted_line(line) is not None:
+        return False
+    return match is None or _style(match) != style
+
+
+# ---------------------------------------------------------------------------------------------
+# JSON
+
+
+class _Object(list[tuple[str, Any]]):
+    """The pairs of a JSON object, repeated keys included."""
+
+
+def _taken_json(text: str) -> tuple[list[Any], str]:
+    """The JSON values that begin a line, and the text without them."""
+    decoder = json.JSONDecoder(object_pairs_hook=_Object)
+    found: list[Any] = []
+    rest: list[str] = []
+    at = n_tries = 0
+    for start in _JSON_START.finditer(text):
+        if start.end() < at or n_tries == _MAX_TRIES:
+            continue
+        try:
+            value, end = decoder.raw_decode(text, start.end())
+        except (ValueError, RecursionError):
+            n_tries += 1
+            continue
+        if not _JSON_END.match(text, end):
+            n_tries += 1
+            continue
+        found.append(value)
+        rest.append(text[at : start.start()])
+        at = end
+    return found, "".join([*rest, text[at:]])
+
+
+def _json_claims(value: Any, depth: int = 0) -> Iterator[Claim]:
+    """The pairs of number and value in JSON; entries without a number are passed over."""
+    if depth > 2 or not isinstance(value, list):
+        return
+    if not isinstance(value, _Object):
+        for entry in value:
+            yield from _json_claims(entry, depth + 1) if isinstance(entry, _Object) else ()
+        return
+    if (id := _one_of(value, _ID_KEYS, _number)) is not None:
+        yield Claim(id, _one_of(value, _VALUE_KEYS, _scalar))
+        return
+    numbered = [(id, one) for key, one in value if (id := _number(key)) is not None]
+    for id, one in numbered:
+        read = _one_of(one, _VALUE_KEYS, _scalar) if isinstance(one, _Object) else _scalar(one)
+        yield Claim(id, read)
+    if len(value) == 1 and not numbered:
+        yield from _json_claims(value[0][1], depth + 1)
+
+
+def _one_of(pairs: _Object, keys: Sequence[str], read: Callable[[Any], _T | None]) -> _T | None:
+    """The common value of all present keys; None for no value or different values."""
+    found = {read(value) for key, value in pairs if key.casefold() in keys} - {None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _number(value: Any) -> int | None:
+    """The number of an item."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    found = _ID.fullmatch(value) if isinstance(value, str) else None
+    return int(found[1]) if found else None
+
+
+def _scalar(value: Any) -> str | None:
+    match value:
+        case str():
+            return value
+        case bool() | int() | float():
+            return json.dumps(value)
+        case _:
+            return None
+
+
+# ---------------------------------------------------------------------------------------------
+# Choices among items
+
+
+def picks(text: str) -> tuple[list[int], str]:
+    """The item numbers in a reply, in order, and its flaw or ""."""
+    found, rest = _taken_json(text)
+    if len(found) == 1:
+        value = found[0]
+        if isinstance(value, _Object) and len(value) == 1:
+            value = value[0][1]
+        if isinstance(value, list) and not isinstance(value, _Object):
+            ids = [_number(one) for one in value]
+            return [id for id in ids if id is not None], "" if None not in ids else "no number"
+    picked: list[int] = []
+    for line in (rest if not found else text).split("\n"):
+        if _FENCE.match(line) or not any(c.isdecimal() for c in line):
+            continue
+        if _PICKS_ON_A_LINE.fullmatch(line.strip()):
+            picked += map(int, re.findall("[0-9]+", line))
+        elif match := _PICK.fullmatch(line.strip()):
+            picked.append(int(match[1]))
+        else:
+            return [], f"{' '.join(line.split())[:60]!r} is not the number of an item"
+    return picked, ""
+
+
 ItemKind = Literal["yes_no", "label", "line", "rating", "pick"]
-"""What is asked of every item; `pick` chooses among them."""
+"""The question about every item; `pick` chooses among them."""
 
 MAX_ITEM_TOKENS = 64
 """Maximum tokens of a free line about one item."""
@@ -41,11 +225,11 @@ MAX_RATING = 10
 _CHARACTERS_A_TOKEN = 4
 
 NOT_STATED = "not stated"
-"""The third verdict on a condition: the item says neither that it is true nor that it is not."""
+"""The third verdict on a condition: the item does not decide it."""
 
 _YES_NO = ("yes", "no", NOT_STATED)
 _EDGES = " \t*_`\"'“”‘’«»„.,;:!()[]{}"
-"""Marks around a value that say nothing."""
+"""Meaningless marks around a value."""
 _UNDECIDED = frozenset(
     {"undecided", "undecidable", "unclear", "unsure", "uncertain", "not sure", "n/a", "n.a", "null",
      "cannot tell", "can't tell", "cannot say", "cannot be determined", "not applicable",
@@ -80,11 +264,11 @@ _MAX_SEPARATORS = 12
 _KEY_LENGTH = 200
 """Characters of an item that its first words are compared with."""
 _MAX_WORDS = 8
-"""First words of an item that are asked for at most."""
+"""Maximum first words of an item in a reply line."""
 _MAX_WORD = 16
-"""Characters of a first word on average at most: some scripts have no blanks."""
+"""Maximum average characters of a first word: some scripts have no blanks."""
 _LEAST_ECHOED = 6
-"""Words of an item from which a value that is the whole item is no value."""
+"""Minimum words of an item for which a repetition of the item is not a value."""
 
 _OUTSIDE = "the numbers were not those of the items"
 _ENDED = "the last numbers were missing, so the others may be of the wrong items"
@@ -96,7 +280,7 @@ _NOT_ALLOWED = "some values were missing, or not of the form"
 
 @dataclass(frozen=True, slots=True)
 class ItemReplies:
-    """What a reply says of the items."""
+    """The values of the items in a reply."""
 
     values: tuple[str | None, ...]
     flaws: tuple[str, ...] = ()
@@ -202,12 +386,7 @@ def first_words(item: str, n: int) -> str:
 
 
 def n_first_words(items: Sequence[str]) -> int:
-    """How many first words tell the items from the ones after them, or as many of them as possible.
-
-    Example:
-        >>> n_first_words(["date: May 1", "date: May 2", "date: June 1"]), n_first_words(["a b", "c"])
-        (3, 2)
-    """
+    """The number of first words that distinguish the most items from their successors."""
     best, most = 2, 0
     for n in range(2, _MAX_WORDS + 1):
         words = [_key(first_words(item, n)) for item in items]
@@ -225,7 +404,7 @@ def _key(text: str) -> str:
 
 
 def _behind_words(text: str, key: str) -> tuple[str, str | None]:
-    """The first words in a line, and the value behind them; None where they are not those of the item."""
+    """The first words of a line and the value after them; None if the words are not the item's."""
     separators = [*islice(_SEPARATOR.finditer(text), _MAX_SEPARATORS)]
     words = ""
     for separator in reversed(separators):
@@ -255,7 +434,7 @@ def label_line(label: str) -> str:
 def _value(
     given: Sequence[str | None], kind: ItemKind, allowed: Sequence[str]
 ) -> tuple[str | None, str]:
-    """The value of an item from all values that the reply gives it, and what is wrong, or ""."""
+    """The value of an item from all its values in the reply, and its flaw or ""."""
     if not given:
         return None, "missing"
     values = {None if one is None else _read(one, kind, allowed) for one in given}
@@ -322,7 +501,7 @@ def _bare(text: str) -> str:
 
 @lru_cache(maxsize=1_024)
 def _same_label(text: str, labels: tuple[str, ...]) -> str | None:
-    """The label that a text is, as it was given; None if it is none, or might be several."""
+    """The label that equals a text; None for no label or several."""
     shown = {label: label_line(label) for label in dict.fromkeys(labels)}
     ways = (
         [label for label, line in shown.items() if line == text],
@@ -335,12 +514,12 @@ def _same_label(text: str, labels: tuple[str, ...]) -> str | None:
 
 
 def _is_full(text: str | None, max_length: int | None) -> bool:
-    """Whether a line ends where a constraint ends it; a blank there is not seen."""
+    """Whether a line has the maximum length; a trailing blank may be lost."""
     return text is not None and max_length is not None and len(text) - max_length in (-1, 0)
 
 
 def _may_go_on(value: str, kind: ItemKind, allowed: Sequence[str]) -> bool:
-    """Whether a value may be the beginning of another that was cut off."""
+    """Whether a value may be a truncated longer value."""
     if kind == "rating":
         return value == "1"
     start = value.casefold()
@@ -376,13 +555,7 @@ def items_constraint(
     max_item_tokens: int = MAX_ITEM_TOKENS,
     max_text: int | None = None,
 ) -> Constraint:
-    r"""The language of the replies to an `ItemsTask`, as `read_items` takes them.
-
-    Example:
-        >>> print(items_constraint(2, "label", ["spam", 'not "spam"']).lark, end="")
-        start: "1: " VALUE "\n2: " VALUE
-        VALUE: "spam" | "not \"spam\""
-    """
+    """The language of the replies to an `ItemsTask`, as `read_items` takes them."""
     lines = tuple(dict.fromkeys(map(label_line, labels)))
     return _items_constraint(
         n, kind, lines, n_picks, line_length(max_item_tokens, max_text), max_text
@@ -390,7 +563,7 @@ def items_constraint(
 
 
 def line_length(max_item_tokens: int, max_text: int | None = None) -> int:
-    """Characters of a free line at most, where a constraint holds replies to their form."""
+    """Maximum characters of a free line under a constraint."""
     length = max_item_tokens * _CHARACTERS_A_TOKEN
     return length if max_text is None else min(length, max_text)
 
@@ -417,10 +590,7 @@ def _items_constraint(
 def form_flaw(
     text: str, n: int, kind: ItemKind, labels: Sequence[str] = (), n_picks: int = 0
 ) -> str | None:
-    """How a reply departs from its constraint; None if it does not.
-
-    A reply of that form may still leave an item undecided: it chooses one twice, or says "unclear".
-    """
+    """How a reply violates its constraint; None if it does not."""
     ids = [""] * n_picks if kind == "pick" else [f"{i}: " for i in range(1, n + 1)]
     lines = text.strip("\n").split("\n")
     if len(lines) != len(ids):

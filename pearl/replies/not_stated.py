@@ -1,11 +1,11 @@
-"""Texts that say in words of their own that the document says nothing."""
+"""Detects replies which say in free words that the document does not state the answer."""
 
 from __future__ import annotations
 
 import re
 
 MAX_LENGTH = 600
-"""Characters of a longer text, which says more."""
+"""Maximum characters of such a text; longer ones say more."""
 
 _TEXT = (
     r"(?:(?:provided |given |supplied |available )(?:\w+ ){0,2}?\w+|(?:\w+ )?(?:texts?|documents?|passages?|story|article|context|excerpts?|"
@@ -21,7 +21,7 @@ _ROMANCE = (
     r"(?:men[cztg]i|indi[cq]|e?sp[eé]cif|pr[eé]ci[sz]|di[ctzr]|propor|fo?u?rn|cont[ieé]|e?xpli|spieg|inclu|d?e[sc]+ri|décri|inform|aclar|"
     r"d[eé]tai?ll|d[aàá]\b|donn|ofr|offr|fa[iz]|parl|habl|perm[ie]|r[ie]v[eèé]l|répond|respond|rispond)\w*"
 )
-"""Verbs of French, Spanish, Portuguese and Italian for what a text does."""
+"""French, Spanish, Portuguese and Italian verbs for stating."""
 _OUT_OF = (
     r"(?:determin|find|tell|infer|say|establish|identif|ascertain|conclude|locat|extract|answer)"
 )
@@ -99,7 +99,7 @@ _BUT = re.compile(
 
 
 def says_not_stated(text: str) -> bool:
-    """Whether a whole text says that the document does not say it, and nothing else.
+    """Whether a text says only that the document does not state the answer.
 
     Example:
         >>> texts = "The text does not mention his age.", "N/A", "Keine Angabe", "He is not mentioned."

@@ -1,14 +1,4 @@
-r"""A model's reply to a step → its value and its quotes. The only parser of such replies.
-
-A reply has up to three parts: the value, in the type that is wanted; below it the supporting
-passages, on lines that begin with "> "; or, instead of a value, the line `Nothing found.` An
-ambiguous reply is `undecided`, never a guessed number or entry.
-
-    List     one entry a line, each with a bullet or a number before it
-    Number   one number in digits, with its unit if it has one
-    Bool     yes or no
-    Text     anything
-"""
+"""A model's reply to a step → its value and its quotes. The only parser of such replies."""
 
 from __future__ import annotations
 
@@ -24,16 +14,15 @@ from typing import Any, Literal
 from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import UnclearNumberError, plain, quantity, unit_of
 from pearl.documents.table.quantities import numbers_of
-from pearl.dsl.cursor import terminal
-from pearl.dsl.decoding.constraint import Constraint, JsonForm
-from pearl.dsl.decoding.schema import closed_object, require
-from pearl.dsl.printer import one_line
+from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, require
+from pearl.dsl.literals import terminal
+from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
 
 Value = str | bool | list[str]
 
 State = Literal["found", "nothing", "undecided", "refused"]
-"""Whether a reply has a value, says that there is none, is ambiguous, or refuses one."""
+"""Whether a reply has a value, states that nothing was found, is ambiguous, or is a refusal."""
 
 MAX_AMOUNT = 200
 """Maximum characters of a number with its unit, or of a doubtful entry; bounds the time of patterns."""
@@ -48,7 +37,7 @@ MAX_NAME_WORDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a reply says."""
+    """The value and the quotes of a reply."""
 
     state: State
     value: Value
@@ -110,7 +99,7 @@ def read_reply(
 
 _FENCE = re.compile(r"\s*```")
 _NOTHING = re.compile(r"[\s*_`(\[]*nothing(?: was| is)? found(?:[\s*_`)\].]*|[.:;,–—].*)", re.I)
-"""The requested line, with what models add on the same line."""
+"""The requested line, and usual additions of models on the same line."""
 _BUT = re.compile(
     r"\b(?:but|however|except(?:ing)?|although|though|yet|only|unless|save for|apart from|aside from|"
     r"other than|besides|instead|still|otherwise|aber|jedoch|außer|nur|mais|sauf|cependant|pero|salvo|"
@@ -124,7 +113,7 @@ _NONE = frozenset({
     "", "none", "none found", "none mentioned", "nothing", "no entries", "no entry", "not found",
     "n/a", "n.a", "not applicable", "not mentioned", "not stated", "empty", "empty list", "null",
 })  # fmt: skip
-"""Ways to say "nothing" that are unambiguous where a list, a number or yes or no is wanted."""
+"""Replies that mean "nothing" if a list, a number or yes or no is wanted."""
 
 _BULLET = re.compile(
     r"(?P<indent>[ \t]*)(?:[-*+•–—▪●◦○‣∙■□]|(?P<ordinal>\(?\d{1,4}[.)]|\(?[a-zA-Z]\)))"
@@ -332,7 +321,7 @@ _COUNT = re.compile(rf"\d[\d,.]*|\b(?:{'|'.join(_NUMBER_WORDS)})\b", re.I)
 
 
 def _check_remarks(remarks: Sequence[str], n_entries: int) -> None:
-    """Check that what stands before and after a list is about the list, and agrees with it."""
+    """Check that the remarks before and after a list agree with it."""
     for remark in filter(None, (plain(text).strip() for text in remarks)):
         if not (_SENTENCE.search(remark) or _REMARK.match(remark) or _HEADING.fullmatch(remark)):
             raise _UnclearError(f"{_short(remark)} may be a remark or an entry")
@@ -353,7 +342,7 @@ def _check_remarks(remarks: Sequence[str], n_entries: int) -> None:
 
 
 def _refuse_denials(entries: Sequence[str], is_second: bool) -> None:
-    """Reject entries that say there is none."""
+    """Reject entries which say that no entry exists."""
     denials = [entry for entry in entries if _NO.search(entry)]
     for entry in denials:
         bare = entry.strip(_EDGES).casefold()
@@ -423,7 +412,7 @@ _NEGATED = re.compile(
 
 
 def _refuse_non_instances(entries: Sequence[str], source: str) -> None:
-    """Reject entries that are no instance of what is asked for."""
+    """Reject entries that are not instances of the requested kind."""
     shown = ""
     for entry in map(plain, entries):
         if len(entry) > MAX_AMOUNT:
@@ -532,7 +521,7 @@ _AFTER = re.compile(
     r"(?:\s(?:in|from|by)\s(?:the|this)\s(?:whole\s)?\w+)?(?:\s\((?:see|from|per|as|according)\b[^()\d]*\))?)",
     re.I,
 )
-"""What may follow a figure: its unit, a few words, and where it stands."""
+"""Texts that may follow a figure: its unit, a few words, its source."""
 _ABOUT = r"(?:(?:about|around|approximately|approx\.|circa|ca\.|roughly)\s)?"
 _LEAD = re.compile(
     r"(?:.*(?:[:=]|\b(?:is|was|are|were|be|equals?|totals?|totall?ed|(?:amount|come|came)(?:s|ed)?\s+to|"
@@ -540,7 +529,7 @@ _LEAD = re.compile(
     rf"|a\s+total\s+of\s+)?{_ABOUT}",
     re.I,
 )
-"""What may stand before a figure: nothing, or the beginning of a sentence that ends with it."""
+"""Texts that may precede a figure: none, or the beginning of its sentence."""
 _YEAR_NAMED = re.compile(
     r"\s*\(?\b(?:(?:in|for|of|during|at|by|as\sof|on|ended|ending|FY|fiscal|year)\s*)++"
     r"(?:(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s(?:\d{1,2},?\s)?)?"
@@ -711,15 +700,7 @@ _MAX_PASSAGES = 100
 
 @cache
 def reply_constraint(wanted: ValueType, max_text: int | None = None) -> Constraint | None:
-    r"""The constraint on a reply; None if any text is valid.
-
-    Example:
-        >>> print(reply_constraint(ValueType.BOOL).lark.partition("\nTEXT")[0])
-        start: NOTHING | value (QUOTE TEXT)*
-        NOTHING: "Nothing found."
-        QUOTE: /\n\n?> /
-        value: "yes" | "no"
-    """
+    """The constraint on a reply; None if any text is valid."""
     if wanted not in _VALUES:
         return None
     text = terminal("TEXT").pattern

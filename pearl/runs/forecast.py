@@ -27,8 +27,7 @@ from pearl.llm.prices import Price
 from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
 from pearl.planner.candidates import N_RATINGS
-from pearl.planner.decomposition import MAX_REPAIRS, decompose_messages
-from pearl.planner.routing import is_routable
+from pearl.planner.routing import MAX_REPAIRS, decompose_messages, is_routable
 from pearl.planner.writer import first_messages, one_line
 from pearl.runs.executors import Task, Unit
 

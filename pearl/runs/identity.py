@@ -19,7 +19,7 @@ from pearl.actions.operators import LOOKUP
 from pearl.data.journal import Frozen
 from pearl.data.turns import Turn
 from pearl.documents.digest import digest, text_sha256
-from pearl.dsl.printer import print_plan
+from pearl.dsl.nodes import print_plan
 from pearl.dsl.signatures import ROWS, Action, ActionLibrary, Parameter, ValueType
 from pearl.interpreter.prompt import (
     FORMS,
@@ -33,15 +33,15 @@ from pearl.llm import ActionTask, ChooseTask, ItemsTask, Message, messages_diges
 from pearl.llm.backends import address_of
 from pearl.llm.messages import json_messages
 from pearl.pipeline import Pearl
-from pearl.planner.decomposition import decompose_messages
-from pearl.planner.decomposition import repair_messages as parts_repair_messages
 from pearl.planner.prompt import (
     plan_messages,
     repair_messages,
     short_plan_messages,
     steps_messages,
 )
-from pearl.planner.standalone import standalone_messages, unusable_messages
+from pearl.planner.routing import decompose_messages
+from pearl.planner.routing import repair_messages as parts_repair_messages
+from pearl.planner.understanding import standalone_messages, unusable_messages
 from pearl.plugins.version import __version__
 from pearl.replies.items import ItemKind
 from pearl.retrieval import DEFAULT_METHOD

@@ -12,15 +12,17 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from pearl.dsl.decoding.constraint import Constraint, JsonForm
-from pearl.dsl.decoding.json_rules import (
+from pearl.dsl.decoding.constraint import (
+    Constraint,
+    JsonForm,
+    closed_object,
     either_rule,
     list_rule,
     literal_rule,
     object_rule,
     ordered_json,
+    require,
 )
-from pearl.dsl.decoding.schema import closed_object, require
 
 Operator = Literal[
     "is", "is not", "in", "not in", "contains", "does not contain", "before", "after", "at least",

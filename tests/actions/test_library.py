@@ -16,8 +16,8 @@ from pearl.actions.library import (
     read_actions,
     read_library,
 )
+from pearl.dsl.nodes import print_action, print_plan
 from pearl.dsl.parser import parse, read
-from pearl.dsl.printer import print_action, print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import DataError, LibraryError
 from tests.dsl.strategies import libraries

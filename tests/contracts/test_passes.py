@@ -18,9 +18,9 @@ from pearl.dsl.checker import CheckedPlan, check
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import Plan, Reference, Step
 from pearl.dsl.passes import Rewritten, rewrite_plan
-from pearl.interpreter.limits import ContextLimits
-from pearl.interpreter.step_result import StepResult
-from pearl.interpreter.steps import run
+from pearl.interpreter.answer import StepResult
+from pearl.interpreter.context import ContextLimits
+from pearl.interpreter.execution import run
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import Trace

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from lark import Lark, UnexpectedInput
 from llguidance import LLMatcher, LLTokenizer
 
-from pearl.dsl.nodes import CTX, Argument, ListLiteral, Plan, Reference
-from pearl.dsl.output_states import States
-from pearl.dsl.printer import print_step
+from pearl.dsl.decoding.grammar import States
+from pearl.dsl.nodes import CTX, Argument, ListLiteral, Plan, Reference, print_step
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from tests.dsl.strategies import names, outputs, texts
 

@@ -12,8 +12,17 @@ from unicodedata import normalize
 
 from hypothesis import strategies as st
 
-from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Plan, Reference, Step, String
-from pearl.dsl.printer import print_plan
+from pearl.dsl.nodes import (
+    CTX,
+    Argument,
+    ListLiteral,
+    Number,
+    Plan,
+    Reference,
+    Step,
+    String,
+    print_plan,
+)
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 
 # The same examples on every run, and no clock: a busy machine is no failure. New examples without

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.actions.library import load_library, read_library
+from pearl.actions.library import read_library
 from pearl.actions.operators import with_operators
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, check, compile_plan, diagnose, mend_plan
-from pearl.dsl.nodes import CTX, Plan, Reference, Step
+from pearl.dsl.nodes import CTX, Plan, Reference, Step, print_plan
 from pearl.dsl.parser import parse, read
-from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PlanCheckError, PlanError, PlanSyntaxError
 from tests.dsl.strategies import broken_texts, libraries, valid_plans, wild_plans
@@ -337,24 +336,6 @@ def test_mending_tells_what_the_tolerant_reader_forgave() -> None:
     mended, applied = mend_plan("a = find(CTX, 'x')", LIBRARY, tolerant=True)
     assert mended == '1. a = FIND(CTX, "x") : Find'
     assert [d.code for d in applied] == ["leniency"] * 3 + ["unknown-action"]
-
-
-@pytest.mark.parametrize("name", ["generic", "quality", "medical"])
-def test_shipped_libraries_know_their_own_actions(name: str) -> None:
-    library = load_library("seed" if name == "generic" else name)
-    for action in library.values():
-        arguments = [
-            Reference(CTX) if p.type is ValueType.CONTEXT else Reference("t")
-            for p in action.parameters
-        ]
-        first = Step("t", "SUMMARIZE", (Reference(CTX),), "x")
-        check(Plan((first, Step("a", action.name, tuple(arguments), "x"))), library)
-
-
-def test_a_checked_plan_shows_itself() -> None:
-    checked = compile_plan('1. a = FIND(CTX, "<x>") : x', LIBRARY)
-    assert str(checked) == print_plan(checked.plan)
-    assert "&lt;x&gt;" in checked._repr_html_()
 
 
 SEARCHING = with_operators(LIBRARY)

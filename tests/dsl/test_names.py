@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.dsl.names import names_except
+from pearl.dsl.decoding.grammar import names_except
 
 WORDS = ["".join(letters) for n in range(1, 4) for letters in itertools.product("ab_", repeat=n)]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 
-from pearl.dsl import tolerance
 from pearl.dsl.nodes import ListLiteral, Number, Reference, String
 from pearl.dsl.parser import parse, parse_action, read
 from pearl.dsl.signatures import Action, ValueType
@@ -72,16 +71,6 @@ def test_every_kind_of_argument() -> None:
     assert [r.name for r in step.references()] == ["CTX", "b", "CTX"]
 
 
-@pytest.mark.parametrize(
-    "inside",
-    ["a = b", "a : b", "a, b", "a (b)", "a [b]", "it's", "“a”", r"a \"b\"", r"\\", "# a", "🔑", "مفتاح",
-     "1. b = F(CTX) : c", "New actions:", "a\u2028b", "a\u0085b".replace("\u0085", r"\u0085")],
-)  # fmt: skip
-def test_strings_take_any_character(inside: str) -> None:
-    plan = parse(f'1. a = F(CTX, "{inside}") : x')
-    assert len(plan.steps[0].arguments) == 2
-
-
 def test_names_of_any_script() -> None:
     text = 'New actions:\n- 検索する(CTX, मूल्य) : 探す\n\n1. clé = 検索する(CTX, "x") : найти'
     plan = parse(text)
@@ -142,23 +131,6 @@ def test_the_error_says_where_and_how_many() -> None:
         (1, 8),
         (2, 13),
     ]
-
-
-def test_missing_numbers_and_the_like_carry_their_fix() -> None:
-    reading = read("ans = FIND(CTX, “x”)\n2) b = F(ans) # y")
-    assert len(reading.errors) == 5
-    assert all(error.fix for error in reading.errors)
-
-
-def test_a_line_the_scanner_has_no_word_for_is_still_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    text = "1. a = F(CTX : x"
-    line = tolerance.Line("step", Span(0, len(text)))
-    monkeypatch.setattr(tolerance, "lines", lambda text: [line])
-    (error,) = read(text).errors
-    assert error.message == "this does not follow the grammar"
-    assert error.span.position(text) == (1, 13)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ import pytest
 
 from pearl.actions.library import format_library, read_library
 from pearl.dsl.checker import check
-from pearl.dsl.nodes import Plan
+from pearl.dsl.nodes import Plan, print_plan
 from pearl.dsl.parser import parse
-from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanCheckError
 from tests.shared import shared

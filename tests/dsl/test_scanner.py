@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.dsl.cursor import Scan
+from pearl.dsl.literals import Scan
 from pearl.dsl.scanner import scan_action, scan_step
 from pearl.errors import Span, apply_fixes
 from tests.dsl.grammar import accepts

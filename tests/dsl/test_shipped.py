@@ -11,13 +11,11 @@ from pearl.actions.library import format_library, library_names, load_library, r
 from pearl.actions.operators import operators, with_operators
 from pearl.data.domains import load_domain
 from pearl.dsl.checker import check
+from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import parse
-from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.planner.examples import read_bank
-from pearl.planner.material import SHORT_BANK
-from pearl.planner.nearest import short_form
-from pearl.planner.profile import SMALL
+from pearl.planner.material import SHORT_BANK, SMALL, short_form
 from pearl.plugins.files import find_data, read_data
 
 ROOT = find_data("fewshot")

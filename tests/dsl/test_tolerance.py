@@ -7,11 +7,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given
 
-from pearl.dsl.line_classifier import rows
 from pearl.dsl.literals import quote
 from pearl.dsl.nodes import Plan, String
 from pearl.dsl.parser import parse, read
-from pearl.dsl.tolerance import lines, mend
+from pearl.dsl.tolerance import lines, mend, rows
 from pearl.errors import PlanSyntaxError, apply_fixes
 from tests.dsl.strategies import broken_texts, plan_texts, string_values
 

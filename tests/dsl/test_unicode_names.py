@@ -6,13 +6,12 @@ import unicodedata
 
 import pytest
 
-from pearl.dsl.checker import compile_plan, diagnose
-from pearl.dsl.confusables import skeleton
-from pearl.dsl.cursor import terminal
+from pearl.dsl.checker import compile_plan, diagnose, skeleton
 from pearl.dsl.decoding.constraint import to_gbnf
 from pearl.dsl.decoding.grammar import static_grammar
+from pearl.dsl.literals import terminal
+from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import parse, parse_action, read
-from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PlanSyntaxError
 from tests.dsl.decoding.gbnf import Gbnf
@@ -167,12 +166,12 @@ def test_names_that_look_alike_are_noted_once() -> None:
     assert notes(text) == [
         (
             "F\u0406ND",
-            "'F\u0406ND' looks like 'FIND' and is another name",
+            "'F\u0406ND' looks like 'FIND' but is a different name",
             "it has CYRILLIC CAPITAL LETTER BYELORUSSIAN-UKRAINIAN I",
         ),
         (
             "p\u0430yer",
-            "'p\u0430yer' looks like 'payer' and is another name",
+            "'p\u0430yer' looks like 'payer' but is a different name",
             "it has CYRILLIC SMALL LETTER A",
         ),
     ]
@@ -186,4 +185,4 @@ def test_a_look_alike_of_the_document_is_told_beside_the_error() -> None:
     text = '1. ans = FIND(\u0421TX, "x") : a'
     found = diagnose(read(text), LIBRARY)
     assert [diagnostic.code for diagnostic in found] == ["confusable-name", "undefined-name"]
-    assert found[0].message == "'\u0421TX' looks like 'CTX' and is another name"
+    assert found[0].message == "'\u0421TX' looks like 'CTX' but is a different name"

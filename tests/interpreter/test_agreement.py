@@ -63,16 +63,6 @@ def test_a_tie_says_what_the_plans_say() -> None:
     assert str(found) == "none: 2 answers by 1 of 3 different plans each"
 
 
-def test_in_words() -> None:
-    assert str(of("5", "6", "5")) == "2 of 3 different plans (67 %)"
-    assert str(of("5", "5", n_plans=3)) == (
-        "2 of 2 different plans (100 %); 1 of 3 plans could not be written"
-    )
-    equal = Agreement(3, (PlanAnswer("a plan", (1, 2, 3), "answered", "5", "5"),))
-    assert str(equal) == "unknown: one plan was written 3 times, so nothing confirms it"
-    assert str(of(None, None)) == "none of 2 different plans has an answer"
-
-
 def test_as_json_each_answer_says_whether_it_agrees() -> None:
     found = of("5", "6", "5", None).to_json()
     assert [each["agrees"] for each in found["answers"]] == [True, False, True, False]

@@ -14,7 +14,6 @@ from pearl.interpreter.answer import Answer
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
-from pearl.trace import ModelCalled, Trace
 
 LIBRARY = read_library(
     """\
@@ -125,10 +124,6 @@ def asked(manner: Manner, question: Question) -> tuple[Answer, Scripted]:
     return asyncio.run(pearl.execute(question.steps, FARM)), model
 
 
-def test_there_are_sixty() -> None:
-    assert len(CASES) == 60
-
-
 @pytest.mark.parametrize(
     ("manner", "question"), CASES, ids=lambda v: getattr(v, "name", None) or v.answer
 )
@@ -146,15 +141,3 @@ def test_counting(manner: Manner, question: Question) -> None:
     n_lists = len(question.found)
     assert len(model.requests) <= 2 * n_lists
     assert manner.second or len(model.requests) == n_lists
-
-
-def test_what_is_asked_again_is_told_and_counted() -> None:
-    manner = next(m for m in MANNERS if m.name == "a sentence, then bullets")
-    answer, model = asked(manner, QUESTIONS[0])
-    assert isinstance(answer.trace, Trace)
-    calls = [event for event in answer.trace if isinstance(event, ModelCalled)]
-    assert [call.purpose for call in calls] == ["step", "again"]
-    assert answer.steps[0].n_calls == 2
-    first, second = (request.messages for request in model.requests)
-    assert second[: len(first)] == first, "the document stands first, once more"
-    assert [message.role for message in second[len(first) :]] == ["assistant", "user"]

@@ -8,8 +8,7 @@ import pytest
 
 from pearl.documents.document import Document
 from pearl.errors import ExecutionError
-from pearl.interpreter.hollow import why_hollow
-from pearl.llm import ChooseTask, Message, Request
+from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
 
@@ -90,8 +89,3 @@ def test_a_copy_of_the_beginning_of_the_document_is_degraded() -> None:
     answer = asyncio.run(Pearl(Scripted(lambda request: text[:500])).execute(PLAN, Document(text)))
     assert answer.status == "degraded"
     assert "beginning of the document" in answer.why
-
-
-def test_it_is_judged_for_steps_only() -> None:
-    request = Request((Message("user", "a b c d e f g h i"),), ChooseTask("who?", ("I", "you")))
-    assert why_hollow("a b c d e f g h i", request) == ""

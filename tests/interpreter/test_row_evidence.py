@@ -7,8 +7,7 @@ import csv
 import io
 
 from pearl import Document, Pearl
-from pearl.interpreter.answer import Answer
-from pearl.interpreter.row_evidence import write_rows
+from pearl.interpreter.answer import Answer, write_rows
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from tests.models import item_lines

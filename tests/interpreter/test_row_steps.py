@@ -81,16 +81,6 @@ def test_a_question_of_counting_is_answered_exactly() -> None:
     assert (step.context, step.n_calls) == ("rows", 4)
 
 
-def test_equal_values_are_asked_about_once() -> None:
-    document = Document(
-        "\n".join(f"User: {i} || Item: {'apple' if i % 3 else 'beet'}" for i in range(90))
-    )
-    oracle = Oracle(kind)
-    answer = run(COUNTING.replace("LEAST", "MOST"), document, oracle)
-    assert answer.text == "fruit"
-    assert oracle.asked == [["beet", "apple"]]
-
-
 def test_the_evidence_of_a_count_is_its_rows() -> None:
     plan = """\
 1. entries = SPLIT(CTX, "entry") : One row for each entry
@@ -666,13 +656,6 @@ def test_of_no_rows_nothing_is_found(call: str) -> None:
     answer = run(plan, entries(4), oracle)
     assert answer.status == "nothing_found"
     assert len(oracle.asked) == 1
-
-
-def test_what_is_asked_about_again_is_not_what_is_remembered() -> None:
-    model = Reading(Oracle(kind))
-    asyncio.run(Pearl(model, recheck=1, items_per_call=1).execute(COUNTING, entries(5)))
-    assert len(model.requests) == 6
-    assert len({request.digest for request in model.requests}) == 6
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pearl.actions.values import Scalar, Value
 from pearl.documents.document import Document
 from pearl.documents.rows import Rows, document_rows
-from pearl.interpreter.same_answer import are_same_answer
+from pearl.interpreter.agreement import are_same_answer
 
 NO_ROWS = Rows(())
 

@@ -440,7 +440,7 @@ def test_why_all_failed_is_told(bank: Bank) -> None:
     told = bank.make("--max-repairs", "0", code=1)
     assert "failed 1 time: no valid plan" in told
     told = bank.make("--examples", "nobank", code=3)
-    assert "no folder of examples 'nobank'" in told
+    assert "cannot find a folder of examples 'nobank'" in told
 
 
 def test_a_plan_that_a_person_broke_is_told_before_anything_is_written(bank: Bank) -> None:
@@ -449,5 +449,5 @@ def test_a_plan_that_a_person_broke_is_told_before_anything_is_written(bank: Ban
     Path("bank", "zzz.plan").write_text("junk", encoding="utf-8")
     told = bank.make(code=3)
     assert "zzz.plan:1: not a plan" in told
-    assert "mend the file or remove it" in told
+    assert "fix or remove the file" in told
     assert sorted(bank.files) == ["001-why-was-it-sold.plan", "zzz.plan"]

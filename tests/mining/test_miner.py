@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pearl import Pearl
 from pearl.actions.library import load_library, read_library
+from pearl.dsl.nodes import print_action
 from pearl.dsl.parser import parse
-from pearl.dsl.printer import print_action
 from pearl.errors import ModelError
 from pearl.llm import MineTask, Request
 from pearl.llm.backends import ModelSettings

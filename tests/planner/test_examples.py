@@ -42,12 +42,12 @@ def test_a_bank_can_be_any_folder(tmp_path: Path) -> None:
     plan.write_text('Question: What is it?\n\n1. a = FIND(CTX, "it") : Find\n', encoding="utf-8")
     assert [e.question for e in load_examples(tmp_path, library)] == ["What is it?"]
     plan.write_text('1. a = FIND(CTX, "it") : Find\n', encoding="utf-8")
-    with pytest.raises(DataError, match=r"one\.plan:1: an example begins with"):
+    with pytest.raises(DataError, match=r"one\.plan:1: an example must begin with"):
         load_examples(tmp_path, library)
     plan.write_text("nothing", encoding="utf-8")
     with pytest.raises(DataError, match=r"one\.plan:1: not a plan"):
         load_examples(tmp_path, library)
-    with pytest.raises(DataError, match="no folder"):
+    with pytest.raises(DataError, match="cannot find a folder"):
         load_examples(tmp_path / "absent", library)
 
 
@@ -83,16 +83,6 @@ def test_the_nearest_comes_last(bank: list[Example], data: st.DataObject) -> Non
     assert set(own.question.split()) <= set(last.question.split()) or last == own
 
 
-def test_the_nearer_the_later() -> None:
-    asked = "Why did Ada leave the boat?"
-    bank = [Example(text, PLAN) for text in (
-        "Why did Ada leave the boat?", "How many dogs?", "Why did Ada leave?", "Where is it raining?",
-    )]  # fmt: skip
-    found = [example.question for example in select(bank, asked, 2, 1)]
-    assert found[1:] == ["Why did Ada leave?", "Why did Ada leave the boat?"]
-    assert found[0] in ("How many dogs?", "Where is it raining?")
-
-
 @given(banks, st.integers(1, 10))
 def test_a_spread_is_part_of_the_bank_in_its_order(bank: list[Example], n: int) -> None:
     found = spread(bank, n)
@@ -112,20 +102,6 @@ def test_a_spread_leaves_out_what_is_much_alike() -> None:
     ]
 
 
-def test_examples_that_are_there_twice_stay_two() -> None:
-    """Equal questions and plans are one value, yet two places of the bank."""
-    bank = [Example("Why?", PLAN), Example("Why?", PLAN), Example("How many dogs?", PLAN)]
-    assert len(spread(bank, 3)) == len(select(bank, "Why?", 3, 0)) == 3
-    assert [example.question for example in spread(bank, 2)] == ["Why?", "How many dogs?"]
-
-
-def test_an_empty_bank_gives_nothing() -> None:
-    assert select([], "Why?", 3) == ()
-    assert spread([], 3) == []
-    assert asked_again([], ["Why?"]) == []
-    assert asked_again([Example("Why?", PLAN)], []) == []
-
-
 @given(questions, st.sampled_from(["{}?", "  {} ?", "“{}”", "{}...", "\t{}\n"]), st.booleans())
 def test_a_question_is_the_same_however_it_is_written(
     question: str, form: str, is_upper: bool
@@ -134,11 +110,6 @@ def test_a_question_is_the_same_however_it_is_written(
     bank = [Example(f"{question}?", PLAN)]
     bank.append(Example(f"{question} tomorrow?", PLAN))
     assert asked_again(bank, [asked, f"{question} today?"]) == bank[:1]
-
-
-def test_full_width_and_composed_letters_are_the_same() -> None:
-    bank = [Example("Why did José go?", PLAN)]
-    assert asked_again(bank, ["Ｗｈｙ did Jose\u0301 go"]) == bank
 
 
 def test_a_bank_is_read_whole_whatever_its_plans_call(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pearl.actions.library import load_library
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.nodes import CTX
-from pearl.planner.finishing import finish_plan, n_reading_steps
+from pearl.planner.writer import finish_plan, n_reading_steps
 from tests.examples import examples
 
 LIBRARY = load_library("seed")

@@ -12,7 +12,7 @@ from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.client import Client, ClientSettings
 from pearl.pipeline import Pearl
-from pearl.planner.independent import DRAWN_AT, MAX_PLANS, Draws, Plans, different_plans
+from pearl.planner.candidates import DRAWN_AT, MAX_PLANS, Draws, Plans, different_plans
 from pearl.trace import PlanAttempted, PlanFailed, Trace
 
 FIND = '1. ans = FIND(CTX, "the key") : Find it'
@@ -130,6 +130,30 @@ def test_a_plan_that_cannot_be_written_fails_no_other() -> None:
     assert [type(error) for error in plans.errors] == [PlanningError, ModelError]
     failed = [event for event in trace if isinstance(event, PlanFailed)]
     assert [(event.plan_number, event.n_attempts) for event in failed] == [(1, 1)]
+
+
+def test_callers_of_a_question_share_one_plan_or_one_failure_that_is_not_kept() -> None:
+    replies = [ModelError("gone", kind="bad_request"), FIND]
+
+    def reply(request: Request) -> str:
+        said = replies.pop(0)
+        if isinstance(said, ModelError):
+            raise said
+        return said
+
+    async def main() -> None:
+        async with Pearl(Scripted(reply)) as pearl:
+
+            async def plan() -> CheckedPlan:
+                written = pearl.planner.write_several("Where?", pearl.calls, pearl.draws, Trace())
+                return (await written).different[0]
+
+            failed = await asyncio.gather(plan(), plan(), plan(), return_exceptions=True)
+            assert [type(error) for error in failed] == [ModelError] * 3
+            assert await plan() is await plan()
+
+    asyncio.run(main())
+    assert not replies
 
 
 def test_where_no_plan_can_be_written_it_says_why() -> None:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.errors import UsageError
-from pearl.planner.periods import MAX_LENGTH, resolve_periods
-from pearl.planner.periods.calendar import MAX_YEARS, Calendar
+from pearl.planner.periods import MAX_LENGTH, MAX_YEARS, Calendar, resolve_periods
 
 MAY = Calendar(date(2024, 5, 1))
 FISCAL = Calendar(date(2024, 11, 5), (9, 30))

@@ -16,7 +16,7 @@ from pearl.errors import ModelError, PlanningError
 from pearl.llm import Constrains, Request, Usage
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
-from pearl.planner.profile import FULL, MIN_WINDOW, SMALL, profile_for
+from pearl.planner.material import FULL, MIN_WINDOW, SMALL, profile_for
 from pearl.runs.executors import Task
 from pearl.runs.forecast import PLANNING, forecast
 from pearl.runs.identity import run_config

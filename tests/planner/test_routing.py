@@ -11,15 +11,21 @@ import pytest
 
 from pearl.actions.library import load_library, read_library
 from pearl.actions.operators import with_operators, without_search
+from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import parse
-from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import ModelError
 from pearl.llm import Constrains, DecomposeTask, Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.planner.decomposition import MAX_REPAIRS
-from pearl.planner.parts import Decomposition, flaws, read_decomposition
-from pearl.planner.routing import Route, compose, route
+from pearl.planner.routing import (
+    MAX_REPAIRS,
+    Decomposition,
+    Route,
+    compose,
+    flaws,
+    read_decomposition,
+    route,
+)
 from pearl.trace import ConstraintRefused, QuestionRouted, Trace
 from tests.root import ROOT
 

@@ -14,7 +14,7 @@ from pearl.documents.document import join
 from pearl.errors import UsageError
 from pearl.llm import PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.planner.shape import shape_card
+from pearl.planner.planner import shape_card
 from pearl.trace import PlanAttempted, Trace
 from tests.examples import examples
 

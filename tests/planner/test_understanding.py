@@ -15,7 +15,7 @@ from pearl.data.turns import Turn
 from pearl.errors import UsageError
 from pearl.llm import ActionTask, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.planner.periods.calendar import Calendar
+from pearl.planner.periods import Calendar
 from pearl.planner.understanding import understand
 from pearl.trace import QuestionUnderstood
 
@@ -97,8 +97,8 @@ def test_what_asks_another_client_refers_to_the_same_day() -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"fiscal_year_end": (9, 30)}, "says nothing without as_of"),
-        ({"as_of": "2024-05-01"}, "as_of is a date"),
+        ({"fiscal_year_end": (9, 30)}, "has no effect without as_of"),
+        ({"as_of": "2024-05-01"}, "as_of must be a date"),
         ({"as_of": MAY, "fiscal_year_end": (9, 31)}, "a month and a day"),
         ({"as_of": MAY - timedelta(days=400 * 365)}, "from 1700 to 2199"),
     ],

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
-from pearl.replies.normaliser import without_reasoning
+from pearl.replies.unusable import without_reasoning
 
 HARMONY = "<|channel|>analysis<|message|>So 3.<|end|><|start|>assistant<|channel|>final<|message|>3"
 
@@ -104,13 +102,3 @@ def test_marks_that_are_mentioned_are_text(reply: str) -> None:
 def test_a_mark_that_is_copied_from_the_source_is_text() -> None:
     line = "<think>The user wants a poem.</think>"
     assert without_reasoning(line, f"Log:\n{line}\nEnd").text == line
-
-
-@pytest.mark.parametrize("unit", ["<think>", "</think>", "</s>", "</s>x", " ", "\n", "<|im_end|> ", "<think> </think>", "a\n</think>"])  # fmt: skip
-def test_time_grows_with_the_length(unit: str) -> None:
-    def took_s(n: int) -> float:
-        began = time.process_time()
-        without_reasoning(f"<b>{unit * n}x", "source " * n)
-        return time.process_time() - began
-
-    assert took_s(40_000) < 20 * took_s(10_000) + 0.5

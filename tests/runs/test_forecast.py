@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pearl.actions.library import read_library
 from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
-from pearl.dsl.printer import print_plan
+from pearl.dsl.nodes import print_plan
 from pearl.errors import DataError, ExecutionError, PearlError
 from pearl.interpreter.answer import Answer
 from pearl.llm import ActionTask, CombineTask, PlanTask, Request

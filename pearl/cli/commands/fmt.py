@@ -56,8 +56,8 @@ def command(
 
 def _format(text: str, kind: Kind, fix: bool, name: str) -> str:
     from pearl.actions.library import format_library
+    from pearl.dsl.nodes import print_plan
     from pearl.dsl.parser import read
-    from pearl.dsl.printer import print_plan
 
     if kind == "actions":
         try:

@@ -1,20 +1,145 @@
-r"""A constraint on replies, in every notation that decoders accept.
-
-The source is a grammar in the dialect of Lark that lark, llguidance and xgrammar share: rules with
-`|`, `( )`, `[ ]`, `? * +` and no more, terminals in upper case, regular expressions of classes,
-`(?:...)`, `|` and `{m,n}`. Every other notation is generated from it, so they cannot diverge.
-"""
+"""A constraint on replies, in every notation that decoders accept."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from pearl.errors import UsageError
+
+Schema = Mapping[str, Any]
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "number": (int, float),
+    "null": (type(None),),
+}
+
+_SHOWN = 40
+"""Maximum characters of a value in an error message."""
+
+
+def closed_object(properties: Schema) -> dict[str, Any]:
+    """The schema of an object that has all of these properties and no others."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def require(value: Any, schema: Schema) -> None:
+    """Check that a value conforms to a schema."""
+    for flaw in _flaws(value, schema, schema.get("$defs", {}), ()):
+        raise ValueError(f"{'.'.join(flaw.path) or 'the value'}: {flaw.wrong}")
+
+
+class _Flaw(NamedTuple):
+    """A mismatch and its path."""
+
+    path: tuple[str, ...]
+    wrong: str
+    is_other: bool = False
+
+
+def _flaws(value: Any, schema: Schema, defs: Schema, path: tuple[str, ...]) -> Iterator[_Flaw]:
+    if "$ref" in schema:
+        yield from _flaws(value, defs[schema["$ref"].removeprefix("#/$defs/")], defs, path)
+    elif "anyOf" in schema:
+        # Report the alternative that matched furthest.
+        found = [next(_flaws(value, one, defs, path), None) for one in schema["anyOf"]]
+        if None not in found:
+            flaws = [flaw for flaw in found if flaw]
+            yield max(flaws, key=lambda flaw: (len(flaw.path), not flaw.is_other))
+    elif "enum" in schema:
+        if not any(type(value) is type(one) and value == one for one in schema["enum"]):
+            known = ", ".join(map(str, schema["enum"]))
+            yield _Flaw(path, f"{_shown(value)} is none of {known}", is_other=True)
+    elif isinstance(value, bool) or not isinstance(value, _TYPES[schema["type"]]):
+        yield _Flaw(path, f"{_shown(value)} is no {schema['type']}", is_other=True)
+    elif isinstance(value, dict):
+        yield from _of_object(value, schema, defs, path)
+    elif isinstance(value, list):
+        if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
+            yield _Flaw(path, f"{len(value)} entries are too many or too few")
+        for i, item in enumerate(value):
+            yield from _flaws(item, schema["items"], defs, (*path, str(i)))
+    elif isinstance(value, str):
+        if len(value) > schema.get("maxLength", len(value)):
+            yield _Flaw(path, f"longer than {schema['maxLength']} characters")
+        if "pattern" in schema and not re.fullmatch(schema["pattern"].strip("^$"), value):
+            yield _Flaw(path, f"{_shown(value)} is not of the form {schema['pattern'][:_SHOWN]}")
+    elif value is not None and not schema["minimum"] <= value <= schema["maximum"]:
+        yield _Flaw(path, f"{_shown(value)} is out of bounds")
+
+
+def _of_object(
+    value: dict[str, Any], schema: Schema, defs: Schema, path: tuple[str, ...]
+) -> Iterator[_Flaw]:
+    properties = schema["properties"]
+    for name, one in properties.items():
+        if name in value:
+            yield from _flaws(value[name], one, defs, (*path, name))
+        else:
+            yield _Flaw(path, f"there is no '{name}'")
+    for name in value:
+        if name not in properties:
+            yield _Flaw(
+                path, f"'{name[:_SHOWN]}' is not among {', '.join(properties) or 'nothing'}"
+            )
+
+
+def _shown(value: Any) -> str:
+    """A value for an error message; Python refuses to print integers of thousands of digits."""
+    if isinstance(value, dict | list):
+        return f"an {'object' if isinstance(value, dict) else 'array'}"
+    if isinstance(value, int) and abs(value) >= 10**20:
+        return "so large a number"
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def literal_rule(text: str) -> str:
+    """A text as it is."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def either_rule(texts: Iterable[str]) -> str:
+    """One of several JSON strings."""
+    return " | ".join(literal_rule(json.dumps(text, ensure_ascii=False)) for text in texts)
+
+
+def object_rule(**rules: str) -> str:
+    """An object with these fields in this order, each with the rule of its value."""
+    parts: list[str] = []
+    for i, (name, rule) in enumerate(rules.items()):
+        parts += [literal_rule(f'{"{" if i == 0 else ", "}"{name}": '), rule]
+    return " ".join([*parts, literal_rule("}")])
+
+
+def list_rule(rule: str, least: int = 0) -> str:
+    """An array of the texts of a rule, possibly empty unless `least` is 1."""
+    inner = f"{rule} ({literal_rule(', ')} {rule})*"
+    return f"{literal_rule('[')} {inner if least else f'[{inner}]'} {literal_rule(']')}"
+
+
+def ordered_json(value: Any, order: Sequence[str]) -> str:
+    """JSON with the fields of every object in their order, as a grammar has it."""
+    if isinstance(value, Mapping):
+        fields = sorted(value.items(), key=lambda pair: order.index(pair[0]))
+        said = (f"{json.dumps(key)}: {ordered_json(one, order)}" for key, one in fields)
+        return f"{{{', '.join(said)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(ordered_json(one, order) for one in value)}]"
+    return json.dumps(value, ensure_ascii=False)
+
 
 Form = Literal["lark", "llguidance", "gbnf", "json-schema"]
 """Notations of a constraint."""
@@ -33,12 +158,7 @@ class JsonForm:
 
 @dataclass(frozen=True)
 class Constraint:
-    r"""A formal language that a reply must belong to.
-
-    Example:
-        >>> Constraint("yes", 'start: "yes" | "no"').gbnf
-        'root ::= "yes" | "no"\n'
-    """
+    """A formal language that a reply must belong to."""
 
     name: str
     lark: str
@@ -66,7 +186,7 @@ class Constraint:
                 return self.gbnf
             case "json-schema":
                 if self.json_form is None:
-                    raise UsageError(f"the language '{self.name}' has no form as JSON")
+                    raise UsageError(f"the language '{self.name}' has no JSON form")
                 return json.dumps(self.json_form.schema, ensure_ascii=False, indent=2) + "\n"
 
 
@@ -99,16 +219,7 @@ def _tokens(grammar: str) -> Iterator[_Token]:
 
 
 def validate(grammar: str) -> None:
-    """Check that decoders accept a grammar: it is in the dialect, and every name is defined.
-
-    If llguidance is installed, it validates the grammar, too.
-
-    Example:
-        >>> validate('start: "a" b')
-        Traceback (most recent call last):
-        ...
-        pearl.errors.UsageError: the grammar uses what it does not define: b
-    """
+    """Check that decoders accept a grammar: it is in the dialect, and every name is defined."""
     tokens = list(_tokens(grammar))
     defined = [text.rstrip(": ") for kind, text in tokens if kind == "define"]
     missing = {text for kind, text in tokens if kind == "name"} - set(defined)
@@ -116,13 +227,15 @@ def validate(grammar: str) -> None:
         missing.add("start")
     if missing:
         names = ", ".join(sorted(missing))
-        raise UsageError(f"the grammar uses what it does not define: {names}")
+        raise UsageError(f"the grammar uses undefined names: {names}")
     for kind, text in tokens:
         if kind == "regex":
             try:
                 re.compile(text[1:-1])
             except re.error as error:
-                raise UsageError(f"the grammar's {text[:40]} is no expression: {error}") from None
+                raise UsageError(
+                    f"the grammar's {text[:40]} is not a regular expression: {error}"
+                ) from None
     try:
         from llguidance import LLMatcher
     except ImportError:
@@ -148,7 +261,7 @@ def to_gbnf(grammar: str) -> str:
                 # The end of a line is no end of a rule: the next may begin with "|".
                 name = text.rstrip(": ")
                 if names.setdefault(_rule(name), name) != name:
-                    raise UsageError(f"{names[_rule(name)]} and {name} are one name in GBNF")
+                    raise UsageError(f"{names[_rule(name)]} and {name} are the same name in GBNF")
                 parts.append(f"\n{_rule(name)} ::=")
             case "name":
                 parts.append(_rule(text))
@@ -213,7 +326,7 @@ _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
 
 
 def _escape(text: str, *, in_class: bool) -> str:
-    """Convert an escape to GBNF, which has few of them."""
+    """Convert an escape to GBNF, which has fewer of them."""
     if text[1] in "uUnrt\\":
         return text
     if text[1].isalnum():

@@ -1,22 +1,360 @@
-"""`ActionLibrary` → the constraints for writing plans: grammar, JSON form and line by line.
-
-Plans are usually written in two phases: the new actions (`header_constraint`), then the steps
-(`steps_constraint`), which admits valid steps only. A decoder that accepts a new grammar after
-every line needs one phase (`line_constraint`).
-"""
+"""`ActionLibrary` → the constraints for writing plans: grammar, JSON form and line by line."""
 
 from __future__ import annotations
 
-from pearl.dsl.decoding.constraint import Constraint
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, require
 from pearl.dsl.decoding.grammar import (
+    MAX_NEW_ACTIONS,
+    MAX_NEW_NAME,
     MAX_WRITTEN_STEPS,
+    NEW_PARAMETERS,
+    Counts,
+    Shape,
+    Slot,
+    States,
+    by_shape,
     header_grammar,
     indexed_grammar,
     line_grammar,
+    names_except,
+    nothing_to_call,
     static_grammar,
 )
-from pearl.dsl.decoding.json_form import header_form, plan_form, steps_form
-from pearl.dsl.signatures import ActionLibrary
+from pearl.dsl.nodes import (
+    Argument,
+    ListLiteral,
+    Number,
+    Plan,
+    Reference,
+    Step,
+    String,
+    one_line,
+    print_action,
+    print_plan,
+    print_step,
+)
+from pearl.dsl.signatures import CTX, ROWS, Action, ActionLibrary, Parameter, ValueType
+
+Schema = dict[str, Any]
+
+_LARGEST = 10**14 - 1
+"""Larger numbers with a fraction have too many digits for the plan language."""
+
+_DECIMALS = 15
+"""Digits after the point that the plan language takes."""
+
+_LABELS: Schema = {
+    "type": "array", "items": {"type": "string", "pattern": "^[^ ].*$"}, "minItems": 2
+}  # fmt: skip
+"""Two or more texts, none of them blank."""
+
+_NUMBER: Schema = {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST}
+
+_SIGNATURES = tuple(
+    ", ".join(names)
+    for n in range(len(NEW_PARAMETERS) + 1)
+    for names in (
+        (CTX, *NEW_PARAMETERS[:n]),
+        (ROWS, *NEW_PARAMETERS[:n]),
+        *([NEW_PARAMETERS[:n], (*NEW_PARAMETERS[:n], "...")] if n else []),
+    )
+)
+"""The parameter lists that a new action may have, as written between its parentheses."""
+
+_ARGUMENTS_HINT = (
+    "Arguments go by the names of the action's parameters: a string, a number, an array of those,"
+    ' or {"output": NAME} for the document (CTX) and for the output of an earlier step.'
+)
+
+_DECLARED_HINT = (
+    '"new_actions" holds what the library lacks, each {"name": ..., "parameters": "CTX, X",'
+    ' "definition": ...}; it may be empty.'
+)
+
+
+def steps_form(
+    library: ActionLibrary, *, max_steps: int = MAX_WRITTEN_STEPS, max_text: int | None = None
+) -> JsonForm:
+    """The steps of a valid plan: `{"plan": {"step": ..., "then": null | {...}}}`."""
+    states = States(library.values(), max_steps)
+    defs: dict[str, Schema] = {}
+    calls = _CallSchemas(states.groups, defs)
+    for counts in states.reachable():
+        scope = _Scope(defs, _suffix(counts), max_text, _outputs(states, counts))
+        nodes = [
+            closed_object(
+                {
+                    "step": _any(
+                        closed_object(
+                            {"output": _names([step.output]), **call, "purpose": scope.text}
+                        )
+                        for shape in states.shapes(counts, step.letter)
+                        for call in calls.of(shape, scope)
+                    ),
+                    "then": _any(
+                        [
+                            {"type": "null"},
+                            *([_ref(f"s{_suffix(step.after)}")] if step.after else []),
+                        ]
+                    ),
+                }
+            )
+            for step in states.steps(counts)
+        ]
+        defs[f"s{_suffix(counts)}"] = _any(nodes)
+    first = f"s{_suffix(states.start)}"
+    if first not in defs:
+        raise nothing_to_call(library)
+    schema = {**closed_object({"plan": _ref(first)}), "$defs": defs}
+
+    def text_of(value: Any) -> str:
+        require(value, schema)
+        steps = []
+        node = value["plan"]
+        while node is not None:
+            steps.append(_step(node["step"], library, max_text))
+            node = node["then"]
+        return "\n".join(print_step(step, i) for i, step in enumerate(steps, start=1))
+
+    hint = (
+        'Write the plan as a JSON object {"plan": {"step": {"output": ..., "action": ...,'
+        ' "arguments": {...}, "purpose": ...}, "then": NEXT}}, where NEXT is {"step": ...,'
+        f' "then": ...}} of the next step, and null after the last one. {_ARGUMENTS_HINT}'
+    )
+    return JsonForm(schema, text_of, hint)
+
+
+def plan_form(
+    library: ActionLibrary, *, max_steps: int = MAX_WRITTEN_STEPS, max_text: int | None = None
+) -> JsonForm:
+    """A whole plan, `{"new_actions": [...], "steps": [...]}`: it parses, but may be invalid."""
+    name = f"^[A-Za-z_][0-9A-Za-z_]{{0,{MAX_NEW_NAME - 1}}}$"
+    defs = {
+        "name": {"type": "string", "pattern": name},
+        "new": _new_name(library),
+    }
+    reference = closed_object({"output": _ref("name")})
+    scope = _Scope(defs, "", max_text, lambda type: reference)
+    groups = by_shape(library.values())
+    calls = _CallSchemas(groups, defs)
+    text = scope.argument(Slot(ValueType.TEXT))
+    new = {"action": _ref("new"), "arguments": {"type": "array", "items": text}}
+    ways = [call for shape in groups for call in calls.of(shape, scope)]
+    step = _any(
+        closed_object({"output": _ref("name"), **call, "purpose": scope.text})
+        for call in [*ways, new]
+    )
+    steps = {"type": "array", "items": step, "minItems": 1, "maxItems": max_steps}
+    declarations = _declarations(_ref("new"), MAX_NEW_ACTIONS, max_text)
+    schema = {**closed_object({"new_actions": declarations, "steps": steps}), "$defs": defs}
+
+    def text_of(value: Any) -> str:
+        require(value, schema)
+        steps = tuple(_step(step, library, max_text) for step in value["steps"])
+        return print_plan(Plan(steps, _declared(value["new_actions"], max_text)))
+
+    hint = (
+        'Write the plan as a JSON object {"new_actions": [...], "steps": [{"output": NAME,'
+        f' "action": ..., "arguments": {{...}}, "purpose": ...}}]}}. {_DECLARED_HINT}'
+        f" {_ARGUMENTS_HINT} Arguments of a new action are an array, in their order."
+    )
+    return JsonForm(schema, text_of, hint)
+
+
+def header_form(
+    library: ActionLibrary, *, max_actions: int = MAX_NEW_ACTIONS, max_text: int | None = None
+) -> JsonForm:
+    """The new actions of a plan, `{"new_actions": [...]}`."""
+    declarations = _declarations(_new_name(library), max_actions, max_text)
+    schema = closed_object({"new_actions": declarations})
+
+    def text_of(value: Any) -> str:
+        require(value, schema)
+        lines = [f"- {print_action(one)}" for one in _declared(value["new_actions"], max_text)]
+        return "\n".join(["New actions:", *(lines or ["- None"]), "", ""])
+
+    hint = f'Write a JSON object {{"new_actions": [...]}}. {_DECLARED_HINT}'
+    return JsonForm(schema, text_of, hint)
+
+
+# ---------------------------------------------------------------------------------------------
+# Schemas
+
+
+def _any(ways: Iterable[Schema]) -> Schema:
+    """`anyOf`, or the schema itself if there is one alternative."""
+    ways = list(ways)
+    return ways[0] if len(ways) == 1 else {"anyOf": ways}
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _names(names: Iterable[str]) -> Schema:
+    return {"type": "string", "enum": list(names)}
+
+
+def _text(max_text: int | None) -> Schema:
+    return {"type": "string"} if max_text is None else {"type": "string", "maxLength": max_text}
+
+
+def _new_name(library: ActionLibrary) -> Schema:
+    # Not every converter of patterns knows groups that capture nothing.
+    return {"type": "string", "pattern": f"^({names_except(library).replace('(?:', '(')})$"}
+
+
+def _declarations(name: Schema, max_actions: int, max_text: int | None) -> Schema:
+    declaration = closed_object(
+        {"name": name, "parameters": _names(_SIGNATURES), "definition": _text(max_text)}
+    )
+    return {"type": "array", "items": declaration, "maxItems": max_actions}
+
+
+def _suffix(counts: Counts) -> str:
+    return "".join(f"_{count}" for count in counts)
+
+
+def _outputs(states: States, counts: Counts) -> Callable[[ValueType | None], Schema | None]:
+    """Schemas of references to the outputs of a state."""
+
+    def reference(type: ValueType | None) -> Schema | None:
+        there = states.present(counts) if type is None else states.fitting(counts, type)
+        names = [f"{letter}{i}" for letter, count in there for i in range(1, count + 1)]
+        if type in (None, ValueType.CONTEXT, ValueType.TEXT):
+            names.insert(0, CTX)
+        return closed_object({"output": _names(names)}) if names else None
+
+    return reference
+
+
+class _Scope:
+    """The arguments allowed at one place of a plan, one definition per type."""
+
+    def __init__(
+        self,
+        defs: dict[str, Schema],
+        suffix: str,
+        max_text: int | None,
+        reference: Callable[[ValueType | None], Schema | None],
+    ) -> None:
+        self._defs = defs
+        self._suffix = suffix
+        self._reference = reference
+        self.text = _text(max_text)
+
+    def argument(self, slot: Slot) -> Schema:
+        """The schema of an argument, for which something must be available."""
+        if slot.choices:
+            return _names(slot.choices)
+        name = f"{slot.name}{self._suffix}"
+        if name not in self._defs:
+            reference = self._reference(slot.type)
+            literals = [_LABELS] if slot.is_labels else self._literals(slot.type)
+            self._defs[name] = _any([*([reference] if reference else []), *literals])
+        return _ref(name)
+
+    def _literals(self, type: ValueType) -> list[Schema]:
+        match type:
+            case ValueType.TEXT:
+                return [self.text, _NUMBER, self._list()]
+            case ValueType.NUMBER:
+                return [_NUMBER]
+            case ValueType.LIST:
+                return [self._list()]
+            case _:
+                return []
+
+    def _list(self) -> Schema:
+        name = f"array{self._suffix}"
+        if name not in self._defs:
+            reference = self._reference(None)
+            items = _any([*([reference] if reference else []), self.text, _NUMBER])
+            self._defs[name] = {"type": "array", "items": items}
+        return _ref(name)
+
+
+class _CallSchemas:
+    """Actions grouped by signature, one definition per group."""
+
+    def __init__(self, groups: Mapping[Shape, Sequence[Action]], defs: dict[str, Schema]) -> None:
+        self._names: dict[Shape, dict[tuple[str, ...], Schema]] = {}
+        for i, (shape, actions) in enumerate(groups.items()):
+            alike: dict[tuple[str, ...], list[str]] = {}
+            for action in actions:
+                alike.setdefault(_keys(action), []).append(action.name)
+            for j, names in enumerate(alike.values()):
+                defs[f"a{i}_{j}"] = _names(names)
+            self._names[shape] = {keys: _ref(f"a{i}_{j}") for j, keys in enumerate(alike)}
+
+    def of(self, shape: Shape, scope: _Scope) -> Iterator[Schema]:
+        """The properties of the calls of a shape, one object for each way to name arguments."""
+        types = [scope.argument(slot) for slot in shape.needed]
+        if shape.more is not None:
+            types.append({"type": "array", "items": scope.argument(shape.more)})
+        for keys, names in self._names[shape].items():
+            yield {"action": names, "arguments": closed_object(dict(zip(keys, types, strict=True)))}
+
+
+def _keys(action: Action) -> tuple[str, ...]:
+    """The property names of a call's arguments: the required ones, and an array for variadic ones."""
+    keys: list[str] = []
+    needed = [parameter.name for parameter in action.parameters[: action.min_arity]]
+    for name in [*needed, "more"] if action.is_variadic else needed:
+        while name in keys:
+            name += "_"
+        keys.append(name)
+    return tuple(keys)
+
+
+# ---------------------------------------------------------------------------------------------
+# Values that conform
+
+
+def _step(value: Mapping[str, Any], library: ActionLibrary, max_text: int | None) -> Step:
+    name, given = value["action"], value["arguments"]
+    known = library.get(name)
+    if known is not None:
+        keys = _keys(known)
+        more = given[keys[-1]] if known.is_variadic else []
+        given = [*(given[key] for key in keys[: known.min_arity]), *more]
+    purpose = _said(value["purpose"], known.definition if known else "", name, max_text=max_text)
+    return Step(value["output"], name, tuple(map(_argument, given)), purpose)
+
+
+def _argument(value: Any) -> Argument:
+    if isinstance(value, list):
+        return ListLiteral(tuple(map(_item, value)))
+    return _item(value)
+
+
+def _item(value: Any) -> Reference | String | Number:
+    if isinstance(value, dict):
+        return Reference(value["output"])
+    if isinstance(value, str):
+        return String(value)
+    value = round(value, _DECIMALS)
+    return Number(int(value) if value == int(value) else value)
+
+
+def _declared(values: Sequence[Mapping[str, Any]], max_text: int | None) -> tuple[Action, ...]:
+    actions = []
+    for value in values:
+        names = value["parameters"].split(", ")
+        is_variadic = names[-1] == "..."
+        parameters = tuple(Parameter.named(name) for name in (names[:-1] if is_variadic else names))
+        definition = _said(value["definition"], value["name"], max_text=max_text)
+        actions.append(Action(value["name"], parameters, definition, is_variadic))
+    return tuple(actions)
+
+
+def _said(*texts: str, max_text: int | None) -> str:
+    """The first text that is not blank; a plan requires explanations."""
+    return next(line for line in map(one_line, texts) if line)[:max_text]
+
 
 MAX_JSON_STEPS = 8
 """Steps of a valid plan as JSON: the schema says every argument of every state in full, and servers

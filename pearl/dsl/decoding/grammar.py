@@ -1,32 +1,240 @@
-"""`ActionLibrary` → the grammar of the plans that call its actions, as Lark text for decoders.
-
-A specialisation of `grammars/plan.lark`, never a second language: the terminals are read from that
-file, and whatever a grammar of this module admits, the strict reader accepts. How many of the
-checker's rules a grammar enforces depends on what is known when it is generated:
-
-    static    known actions with the right number and kind of arguments, new ones declared first
-    indexed   the same without new actions, outputs named v1, v2, ...: every sentence is valid
-    header    the new actions alone: what comes before an indexed grammar of all actions
-    line      the next line after those written so far: every plan written so is valid
-
-In the indexed grammar, outputs that may not stand wherever a text may (a number is no document)
-count apart, as n1, n2, ...; the grammar knows how many of each kind there are at every step. Its
-rules are named by letters, since servers bound its length: t text, l list, i what may be in a list,
-m a literal list, c call, s step, each with the numbers of outputs before it.
-"""
+"""`ActionLibrary` → the grammar of the plans that call its actions, as Lark text for decoders."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Any, Literal, NamedTuple
+from zlib import crc32
 
-from pearl.dsl.names import names_except
-from pearl.dsl.output_states import Counts, NextStep, Shape, Slot, States, by_shape, nothing_to_call
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import CTX, Action, ActionLibrary, ValueType, outputs_for
+from pearl.errors import LibraryError
 from pearl.plugins.files import read_data
+
+MAX_NEW_NAME = 40
+"""Maximum length of a name that a decoder generates, in characters."""
+
+
+def names_except(
+    taken: Collection[str],
+    *,
+    first: str = "A-Za-z_",
+    rest: str = "0-9A-Za-z_",
+    most: int = MAX_NEW_NAME,
+) -> str:
+    """A regular expression of every name except those taken, without lookahead.
+
+    Example:
+        >>> names_except(["ab"], first="a-c", rest="a-c", most=3)
+        '[b-c][a-c]{0,2}|a(?:[ac][a-c]{0,1}|b[a-c]{1,1})?'
+    """
+    root: dict[str, Any] = {}
+    for name in taken:
+        node = root
+        for character in name:
+            node = node.setdefault(character, {})
+        node[""] = {}
+    return _besides(root, 0, _characters(first), _characters(rest), most)
+
+
+def _besides(node: Mapping[str, Any], depth: int, here: str, rest: str, most: int) -> str:
+    """The expression of the possible continuations of a prefix that taken names share."""
+    children = {c: child for c, child in node.items() if c and c in here}
+    others = "".join(c for c in here if c not in children)
+    left = most - depth - 1
+    branches = [f"{_ranges(others)}{_ranges(rest)}{{0,{left}}}"] if others else []
+    for character, child in children.items():
+        inner = _besides(child, depth + 1, rest, rest, most) if left > 0 else ""
+        is_name = "" in child
+        if not inner:
+            branches += [] if is_name else [character]
+        elif set(child) == {""}:
+            branches.append(f"{character}{_ranges(rest)}{{1,{left}}}")
+        else:
+            branches.append(f"{character}(?:{inner}){'' if is_name else '?'}")
+    return "|".join(branches)
+
+
+@cache
+def _characters(ranges: str) -> str:
+    found = re.findall(r"(.)-(.)|(.)", ranges)
+    return "".join(
+        single or "".join(map(chr, range(ord(low), ord(high) + 1))) for low, high, single in found
+    )
+
+
+@cache
+def _ranges(characters: str) -> str:
+    """A class of characters, runs of three or more as ranges."""
+    parts: list[str] = []
+    codes = sorted(map(ord, characters))
+    start = 0
+    for i, code in enumerate(codes):
+        if i + 1 < len(codes) and codes[i + 1] == code + 1:
+            continue
+        run = codes[start : i + 1]
+        parts.append(f"{chr(run[0])}-{chr(run[-1])}" if len(run) > 1 else chr(run[0]))
+        start = i + 1
+    return f"[{''.join(parts)}]"
+
+
+MAX_COUNTED = (3, 2)
+"""Outputs of one kind that is not text, where there is one such kind, or two; 1 where there are
+more. The states multiply with every kind, and what is made from them gets longer."""
+
+Counts = tuple[int, ...]
+"""The number of outputs for each letter of the states."""
+
+_LETTERS: Mapping[ValueType, str] = {
+    ValueType.TEXT: "v",
+    ValueType.NUMBER: "n",
+    ValueType.BOOL: "b",
+    ValueType.LIST: "l",
+    ValueType.TABLE: "t",
+    ValueType.PASSAGES: "p",
+}
+"""The letter of outputs, by their type."""
+
+_WRITTEN = (ValueType.CONTEXT, ValueType.TEXT, ValueType.NUMBER, ValueType.LIST)
+"""Types that always have an argument: the document or a literal."""
+
+
+class Slot(NamedTuple):
+    """The requirements on an argument."""
+
+    type: ValueType
+    choices: tuple[str, ...] = ()
+    is_labels: bool = False
+
+    @property
+    def name(self) -> str:
+        """A unique part of rule names; short, because each state has a rule with it."""
+        if self.choices:
+            return f"c{crc32(repr(self.choices).encode()) & 0xFFFFF:05x}"
+        return "labels" if self.is_labels else self.type.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The common signature of several actions."""
+
+    needed: tuple[Slot, ...]
+    more: Slot | None
+    kind: str = ""
+
+
+def by_shape(
+    actions: Iterable[Action], kind: Callable[[Action], str] = lambda action: ""
+) -> dict[Shape, list[Action]]:
+    """Actions in groups of one shape, in the order of the first of each."""
+    groups: dict[Shape, list[Action]] = {}
+    for action in actions:
+        slots = tuple(Slot(p.type, p.choices, p.reads == "labels") for p in action.parameters)
+        more = slots[-1] if action.is_variadic else None
+        shape = Shape(slots[: action.min_arity], more, kind(action))
+        groups.setdefault(shape, []).append(action)
+    return groups
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """One kind of step that can be written next."""
+
+    letter: str
+    output: str
+    after: Counts | None
+
+
+class States:
+    """The outputs that may exist before each step; the step's number is their count plus one."""
+
+    def __init__(self, actions: Iterable[Action], max_steps: int) -> None:
+        actions = list(actions)
+        self._kinds = _kinds(actions)
+        self._letters = tuple(dict.fromkeys(["v", *self._kinds.values()]))
+        self._max_steps = max_steps
+        self._accepted = {
+            type: {self._kinds[given] for given in outputs_for(type) if given in self._kinds}
+            for type in ValueType
+        }
+        n_kinds = len(self._letters) - 1
+        self.max_counted = MAX_COUNTED[n_kinds - 1] if 1 <= n_kinds <= len(MAX_COUNTED) else 1
+        self._known: dict[Counts, list[int]] = {}
+        self.groups = by_shape(actions, lambda action: self._kinds[action.returns])
+        self.start: Counts = (0,) * len(self._letters)
+
+    def reachable(self) -> Iterator[Counts]:
+        """Every state in which a step can be written, nearer ones first; none if nothing can."""
+        states = {self.start: None} if self._writable(self.start) else {}
+        while states:
+            yield from states
+            states = {
+                step.after: None for counts in states for step in self.steps(counts) if step.after
+            }
+
+    def steps(self, counts: Counts) -> list[NextStep]:
+        """The steps that can be written in a state."""
+        found = []
+        for i in self._writable(counts):
+            after = (*counts[:i], counts[i] + 1, *counts[i + 1 :])
+            letter = self._letters[i]
+            is_last = not self._writable(after)
+            found.append(NextStep(letter, f"{letter}{after[i]}", None if is_last else after))
+        return found
+
+    def shapes(self, counts: Counts, letter: str) -> list[Shape]:
+        """The calls with an output of this kind for which there is enough to pass."""
+        return [
+            shape
+            for shape in self.groups
+            if shape.kind == letter
+            and all(
+                slot.type in _WRITTEN or self.fitting(counts, slot.type) for slot in shape.needed
+            )
+        ]
+
+    def fitting(self, counts: Counts, type: ValueType) -> list[tuple[str, int]]:
+        """The letters and counts of the outputs that a parameter of a type accepts."""
+        accepted = self._accepted[type]
+        return [(letter, count) for letter, count in self.present(counts) if letter in accepted]
+
+    def present(self, counts: Counts) -> list[tuple[str, int]]:
+        """The letters and counts of all outputs."""
+        return [pair for pair in zip(self._letters, counts, strict=True) if pair[1]]
+
+    def _writable(self, counts: Counts) -> list[int]:
+        """The places of those letters that the next output may have."""
+        if counts not in self._known:
+            self._known[counts] = [
+                i
+                for i, letter in enumerate(self._letters)
+                if (i == 0 or counts[i] < self.max_counted) and self.shapes(counts, letter)
+            ]
+        return self._known[counts] if sum(counts) < self._max_steps else []
+
+
+def _kinds(actions: list[Action]) -> dict[ValueType, str]:
+    """The letter of every type that is returned: one letter for those that go the same places."""
+    wanted = {parameter.type for action in actions for parameter in action.parameters}
+    letters: dict[frozenset[ValueType], str] = {}
+    kinds: dict[ValueType, str] = {}
+    for type in (ValueType.TEXT, *(action.returns for action in actions)):
+        goes = frozenset(w for w in wanted if type in outputs_for(w))
+        kinds[type] = letters.setdefault(goes, _LETTERS[type])
+    return kinds
+
+
+def nothing_to_call(library: ActionLibrary) -> LibraryError:
+    """The error for a library that has no callable action."""
+    return LibraryError(
+        "no action of the library can begin a plan",
+        path=library.name,
+        help="the library is empty, or each action needs the output of another one",
+    )
+
 
 MAX_WRITTEN_STEPS = 12
 """Steps of a plan that is written under a grammar: of the published plans, one in 500 has more than
@@ -36,16 +244,12 @@ MAX_NEW_ACTIONS = 5
 """Actions that one plan may declare under these grammars."""
 
 NEW_PARAMETERS = ("X", "Y", "Z")
-"""What a new action may take besides the document, where declarations have to be valid."""
+"""Parameters of a new action besides the document, if declarations have to be valid."""
 
 
 @cache
 def _terminals(max_text: int | None) -> Mapping[str, str]:
-    """The open terminals of the plan language, their texts bounded to so many characters.
-
-    Generated names are ASCII: a grammar cannot enforce the normal form of other scripts, which also
-    take 20 kB.
-    """
+    """The open terminals of the plan language; `max_text` limits the characters of texts."""
     source = read_data("grammars", "plan.lark")
     found = dict(re.findall(r"^(NUMBER|STRING|TEXT): /(.*)/$", source, re.MULTILINE))
     found["NAME"] = names_except(())
@@ -202,10 +406,7 @@ def indexed_grammar(
 def header_grammar(
     library: ActionLibrary, *, max_actions: int = MAX_NEW_ACTIONS, max_text: int | None = None
 ) -> str:
-    """The block of new actions of a plan up to the blank line before its steps.
-
-    The names are not in the library; a name may be declared twice.
-    """
+    """The block of new actions of a plan up to the blank line before its steps."""
     # Without new actions, the library must have something to call.
     none = '"None\\n" | ' if library else ""
     lines = [
@@ -261,7 +462,7 @@ def line_grammar(
 
 
 def _line_rules(library: ActionLibrary, outputs: Mapping[str, ValueType]) -> list[str]:
-    """The rules of the calls that are possible with these outputs; empty if there are none."""
+    """The rules of the possible calls with these outputs; empty for none."""
     rules: dict[str, str] = {}
 
     def terminal(name: str, types: Collection[ValueType]) -> list[str]:

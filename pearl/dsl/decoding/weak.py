@@ -1,16 +1,4 @@
-r"""Words of a question + actions → the constraint for planners that cannot be left to themselves.
-
-A model of a hundred million parameters that may write anything repeats one step, or copies the
-examples. Here a step reads the document, its strings are copied from the question, and each begins
-with a later word than that of the step before, so that no two calls are the same:
-
-    1. v1 = FIND_REASON(CTX, "Nils sell the boat")
-    2. v2 = IDENTIFY(CTX, "person who bought it")
-
-Explanations are left out and no step combines others: both are added by rule. The grammar grows
-with the number of words times that of steps. A string is one terminal, since decoders take the
-longest match: in `of the`, a rule of single words could not tell which word comes next.
-"""
+"""Words of a question + actions → the constraint for the plans of small models."""
 
 from __future__ import annotations
 
@@ -19,25 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from pearl.dsl.decoding.constraint import Constraint, JsonForm
-from pearl.dsl.decoding.json_rules import literal_rule
-from pearl.dsl.decoding.schema import closed_object, require
-from pearl.dsl.nodes import String
-from pearl.dsl.output_states import nothing_to_call
-from pearl.dsl.printer import print_argument
+from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, literal_rule, require
+from pearl.dsl.decoding.grammar import nothing_to_call
+from pearl.dsl.nodes import String, print_argument
 from pearl.dsl.signatures import CTX, Action, ActionLibrary, ValueType
 
 MAX_SPAN_WORDS = 12
 """Words of a string that is copied from a question."""
 
 MAX_STARTS = 40
-"""Words at which a string may begin; the last ones, for questions come after what leads to them."""
+"""Maximum words at which a string may begin; the last words, because the question follows its introduction."""
 
 MAX_TEXTS = 2
-"""Strings of a call at most."""
+"""Maximum strings of a call."""
 
 MAX_WHOLE = 400
-"""Characters of a question that may be a string as a whole, where parts of it may."""
+"""Maximum characters of a question that may be a string as a whole."""
 
 
 class Word(NamedTuple):
@@ -50,14 +35,7 @@ class Word(NamedTuple):
 
 
 def n_texts(action: Action) -> int | None:
-    """Strings that a call takes besides the document; None for one that is not called so.
-
-    Example:
-        >>> from pearl.dsl.signatures import Parameter
-        >>> find = Action("FIND", (Parameter.named("CTX"), Parameter("X")))
-        >>> n_texts(find), n_texts(Action("CONCAT", (Parameter("A"),), is_native=True))
-        (1, None)
-    """
+    """The number of strings of a call besides the document; None if it needs other arguments."""
     first, *rest = action.parameters or (None,)
     if action.is_native or action.is_variadic or first is None or first.reads == "passages":
         return None
@@ -69,10 +47,7 @@ def n_texts(action: Action) -> int | None:
 def weak_plan_constraint(
     words: Sequence[Word], question: str, library: ActionLibrary, *, max_steps: int
 ) -> Constraint:
-    """The steps of a plan that reads the document for words of a question.
-
-    The tolerant reader adds the explanations; every plan is then valid.
-    """
+    """The steps of a plan that reads the document for words of a question."""
     names: dict[int, list[str]] = {}
     for action in library.values():
         if (n := n_texts(action)) is not None:
@@ -92,7 +67,7 @@ def _rules(
     is_whole = not starts or len(question) <= MAX_WHOLE
 
     def after(k: int, i: int) -> str:
-        """What may come after step k, from start i on."""
+        """The possible continuations of step k, from start i on."""
         return f' ["\\n" s{k + 1}_{i}]' if k < max_steps and i < n else ""
 
     whole = [*(["A0"] if 0 in names else []), *(["A1 WHOLE CLOSE"] if is_whole else [])]
@@ -121,7 +96,7 @@ def _rules(
 
 
 def _starts(words: Sequence[Word]) -> list[int]:
-    """Where strings may begin: at each word once, or two of them might be the same."""
+    """The words at which strings may begin: each word once, so that no two strings are equal."""
     first: dict[str, int] = {}
     for i, word in enumerate(words):
         if word.is_content:
@@ -137,7 +112,7 @@ def _either(texts: Iterable[str]) -> str:
 
 
 def _spans(words: Sequence[Word], start: int) -> str:
-    """The expression of what is copied from one word on: up to each word that may be the last one."""
+    """The expression of the spans that begin with a word."""
     ends: list[int] = []
     for i in range(start, min(start + MAX_SPAN_WORDS, len(words))):
         if words[i].is_content:
@@ -156,7 +131,7 @@ def _spans(words: Sequence[Word], start: int) -> str:
 
 
 def _escaped(word: str) -> str:
-    """A word as it stands in a string of a plan, in an expression."""
+    """A word as it is escaped in a string of a plan and in an expression."""
     return re.sub(r"[\\/\[\](){}|?*+.^$]", r"\\\g<0>", print_argument(String(word))[1:-1])
 
 

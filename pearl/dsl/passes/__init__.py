@@ -1,15 +1,4 @@
-"""`PlanGraph` → `PlanGraph` with the same answer at lower cost. Every other module is one pass.
-
-A module of this folder has
-
-- `STAGE: int`: passes run in the order of their stage, then of their name;
-- `rewrite(graph: PlanGraph) -> Rewritten`: pure; returns `graph` itself if there is nothing to do.
-
-Invariants, which `tests/contracts/test_passes.py` checks of every module: a pass is idempotent,
-every step of the plan is still there (in the rewritten graph or through `stands_for`) with its
-value, and a deterministic model gives the same answer. A pass may add native steps. Rows that only
-one other step reads may be fewer, if that step leaves out the missing ones.
-"""
+"""`PlanGraph` → `PlanGraph` with the same answer at lower cost. Every other module is one pass."""
 
 from __future__ import annotations
 
@@ -66,16 +55,7 @@ CONTRACT = Pass
 
 
 def rewrite_plan(graph: PlanGraph) -> Rewritten:
-    """Apply every pass, in the order of their stages.
-
-    Example:
-        >>> from pearl.dsl.checker import compile_plan
-        >>> from pearl.dsl.signatures import Action, ActionLibrary, Parameter
-        >>> library = ActionLibrary("mine", [Action("FIND", (Parameter("CTX"), Parameter("X")))])
-        >>> graph = build_graph(compile_plan('1. key = FIND(CTX, "a key") : Find it', library))
-        >>> rewrite_plan(graph).graph is graph
-        True
-    """
+    """Apply every pass, in the order of their stages."""
     rewrites: list[Rewrite] = []
     stands_for: dict[str, str] = {}
     passes = [plugins.load(__name__, name) for name in plugins.names(__name__)]

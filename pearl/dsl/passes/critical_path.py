@@ -1,10 +1,4 @@
-"""Critical-path scheduling: steps with the longest chain of dependent calls run first.
-
-Steps start in the order of the graph, and their calls wait for the concurrency limit in that order.
-Measured over the 1,226 valid published plans with equal call times, this saves 3.2 % of the time at
-2 concurrent calls, 1.0 % at 3 and nothing at 8. The answer is still composed in the order of the
-plan.
-"""
+"""Critical-path scheduling: steps with the longest chain of dependent calls run first."""
 
 from __future__ import annotations
 
@@ -16,28 +10,7 @@ STAGE = 2
 
 
 def rewrite(graph: PlanGraph) -> Rewritten:
-    r"""Sort the steps by the length of the chain of calls that starts at each of them.
-
-    Ties keep the order of the plan.
-
-    Example:
-        >>> from pearl.actions.library import load_library
-        >>> from pearl.dsl.checker import compile_plan
-        >>> from pearl.dsl.graph import build_graph
-        >>> before = build_graph(compile_plan('''
-        ... 1. place = FIND(CTX, "the place") : Where
-        ... 2. hero = FIND(CTX, "the hero") : Who
-        ... 3. why = FIND(CTX, hero) : Why they did it'''.strip(), load_library("seed")))
-        >>> after = rewrite(before)
-        >>> print(str(after.graph.checked).partition("\n\n")[2])
-        1. hero = FIND(CTX, "the hero") : Who
-        2. place = FIND(CTX, "the place") : Where
-        3. why = FIND(CTX, hero) : Why they did it
-        >>> after.graph.checked.outputs == before.checked.outputs
-        True
-        >>> rewrite(after.graph).graph is after.graph
-        True
-    """
+    """Sort the steps by the length of the chain of calls that starts at each of them."""
     order = _topological(graph, n_following(graph))
     if order == list(range(len(order))):
         return Rewritten(graph)
@@ -57,10 +30,7 @@ def n_following(graph: PlanGraph) -> list[int]:
 
 
 def _topological(graph: PlanGraph, lengths: list[int]) -> list[int]:
-    """Longest first, each step after those it needs.
-
-    A native step adds nothing to its chain, so sorting by length alone may violate dependencies.
-    """
+    """Longest first, each step after those it needs."""
     depths: list[int] = []
     for needs in graph.dependencies:
         depths.append(1 + max((depths[i] for i in needs), default=-1))

@@ -1,15 +1,4 @@
-"""Predicate pushdown: rows that a WHERE leaves out are not shown to the model before it.
-
-A WHERE that alone reads the output of a model step by row is computed before that step, too. It
-stays where it is: of rows that have been selected it keeps all, so its value and all that follows
-from it are the same. That holds under these conditions:
-
-- the step reads each row on its own, and adds or keeps columns (all do but TOP);
-- WHERE reads a column of the document: its name is not like that of a model step's output, and does
-  not mean the value, the text, the size of a group or a part of a date;
-- each value is judged on its own. Dates and numbers are not: how they are read depends on the whole
-  column. `contains` and texts without digits are neither.
-"""
+"""Predicate pushdown: the model does not read rows that a later WHERE drops."""
 
 from __future__ import annotations
 
@@ -17,7 +6,7 @@ from dataclasses import replace
 from itertools import count
 
 from pearl.dsl.graph import PlanGraph
-from pearl.dsl.nodes import ListLiteral, Reference, Step, String
+from pearl.dsl.nodes import Reference, Step, String, items_of
 from pearl.dsl.passes import Rewrite, Rewritten, rebuilt
 
 STAGE = 1
@@ -28,29 +17,7 @@ _NO_FIELDS = frozenset({"text", "count"})
 
 
 def rewrite(graph: PlanGraph) -> Rewritten:
-    r"""Select before a model reads, wherever that changes nothing but what is read.
-
-    Example:
-        >>> from pearl.actions.library import load_library
-        >>> from pearl.actions.operators import with_operators
-        >>> from pearl.dsl.checker import compile_plan
-        >>> from pearl.dsl.graph import build_graph
-        >>> library = with_operators(load_library("seed"))
-        >>> before = build_graph(compile_plan('''
-        ... 1. turns = SPLIT(CTX, "turn") : One row a turn
-        ... 2. mood = CLASSIFY(turns, ["calm", "angry"], "the mood") : The mood of each
-        ... 3. hers = WHERE(mood, "Speaker", "is", "Ada") : What Ada says
-        ... 4. ans = COUNT_BY(hers, "mood") : Count them'''.strip(), library))
-        >>> after = rewrite(before)
-        >>> print(str(after.graph.checked).partition("\n\n")[2])
-        1. turns = SPLIT(CTX, "turn") : One row a turn
-        2. mood_rows = WHERE(turns, "Speaker", "is", "Ada") : What Ada says
-        3. mood = CLASSIFY(mood_rows, ["calm", "angry"], "the mood") : The mood of each
-        4. hers = WHERE(mood, "Speaker", "is", "Ada") : What Ada says
-        5. ans = COUNT_BY(hers, "mood") : Count them
-        >>> rewrite(after.graph).graph is after.graph
-        True
-    """
+    """Move selections before model steps if that changes only the rows which the model reads."""
     rewrites: list[Rewrite] = []
     while (found := _found(graph)) is not None:
         model, where = found
@@ -70,7 +37,7 @@ def rewrite(graph: PlanGraph) -> Rewritten:
 
 
 def _found(graph: PlanGraph) -> tuple[Step, Step] | None:
-    """A model step and the WHERE that may be computed before it; None if there is none left."""
+    """A model step and the WHERE that can be computed before it; None if none is left."""
     by_output = {step.output: step for step in graph.steps}
     for where in graph.steps:
         if where.action != "WHERE" or not graph.checked.action(where).is_native:
@@ -97,7 +64,7 @@ def _n_uses(graph: PlanGraph, output: str) -> int:
 def _is_local(where: Step) -> bool:
     """Whether each value is judged on its own, by its text."""
     _, name, operator, x = where.arguments
-    texts = x.items if isinstance(x, ListLiteral) else (x,)
+    texts = items_of(x)
     if not (isinstance(operator, String) and operator.value in _OPERATORS):
         return False
     if not (isinstance(name, String) and _is_field(name.value)):

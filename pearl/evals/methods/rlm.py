@@ -175,7 +175,7 @@ class _Calls:
                 raise ExecutionError(
                     f"a budget of {self._budget:,} tokens is too small: {self._left:,} are left, "
                     f"and a call needs {n_tokens:,}",
-                    help="give more tokens (--token-budget)",
+                    help="raise --token-budget",
                 )
             self._left -= n_tokens
 

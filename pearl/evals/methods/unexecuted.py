@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
-from pearl.dsl.printer import print_plan
+from pearl.dsl.nodes import print_plan
 from pearl.evals.methods import Effort, Prediction, answered, standalone
 from pearl.pipeline import Pearl
 from pearl.trace import Trace

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pearl.dsl.printer import print_action
+from pearl.dsl.nodes import print_action
 from pearl.dsl.signatures import Action
 
 StageName = Literal["exact", "name", "definition", "model", "room"]

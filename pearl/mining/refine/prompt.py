@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pearl.dsl.printer import print_action
+from pearl.dsl.nodes import print_action
 from pearl.llm import Message, RefineTask
 
 _REFINER = """\

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pearl.actions.likeness import Matrix, may_merge
-from pearl.dsl.printer import print_action
+from pearl.dsl.nodes import print_action
 from pearl.mining.refine.entries import Dropped, LibraryEntry, Stage, best, merged
 from pearl.mining.refine.merging import Rules
 

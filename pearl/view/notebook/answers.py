@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pearl.documents.evidence import placed
-from pearl.interpreter.answer import Answer
-from pearl.interpreter.step_result import MAX_SHOWN
+from pearl.interpreter.answer import MAX_SHOWN, Answer
 from pearl.view.notebook.markup import MARK, SOFT, Html, card, element, joined, lines, shortened
 
 MAX_TEXT, MAX_QUOTE, MAX_PLACE = 4_000, 240, 100

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import PlanGraph
-from pearl.dsl.nodes import Plan, Step
-from pearl.dsl.printer import one_line, print_argument, print_header
+from pearl.dsl.nodes import Plan, Step, one_line, print_argument, print_header
 from pearl.view.notebook.errors import diagnostics_html
 from pearl.view.notebook.markup import MONO, SOFT, Html, card, element, joined, shortened
 from pearl.view.plan_graph import HEIGHT, WIDTH, draw_plan

@@ -94,7 +94,11 @@ def test_the_result_is_written_and_no_input_is_written_over(pearl: Terminal) -> 
         (("eval", "--data", "q.tsv", "-k", "3"), 2, "-k belongs to --retrieval"),
         ((*ARGS, "--method", "bn25"), 2, "unknown method 'bn25'"),
         ((*ARGS, "--method", "hybrid"), 2, "needs embeddings"),
-        ((*ARGS, "--reranker-url", "http://127.0.0.1:9"), 2, "address without a reranker"),
+        (
+            (*ARGS, "--reranker-url", "http://127.0.0.1:9"),
+            2,
+            "a reranker URL is set, but no reranker",
+        ),
         ((*ARGS, "-k", "0"), 2, "0 is not in the range"),
         ((*ARGS[:-1], "none"), 3, "cannot be read"),
         ((*ARGS[:-1], "c.jsonl"), 3, "there is no 'query_id'"),

@@ -246,7 +246,7 @@ def test_a_reranker_that_refuses_is_said_and_the_order_stays(
     assert [hit["id"] for hit in search(pearl, "rows.jsonl", "iron salt", *args)] == ["a2", "a1"]
     assert pearl.talk.startswith("pearl: not reranked: reranker: http://127.0.0.1:")
     pearl("search", "rows.jsonl", "iron", "--reranker-url", "http://localhost", code=2)
-    assert "address without a reranker" in pearl.talk
+    assert "a reranker URL is set, but no reranker" in pearl.talk
 
 
 # --- vectors ----------------------------------------------------------------------------------

@@ -51,11 +51,11 @@ def test_the_plan_language_is_in_the_dialect() -> None:
 @pytest.mark.parametrize(
     ("grammar", "message"),
     [
-        ('start: "a" b', "does not define: b"),
-        ('begin: "a"', "does not define: start"),
-        ('start: "a" | A2', "does not define: A2"),
-        ("start: /[a/", "no expression"),
-        ("start: /(a/", "no expression"),
+        ('start: "a" b', "uses undefined names: b"),
+        ('begin: "a"', "uses undefined names: start"),
+        ('start: "a" | A2', "uses undefined names: A2"),
+        ("start: /[a/", "is not a regular expression"),
+        ("start: /(a/", "is not a regular expression"),
         ('start: "a"~2..4', "line 1 of the grammar"),
         ('start: "a"\n%ignore " "', "line 2 of the grammar"),
         ('start: "a" -> b', "line 1 of the grammar"),
@@ -80,7 +80,7 @@ def test_what_decoders_might_refuse_is_refused(grammar: str, message: str) -> No
         (r"start: /\d/", "not of the shared dialect"),
         (r"start: /[\w]/", "not of the shared dialect"),
         (r"start: /\x41/", "not of the shared dialect"),
-        ('start: A_b a_b\na_b: "x"\n_a_b: "y"', "a_b and _a_b are one name"),
+        ('start: A_b a_b\na_b: "x"\n_a_b: "y"', "a_b and _a_b are the same name"),
     ],
 )
 def test_what_gbnf_cannot_say_is_refused(grammar: str, message: str) -> None:
@@ -111,5 +111,5 @@ def test_forms() -> None:
     assert constraint.rendered("lark") == 'start: "yes"\n'
     assert constraint.rendered("llguidance") == '%llguidance {}\nstart: "yes"\n'
     assert constraint.rendered("gbnf") == 'root ::= "yes"\n'
-    with pytest.raises(UsageError, match="'yes' has no form as JSON"):
+    with pytest.raises(UsageError, match="'yes' has no JSON form"):
         constraint.rendered("json-schema")

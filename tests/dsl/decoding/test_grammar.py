@@ -17,16 +17,15 @@ from pearl.actions.operators import with_operators
 from pearl.dsl.checker import check, compile_plan
 from pearl.dsl.decoding.constraint import to_gbnf, validate
 from pearl.dsl.decoding.grammar import (
+    MAX_COUNTED,
     MAX_WRITTEN_STEPS,
     header_grammar,
     indexed_grammar,
     line_grammar,
     static_grammar,
 )
-from pearl.dsl.nodes import CTX, Plan
-from pearl.dsl.output_states import MAX_COUNTED
+from pearl.dsl.nodes import CTX, Plan, print_plan
 from pearl.dsl.parser import parse, read
-from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import LibraryError, PearlError
 from tests.dsl.decoding.gbnf import Gbnf
@@ -351,9 +350,9 @@ def test_odd_libraries(library: ActionLibrary) -> None:
 
 @pytest.mark.parametrize("library", [of(), of(taking("T", ValueType.TABLE))])
 def test_libraries_that_leave_nothing_to_call(library: ActionLibrary) -> None:
-    with pytest.raises(LibraryError, match="no action that a plan could begin with"):
+    with pytest.raises(LibraryError, match="no action of the library can begin a plan"):
         indexed_grammar(library)
-    with pytest.raises(LibraryError, match="no action that a plan could begin with"):
+    with pytest.raises(LibraryError, match="no action of the library can begin a plan"):
         line_grammar(NONE, library)
     validate(static_grammar(library))
     validate(header_grammar(library))

@@ -18,8 +18,8 @@ from pearl.dsl.decoding.forms import (
     plan_constraint,
     sketch_constraint,
     steps_constraint,
+    steps_form,
 )
-from pearl.dsl.decoding.json_form import steps_form
 from pearl.dsl.parser import parse, read
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import LibraryError
@@ -278,5 +278,5 @@ def test_parameters_of_one_name_stay_apart() -> None:
 
 def test_a_library_that_leaves_nothing_to_call() -> None:
     tables = Action("T", (Parameter("T", ValueType.TABLE),), returns=ValueType.TABLE)
-    with pytest.raises(LibraryError, match="no action that a plan could begin with"):
+    with pytest.raises(LibraryError, match="no action of the library can begin a plan"):
         steps_form(ActionLibrary("tables", [tables]))

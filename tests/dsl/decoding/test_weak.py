@@ -16,7 +16,7 @@ from pearl.dsl.nodes import String
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter
 from pearl.errors import LibraryError
-from pearl.planner.spans import question_words
+from pearl.planner.material import question_words
 from tests.dsl.decoding.gbnf import Gbnf
 from tests.dsl.sampling import admits, sentence
 from tests.examples import examples

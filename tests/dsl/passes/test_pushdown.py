@@ -14,9 +14,9 @@ from pearl import Document, Pearl
 from pearl.documents.tokens import Counter
 from pearl.dsl.graph import build_graph
 from pearl.dsl.passes import pushdown, rewrite_plan
-from pearl.interpreter.limits import ContextLimits
-from pearl.interpreter.step_result import StepResult
-from pearl.interpreter.steps import run
+from pearl.interpreter.answer import StepResult
+from pearl.interpreter.context import ContextLimits
+from pearl.interpreter.execution import run
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import PlanRewritten, Trace

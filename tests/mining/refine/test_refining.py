@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pearl.actions.library import format_library, library_names, load_library, read_library
 from pearl.documents.tokens import Counter
-from pearl.dsl.printer import print_action
+from pearl.dsl.nodes import print_action
 from pearl.errors import DataError, ModelError
 from pearl.llm import Completion, Model, Request
 from pearl.llm.backends import create_model

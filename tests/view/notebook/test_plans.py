@@ -6,9 +6,8 @@ from hypothesis import given
 
 from pearl.dsl.checker import check
 from pearl.dsl.graph import build_graph
-from pearl.dsl.nodes import Plan, Reference, Step, String
+from pearl.dsl.nodes import Plan, Reference, Step, String, print_plan
 from pearl.dsl.parser import parse
-from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter
 from pearl.view.notebook.plans import MAX_DRAWN
 from tests.notebooks import parsed, texts

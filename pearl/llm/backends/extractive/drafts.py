@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from pearl.actions.likeness import by_words, may_merge
-from pearl.dsl.printer import print_action, print_plan
+from pearl.dsl.nodes import print_action, print_plan
 from pearl.dsl.signatures import CTX, Action, ActionLibrary, Parameter, ValueType
 from pearl.llm import RefineTask
 from pearl.llm.backends.extractive.planning import build_plan, missing_role

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from pearl.data.turns import asked_with, without_background
 from pearl.documents.document import DocumentKind
 from pearl.documents.passages import terms
-from pearl.dsl.nodes import Argument, ListLiteral, Plan, Reference, Step, String
-from pearl.dsl.printer import print_plan
+from pearl.dsl.nodes import Argument, ListLiteral, Plan, Reference, Step, String, print_plan
 from pearl.dsl.signatures import CTX, Action, ActionLibrary, Parameter, ValueType
 from pearl.llm.backends.extractive.corpus_planning import plan_corpus
 from pearl.llm.backends.extractive.forms import Form

@@ -14,8 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from pearl.dsl.decoding.constraint import Constraint, Form, JsonForm, validate
-from pearl.dsl.decoding.schema import closed_object
+from pearl.dsl.decoding.constraint import Constraint, Form, JsonForm, closed_object, validate
 from pearl.errors import ModelError, ModelErrorKind, UsageError
 from pearl.llm import Completion, ConstrainBy, Constrains, Message, Request
 from pearl.llm.backends.openai import faults, replies, servers
@@ -24,7 +23,7 @@ from pearl.llm.backends.openai.faults import Refuses
 from pearl.llm.backends.openai.servers import Body, Server
 from pearl.llm.blank import is_blank
 from pearl.llm.single_flight import SingleFlight
-from pearl.replies.normaliser import without_reasoning
+from pearl.replies.unusable import without_reasoning
 
 SENTENCE = "Seven umbrellas hum in quartz"
 """A sentence that no model would reply to the probe's prompt on its own."""

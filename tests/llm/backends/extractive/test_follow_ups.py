@@ -11,7 +11,7 @@ from pearl.data.turns import Turn, asked_with
 from pearl.dsl.signatures import ActionLibrary
 from pearl.llm import DecomposeTask
 from pearl.llm.backends.extractive.decomposition import decompose
-from pearl.planner.parts import Calculation, Figure, Other, Part, flaws, read_decomposition
+from pearl.planner.routing import Calculation, Figure, Other, Part, flaws, read_decomposition
 
 NONE = ActionLibrary("none", [])
 SALES = "what were net sales in {}"

@@ -12,8 +12,8 @@ from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.graph import build_graph
-from pearl.interpreter.limits import ContextLimits
-from pearl.interpreter.steps import run
+from pearl.interpreter.context import ContextLimits
+from pearl.interpreter.execution import run
 from pearl.llm import PlanTask, Request
 from pearl.llm.backends.extractive import ExtractiveModel
 from pearl.trace import Trace

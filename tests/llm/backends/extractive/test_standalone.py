@@ -16,7 +16,7 @@ from pearl.dsl.checker import compile_plan
 from pearl.llm import StandaloneTask
 from pearl.llm.backends.extractive.planning import write_plan
 from pearl.llm.backends.extractive.standalone import make_standalone
-from pearl.planner.standalone import read_reply
+from pearl.planner.understanding import read_reply
 from tests.shared import shared
 
 SALES = "What were net sales of the printing business in 2014?"
