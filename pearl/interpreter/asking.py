@@ -16,8 +16,8 @@ from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.row_steps import TextRead
 from pearl.interpreter.truncation import CUT_SHORT, Said, kept_text, why_short
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
+from pearl.llm.concurrency import gather
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
-from pearl.llm.gathering import gather
 from pearl.llm.messages import constrained, without_texts
 from pearl.replies.typed import Reply, follows_form, read_reply, reply_constraint
 from pearl.trace import CallFailed, ConstraintRefused, ModelCalled, Purpose, Trace

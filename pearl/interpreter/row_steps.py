@@ -24,8 +24,8 @@ from pearl.interpreter.context import ContextOverflowError
 from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.row_requests import RowRequests, RowStep
 from pearl.llm import ActionTask, Completion, ItemsTask, Request, Usage
+from pearl.llm.concurrency import gather
 from pearl.llm.fallback import ConstraintFallback
-from pearl.llm.gathering import gather
 from pearl.llm.middleware.caching import ItemCache
 from pearl.replies.items import (
     NOT_STATED,

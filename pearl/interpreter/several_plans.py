@@ -11,7 +11,7 @@ from pearl.dsl.checker import CheckedPlan
 from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.agreement import Agreement, PlanAnswer
 from pearl.interpreter.answer import Answer
-from pearl.llm.gathering import gather
+from pearl.llm.concurrency import gather
 from pearl.planner.independent import Plans
 from pearl.trace import PlansCompared, Trace
 

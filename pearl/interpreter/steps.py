@@ -37,8 +37,8 @@ from pearl.interpreter.row_requests import RowRequests, check_numbers
 from pearl.interpreter.row_steps import RowReader, TextRead
 from pearl.interpreter.step_result import StepResult
 from pearl.llm import ActionTask, Completion, Model, Request, Usage
+from pearl.llm.concurrency import first_failure
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
-from pearl.llm.gathering import first_failure
 from pearl.llm.middleware.caching import ItemCache
 from pearl.replies.typed import Reply, State
 from pearl.retrieval.search import Searcher

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pearl.errors import ModelError
 from pearl.llm import Usage
-from pearl.llm.repetition import loop_in
+from pearl.llm.flaws import loop_in
 
 CUT_SHORT = frozenset({"truncated", "repetition"})
 """Kinds of `ModelError` whose reply is the beginning of a usable one."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from pearl.documents.digest import digest
 from pearl.errors import StoreError
-from pearl.llm.gathering import gather
+from pearl.llm.concurrency import gather
 from pearl.plugins.files import cache_file
 from pearl.plugins.locks import locked_file
 from pearl.retrieval import Embedder, TextKind

@@ -18,18 +18,19 @@ from pearl.llm import ConstrainBy
 from pearl.llm.backends import (
     Abilities,
     ModelSettings,
+    Provider,
     abilities_of,
     address_of,
     create_model,
     description_of,
+    providers,
 )
 from pearl.llm.backends.llamacpp.header import read_header
 from pearl.llm.backends.openai import servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.replies import Listed
-from pearl.llm.backends.openai.windows import listed_window
+from pearl.llm.backends.openai.sessions import listed_window
 from pearl.llm.prices import Price, Prices, read_prices
-from pearl.llm.providers import Provider, providers
 from pearl.plugins.extras import extras
 from pearl.plugins.files import cache_file
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
 from pearl.llm import ActionTask, ChooseTask, CombineTask, Completion, ItemsTask, Request
-from pearl.llm.blank import is_blank
-from pearl.llm.repetition import loop_in, repeats
+from pearl.llm.flaws import is_blank, loop_in, repeats
 from pearl.replies.normaliser import without_reasoning
 from pearl.replies.typed import says_nothing
 

@@ -3,7 +3,7 @@
 Plans that make the same calls are one candidate (`pearl.planner.independent`). Two that agree win; where
 these are by rule and by example, the model is not asked.
 Otherwise the actions that they begin with are compared by pointwise mutual information
-(`pearl.llm.likelihoods`), and the first candidate, that of the rules, stands unless another one is
+(`pearl.llm.messages`), and the first candidate, that of the rules, stands unless another one is
 ahead of it by `MARGIN`.
 """
 
@@ -24,7 +24,7 @@ from pearl.llm import Message, Model, PlanTask, Usage
 from pearl.llm.backends.extractive.planning import write_other_plan as write_another_by_rule
 from pearl.llm.backends.extractive.planning import write_plan as write_by_rule
 from pearl.llm.backends.extractive.questions import parts
-from pearl.llm.likelihoods import against_null, log_likelihoods
+from pearl.llm.messages import against_null, log_likelihoods
 from pearl.planner.examples import Example, select
 from pearl.planner.independent import different_plans
 from pearl.trace import PlanCandidate, PlanChosen, PlanWriter

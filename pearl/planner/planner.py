@@ -16,7 +16,7 @@ from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import ModelError, PlanError, PlanningError, UsageError, suggest
 from pearl.llm import Model
 from pearl.llm.client import Client
-from pearl.llm.gathering import gather
+from pearl.llm.concurrency import gather
 from pearl.planner.cache import PlanCache
 from pearl.planner.candidates import Candidate, are_agreed, by_example, by_rule, choose
 from pearl.planner.independent import Draws, Plans, different_plans

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pearl.errors import BudgetError, ModelError
 from pearl.llm import Constrains, Message, Request
 from pearl.llm.client import Client
-from pearl.llm.likelihoods import against_null, log_likelihoods, read_numbers, write_numbers
+from pearl.llm.messages import against_null, log_likelihoods, read_numbers, write_numbers
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.caching import request_key
 from tests.models import MemoryReplies, Reading, answer_task

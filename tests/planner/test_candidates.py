@@ -16,7 +16,7 @@ from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import ModelError, PlanningError
 from pearl.llm import Constrains, Request
 from pearl.llm.client import Client, ClientSettings
-from pearl.llm.likelihoods import write_numbers
+from pearl.llm.messages import write_numbers
 from pearl.planner.candidates import (
     MARGIN,
     NULL_QUESTIONS,

@@ -1,6 +1,6 @@
 """`BACKEND:NAME` → `Model`. Every other module of this folder is one backend.
 
-`pearl.llm.providers` has short names of servers besides, which are `openai` at their address.
+`providers.toml` has short names of servers besides, which are `openai` at their address.
 
 A backend module has `DESCRIPTION` (one line) and `create(name, settings) -> Model`. Backends raise
 `ModelError`, of the right kind, for every unusable reply; they never retry (`middleware` does).
@@ -13,13 +13,16 @@ A backend with a server also has `address(settings) -> str`, "" for the vendor's
 from __future__ import annotations
 
 import os
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from typing import Any, Protocol
 
 from pearl import plugins
 from pearl.errors import UsageError, did_you_mean
 from pearl.llm import Constrains, Model
-from pearl.llm.providers import Provider, providers
 
 __all__ = [
     "CONTRACT",
@@ -199,3 +202,21 @@ def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
         raise UsageError(f"unknown model '{spec}'", help=help)
     module: Backend = _backend(backend)
     return module.create(name, settings or ModelSettings())
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A server with a short name."""
+
+    name: str
+    about: str
+    url: str
+    key: str = ""
+    server: str | None = None
+
+
+@cache
+def providers() -> Mapping[str, Provider]:
+    """Every server that has a short name, by that name."""
+    text = Path(__file__).parent.with_name("providers.toml").read_text(encoding="utf-8")
+    return {name: Provider(name, **table) for name, table in tomllib.loads(text).items()}

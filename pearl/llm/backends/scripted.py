@@ -19,7 +19,7 @@ from pearl.documents.document import file_source
 from pearl.errors import DataError, ModelError, UsageError, did_you_mean
 from pearl.llm import ActionTask, CombineTask, Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
-from pearl.llm.blank import is_blank
+from pearl.llm.flaws import is_blank
 
 DESCRIPTION = "replies from a file of rules, for tests: scripted:rules.json"
 

@@ -2,81 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from pearl.documents.digest import digest
 from pearl.dsl.signatures import NOTHING
 from pearl.errors import ModelError, StoreError
 from pearl.llm import Completion, ItemsTask, Model, Request, Usage
+from pearl.llm.concurrency import SingleFlight
 from pearl.llm.middleware.retry import CircuitBreaker
 from pearl.llm.middleware.wrappers import Wrapper
 from pearl.llm.usable import usable
 
 T = TypeVar("T")
-
-
-@dataclass(slots=True, eq=False)
-class _Flight(Generic[T]):
-    """Work that is under way."""
-
-    task: asyncio.Task[T]
-    n_waiting: int = 0
-
-
-class SingleFlight(Generic[T]):
-    """Shares work by its key while it is under way; what comes of it is for the caller to keep.
-
-    Those who wait for the same work share its result, an error, too; whoever asks afterwards has it
-    done anew. Whoever is cancelled leaves the others alone, and the last one to leave ends the work,
-    for nobody would use what it costs.
-
-    Example:
-        >>> async def main() -> None:
-        ...     flights: SingleFlight[str] = SingleFlight()
-        ...     async def work() -> str:
-        ...         print("working")
-        ...         return "done"
-        ...     print(await asyncio.gather(flights.do("a", work), flights.do("a", work)))
-        >>> asyncio.run(main())
-        working
-        ['done', 'done']
-    """
-
-    def __init__(self) -> None:
-        self._flights: dict[Hashable, _Flight[T]] = {}
-
-    async def do(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of the work that is under way for a key, or else is begun now."""
-        key = (asyncio.get_running_loop(), key)
-        flight = self._flights.get(key)
-        if flight is None:
-            task = asyncio.create_task(self._run(key, work))
-            flight = self._flights[key] = _Flight(task)
-        flight.n_waiting += 1
-        try:
-            return await asyncio.shield(flight.task)
-        finally:
-            flight.n_waiting -= 1
-            if not flight.n_waiting and not flight.task.done():
-                # At once, and not when it has ended: who asks now must not join what is ending.
-                self._forget(key, flight.task)
-                flight.task.cancel()
-                await asyncio.gather(flight.task, return_exceptions=True)
-
-    async def _run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        try:
-            return await work()
-        finally:
-            self._forget(key, asyncio.current_task())
-
-    def _forget(self, key: Hashable, task: asyncio.Task[Any] | None) -> None:
-        """Have later work done anew, unless other work has taken the place of this one."""
-        if key in self._flights and self._flights[key].task is task:
-            del self._flights[key]
 
 
 class Replies(Protocol):

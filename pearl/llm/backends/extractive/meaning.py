@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from pearl.llm.backends.extractive.ranking import SentenceHit, SentenceIndex, SentenceQuery
-from pearl.llm.middleware.caching import SingleFlight
+from pearl.llm.concurrency import SingleFlight
 from pearl.llm.progress import CallProgress, report
 from pearl.retrieval import Embedder
 

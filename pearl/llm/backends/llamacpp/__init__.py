@@ -27,10 +27,14 @@ from pearl.documents.document import file_source
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
-from pearl.llm.backends.llamacpp.header import Header, read_header
-from pearl.llm.backends.llamacpp.memory import available_bytes, has_gpu, memory_advice
-from pearl.llm.backends.llamacpp.process import WorkerProcess
-from pearl.llm.backends.llamacpp.tokenizing import FileTokenizer
+from pearl.llm.backends.llamacpp.header import (
+    Header,
+    available_bytes,
+    has_gpu,
+    memory_advice,
+    read_header,
+)
+from pearl.llm.backends.llamacpp.process import FileTokenizer, WorkerProcess
 from pearl.llm.backends.openai import OpenAIModel, servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.progress import CallProgress, report

@@ -19,7 +19,6 @@ from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.backends.openai import faults, replies, servers, streaming
-from pearl.llm.backends.openai.aside import aside
 from pearl.llm.backends.openai.batches import Batches
 from pearl.llm.backends.openai.constraining import Constraining
 from pearl.llm.backends.openai.endpoint import (
@@ -31,12 +30,15 @@ from pearl.llm.backends.openai.endpoint import (
 )
 from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.parameters import Parameters
-from pearl.llm.backends.openai.replies import Listed
+from pearl.llm.backends.openai.replies import Listed, plausible
 from pearl.llm.backends.openai.servers import Server
-from pearl.llm.backends.openai.session import LIST_TIMEOUT_S, HttpSession
-from pearl.llm.backends.openai.tokenizing import ServerTokenizer
-from pearl.llm.backends.openai.usage import plausible
-from pearl.llm.backends.openai.windows import find_window
+from pearl.llm.backends.openai.sessions import (
+    LIST_TIMEOUT_S,
+    HttpSession,
+    ServerTokenizer,
+    aside,
+    find_window,
+)
 
 __all__ = [
     "ABILITIES",
@@ -64,7 +66,7 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
 
 
 def create_named(backend: str, name: str, settings: ModelSettings) -> OpenAIModel:
-    """The same under another name than `openai` (`pearl.llm.providers`)."""
+    """The same under another name than `openai` (`pearl.llm.backends`)."""
     if not name:
         raise UsageError(
             f"{backend}: needs the name of a model",

@@ -22,8 +22,8 @@ from pearl.llm import Completion, Request
 from pearl.llm.backends.openai import faults, replies
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.faults import StatusError
-from pearl.llm.backends.openai.usage import plausible
-from pearl.llm.blank import is_blank
+from pearl.llm.backends.openai.replies import plausible
+from pearl.llm.flaws import is_blank
 from pearl.llm.usable import trimmed, usable
 
 if TYPE_CHECKING:

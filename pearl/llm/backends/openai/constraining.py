@@ -22,8 +22,8 @@ from pearl.llm.backends.openai import faults, replies, servers
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import Refuses
 from pearl.llm.backends.openai.servers import Body, Server
-from pearl.llm.blank import is_blank
-from pearl.llm.middleware.caching import SingleFlight
+from pearl.llm.concurrency import SingleFlight
+from pearl.llm.flaws import is_blank
 from pearl.replies.normaliser import without_reasoning
 
 SENTENCE = "Seven umbrellas hum in quartz"

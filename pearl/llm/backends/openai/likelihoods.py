@@ -16,8 +16,8 @@ from pearl.errors import ModelError
 from pearl.llm import Completion, Request, Usage
 from pearl.llm.backends.openai import replies
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
-from pearl.llm.backends.openai.usage import read_usage
-from pearl.llm.likelihoods import write_numbers
+from pearl.llm.backends.openai.replies import read_usage
+from pearl.llm.messages import write_numbers
 
 Post = Callable[[str, Mapping[str, Any]], Awaitable[bytes]]
 """Posts a body to a path and returns that of the response with status 200; raises `ModelError`."""

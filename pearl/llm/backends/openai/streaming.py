@@ -18,8 +18,8 @@ from pearl.errors import ModelError
 from pearl.llm import Usage
 from pearl.llm.backends.openai import faults
 from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.flaws import Watch, repeats
 from pearl.llm.progress import MAX_TAIL, CallProgress, report
-from pearl.llm.repetition import Watch, repeats
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire

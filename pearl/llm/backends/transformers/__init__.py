@@ -24,16 +24,16 @@ from pearl.documents.document import file_source
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import Completion, Constrains, Message, Request, Usage
 from pearl.llm.backends import Abilities, ModelSettings
-from pearl.llm.backends.transformers.decoding import write
-from pearl.llm.backends.transformers.likelihoods import rate
-from pearl.llm.backends.transformers.loading import LoadedWeights, load, read_window
-from pearl.llm.backends.transformers.masks import Masks
-from pearl.llm.backends.transformers.prefixes import Prefixes
-from pearl.llm.backends.transformers.tokenizing import FolderTokenizer
-from pearl.llm.blank import is_blank
-from pearl.llm.likelihoods import write_numbers
+from pearl.llm.backends.transformers.decoding import Masks, Prefixes, rate, write
+from pearl.llm.backends.transformers.loading import (
+    FolderTokenizer,
+    LoadedWeights,
+    load,
+    read_window,
+)
+from pearl.llm.flaws import is_blank, loop_in, repeats
+from pearl.llm.messages import write_numbers
 from pearl.llm.progress import MAX_TAIL, CallProgress, report
-from pearl.llm.repetition import loop_in, repeats
 from pearl.plugins.extras import require_extra
 
 __all__ = ["ABILITIES", "DESCRIPTION", "TransformersModel", "create"]

@@ -68,7 +68,7 @@ class MiniLM:
         """Vectors of unit length, shape (len(texts), dimension), in order."""
         import numpy as np
 
-        from pearl.llm.embedders.minilm.threads import n_cores, one_thread_a_product
+        from pearl.llm.embedders.minilm.network import n_cores, one_thread_a_product
 
         if self._threads is None:
             self._threads = ThreadPoolExecutor(n_cores(), thread_name_prefix="minilm")

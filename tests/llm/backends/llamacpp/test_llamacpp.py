@@ -28,8 +28,7 @@ from pearl.errors import DataError, ModelError, PearlError, UsageError
 from pearl.llm import Completion, Message, Request
 from pearl.llm.backends import ModelSettings, llamacpp
 from pearl.llm.backends.llamacpp import LlamaCppModel, create
-from pearl.llm.backends.llamacpp.header import Header, read_header
-from pearl.llm.backends.llamacpp.memory import available_bytes, memory_advice
+from pearl.llm.backends.llamacpp.header import Header, available_bytes, memory_advice, read_header
 from pearl.llm.progress import CallProgress, listening
 from tests.llm.backends.llamacpp.gguf_models import write_random_model
 from tests.models import answer_task

@@ -13,7 +13,7 @@ from pearl.errors import ModelError
 from pearl.llm import Message
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.openai import create
-from pearl.llm.likelihoods import log_likelihoods
+from pearl.llm.messages import log_likelihoods
 from tests.models import answer_task
 from tests.server import Canned, Seen, Server
 

@@ -8,7 +8,7 @@ import pytest
 
 from pearl.errors import ModelError
 from pearl.llm.backends.transformers import TransformersModel, likelihoods
-from pearl.llm.likelihoods import log_likelihoods
+from pearl.llm.messages import log_likelihoods
 from tests.llm.backends.transformers.asking import asked, reply
 from tests.skips import NO_TORCH
 

@@ -18,7 +18,7 @@ from pearl.errors import ModelError
 from pearl.llm import Completion, Message, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.transformers import TransformersModel, create, prefixes
-from pearl.llm.backends.transformers.prefixes import n_common
+from pearl.llm.backends.transformers.decoding import n_common
 from pearl.llm.progress import CallProgress, listening
 from tests.llm.backends.transformers.asking import LIBRARY, asked, reply
 from tests.llm.backends.transformers.tiny_models import (

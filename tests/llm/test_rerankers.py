@@ -11,7 +11,7 @@ import pytest
 
 from pearl.errors import ModelError, UsageError
 from pearl.llm import reranking
-from pearl.llm.reranking import create_reranker
+from pearl.llm.rerankers import create_reranker
 from tests.server import Canned, Seen, Server
 
 TEXTS = ("iron", "salt", "lead")

@@ -13,8 +13,7 @@ import pytest
 
 from pearl.errors import BudgetError, ModelError
 from pearl.llm.embedders import EmbedderSettings, create_embedder
-from pearl.llm.embedders.openai import BATCH_CHARACTERS, BATCH_TEXTS
-from pearl.llm.embedders.openai.prefixes import prefix_of
+from pearl.llm.embedders.openai import BATCH_CHARACTERS, BATCH_TEXTS, prefix_of
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
 from pearl.retrieval import TextKind

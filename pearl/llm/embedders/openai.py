@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tomllib
 from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pearl.data.journal import Frozen
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Usage
 from pearl.llm.backends.openai import endpoint_of, faults
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import StatusError
-from pearl.llm.backends.openai.session import HttpSession
-from pearl.llm.backends.openai.usage import within
+from pearl.llm.backends.openai.replies import read_as, read_usage
+from pearl.llm.backends.openai.sessions import HttpSession
+from pearl.llm.concurrency import gather
 from pearl.llm.embedders import ADDRESS_VARIABLE, EmbedderSettings, address_in_environment
-from pearl.llm.embedders.openai.prefixes import prefix_of
-from pearl.llm.embedders.openai.replies import read_vectors
-from pearl.llm.gathering import gather
 from pearl.llm.middleware.budget import Budget, spending
 from pearl.llm.middleware.retry import Retries
 from pearl.llm.prices import read_prices
@@ -30,6 +34,98 @@ from pearl.retrieval import TextKind
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+class _Model(Frozen):
+    words: tuple[str, ...]
+    query: str = ""
+    passage: str = ""
+
+
+class _Table(Frozen):
+    model: tuple[_Model, ...]
+
+
+def prefix_of(model: str, kind: TextKind) -> str:
+    """What texts of a kind begin with; "" for most models.
+
+    Example:
+        >>> prefix_of("intfloat/multilingual-e5-large", "passage")
+        'passage: '
+        >>> prefix_of("text-embedding-3-small", "query")
+        ''
+    """
+    name = model.lower()
+    for entry in _table().model:
+        if all(word in name for word in entry.words):
+            return entry.query if kind == "query" else entry.passage
+    return ""
+
+
+@cache
+def _table() -> _Table:
+    text = Path(__file__).with_name("prefixes.toml").read_text(encoding="utf-8")
+    return _Table.model_validate(tomllib.loads(text))
+
+
+WHAT = "list of embeddings"
+
+
+class _Item(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    index: int
+    embedding: list[float]
+
+
+class _Reply(BaseModel):
+    data: list[_Item]
+    usage: Any = None  # an invalid one does not invalidate a paid reply
+
+
+def read_vectors(
+    body: bytes, n_texts: int, endpoint: Endpoint
+) -> tuple[NDArray[np.float32], Usage]:
+    """Vectors of unit length, in the order of the texts, and what they cost."""
+    import numpy as np
+
+    try:
+        reply = _Reply.model_validate_json(body)
+    except ValidationError:
+        reply = read_as(_Reply, body, endpoint, WHAT)  # which says what it is instead
+    usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
+
+    def malformed(why: str) -> ModelError:
+        return ModelError(
+            f"{endpoint.shown} sent a {WHAT} of no use: {why}",
+            kind="malformed",
+            help=f"check that '{endpoint.model}' is a model of embeddings",
+            usage=usage,
+        )
+
+    numbers = [item.index for item in reply.data]
+    if sorted(numbers) != list(range(n_texts)):
+        stray = [n for n in numbers if not 0 <= n < n_texts]
+        missing = sorted(set(range(n_texts)).difference(numbers))
+        if stray:
+            raise malformed(f"the index {stray[0]} for {n_texts} texts")
+        if missing:
+            raise malformed(f"{len(missing)} of {n_texts} texts have no vector, first {missing[0]}")
+        raise malformed(f"{len(numbers)} vectors for {n_texts} texts, some twice")
+    rows = [item.embedding for item in sorted(reply.data, key=lambda item: item.index)]
+    dimensions = sorted({len(row) for row in rows})
+    if len(dimensions) > 1 or 0 in dimensions:
+        raise malformed(f"vectors of {', '.join(map(str, dimensions))} dimensions")
+    vectors = np.array(rows, dtype=np.float64).reshape(n_texts, -1)
+    with np.errstate(over="ignore"):  # it is infinite then, and said below
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not np.isfinite(lengths).all():
+        raise malformed("a vector has values that are no finite numbers")
+    if not lengths.all():
+        raise malformed("a vector is 0")
+    unit: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
+    return unit, usage
+
 
 __all__ = ["DESCRIPTION", "IS_CACHED", "OpenAIEmbedder", "create"]
 
@@ -157,7 +253,7 @@ class OpenAIEmbedder:
         async with spending(self.budget, self.budget.worst_of(texts)) as call:
             body_of_reply = await self._post(body, len(texts))
             vectors, usage = read_vectors(body_of_reply, len(texts), self._endpoint)
-            usage = within(usage, sum(map(len, texts)), 0)
+            usage = bounded_usage(usage, sum(map(len, texts)), 0)
             n_own = 0 if usage.n_input_tokens else sum(map(self.budget.count, texts))
             call.usage = usage + Usage(n_own)
         return vectors

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from pearl.errors import DataError, PearlError, UsageError
-from pearl.llm.weights import downloading
-from pearl.llm.weights.downloading import Remote, download, find_remote
+from pearl.llm.weights import Remote, download, downloading, find_remote
 from tests.server import Canned, Seen, Server
 
 DATA = b"GGUF" + bytes(range(256)) * 4_000
@@ -194,7 +193,7 @@ def test_addresses_that_differ_in_their_query_are_two_files(
 
 def test_a_killed_download_leaves_no_file_and_goes_on(remote: Remote, files: Files) -> None:
     code = (
-        "import os, signal, pearl.llm.weights.downloading as d;"
+        "import os, signal, pearl.llm.weights as d;"
         f"r = d.find_remote({remote.url!r});"
         "d.download(r, None, lambda n, total: os.kill(os.getpid(), signal.SIGKILL))"
     )
