@@ -6,10 +6,11 @@ middleware between a caller and a model.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from pearl.documents.own_tokenizer import Tokenizer
 from pearl.documents.tokens import Counter
@@ -23,6 +24,9 @@ from pearl.llm.middleware.prefix_warmup import PrefixWarmup, PrimingMode
 from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import DEADLINE_S, CircuitBreaker, Retrying
 from pearl.llm.middleware.wrappers import AttemptReporter, ReplyGuard, Sampling, Wrapper
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 Layer = Callable[[Model], Model]
 """Wraps the model that it is given."""
@@ -43,7 +47,10 @@ class ClientSettings:
     """Settings of a client; picklable if the model is a name.
 
     Attributes:
-        model: `extractive` (no network, quotes passages), `openai:NAME`, ... or a `Model`.
+        model: `extractive` (no network, quotes passages), `openai:NAME`, ..., a `Model`, or an
+            official client: `openai.AsyncOpenAI`, `AsyncAzureOpenAI`.
+        model_name: Name of the model of an official client; an Azure client with a deployment
+            needs none.
         base_url: Server of the model.
         api_key_env: Name of the environment variable whose key is sent to the server; "" to send
             none, None for `PEARL_API_KEY`, else `OPENAI_API_KEY`.
@@ -69,7 +76,8 @@ class ClientSettings:
             `pearl.llm.embedders` names it.
     """
 
-    model: str | Model = "extractive"
+    model: str | Model | AsyncOpenAI = "extractive"
+    model_name: str | None = None
     base_url: str | None = None
     api_key_env: str | None = None
     server: str | None = None
@@ -96,15 +104,22 @@ class ClientSettings:
             UsageError: The name is that of no model.
             ModelError: The model cannot be set up: no key.
         """
-        if not isinstance(self.model, str):
-            return self.model
-        return create_model(
-            self.model,
-            ModelSettings(
-                self.base_url, self.timeout_s, self.window, self.server, self.api_key_env,
-                is_asked=self.is_asked, embeddings=self.embeddings,
-            ),
+        settings = ModelSettings(
+            self.base_url, self.timeout_s, self.window, self.server, self.api_key_env,
+            is_asked=self.is_asked, embeddings=self.embeddings,
         )  # fmt: skip
+        if isinstance(self.model, str):
+            return create_model(self.model, settings)
+        # Whoever passes a client of the official package has imported it, which takes a second.
+        if (openai := sys.modules.get("openai")) is None or not isinstance(
+            self.model, openai.AsyncOpenAI | openai.OpenAI
+        ):
+            return cast("Model", self.model)
+        if isinstance(self.model, openai.OpenAI):
+            raise UsageError("a synchronous client cannot be used", help="pass an AsyncOpenAI")
+        from pearl.llm.backends.openai import official
+
+        return official.create(self.model, self.model_name, settings)
 
 
 class Client(Wrapper):
@@ -254,7 +269,7 @@ class Client(Wrapper):
 
 
 def as_client(
-    model: str | Model,
+    model: str | Model | AsyncOpenAI,
     settings: Mapping[str, Any],
     *,
     replies: Replies | None = None,

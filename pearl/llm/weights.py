@@ -367,7 +367,7 @@ async def _fetch(url: str, part: Path, progress: Progress) -> None:
     """Download what is missing of a file."""
     from aiohttp import ClientError, ClientSession, ClientTimeout
 
-    from pearl.llm.backends.openai.connections import connector_of, proxy_of
+    from pearl.llm.backends.openai.wire import connector_of, proxy_of
 
     try:
         proxy = proxy_of(url)

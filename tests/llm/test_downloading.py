@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from pearl.errors import DataError, PearlError, UsageError
-from pearl.llm.weights import Remote, download, downloading, find_remote
+from pearl.llm import weights
+from pearl.llm.weights import Remote, download, find_remote
 from tests.server import Canned, Seen, Server
 
 DATA = b"GGUF" + bytes(range(256)) * 4_000
@@ -155,7 +156,7 @@ def test_what_is_no_file_is_said_and_not_kept(
 def test_a_server_that_hangs_is_given_up(
     remote: Remote, openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(downloading, "READ_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(weights, "READ_TIMEOUT_S", 0.2)
     openai_server.next("hang")
     with pytest.raises(DataError, match="could not be downloaded"):
         download(remote)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pearl.errors import ModelError, UsageError
-from pearl.llm import reranking
+from pearl.llm import rerankers
 from pearl.llm.rerankers import create_reranker
 from tests.server import Canned, Seen, Server
 
@@ -22,7 +22,7 @@ ORDER = (1, 2, 0)
 
 @pytest.fixture(autouse=True)
 def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reranking, "FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr(rerankers, "FIRST_WAIT_S", 0.0)
     for name in ("PEARL_RERANKER_API_KEY", "COHERE_API_KEY", "PEARL_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
@@ -217,4 +217,4 @@ def test_numbers_in_replies_are_read_exactly() -> None:
     from pearl.llm.backends.openai.endpoint import Endpoint
 
     reply = json.dumps([{"index": 0, "score": -3}]).encode()
-    assert reranking.read_scores(reply, 1, Endpoint("http://localhost", "m", "")) == [-3.0]
+    assert rerankers.read_scores(reply, 1, Endpoint("http://localhost", "m", "")) == [-3.0]

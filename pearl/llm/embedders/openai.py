@@ -22,7 +22,7 @@ from pearl.llm import Usage
 from pearl.llm.backends.openai import endpoint_of, faults
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import StatusError
-from pearl.llm.backends.openai.replies import read_as, read_usage
+from pearl.llm.backends.openai.replies import bounded_usage, read_as, read_usage
 from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.concurrency import gather
 from pearl.llm.embedders import ADDRESS_VARIABLE, EmbedderSettings, address_in_environment

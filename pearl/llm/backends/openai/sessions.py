@@ -1,4 +1,4 @@
-"""Connections of one model of one server in the running event loop, and what is asked beside calls: models, windows, tokens."""
+"""Connections of one model of one server; its listing, context window and tokenizer."""
 
 from __future__ import annotations
 
@@ -47,15 +47,24 @@ LIST_TIMEOUT_S = 5.0
 class HttpSession:
     """Calls of one model of one server."""
 
-    def __init__(self, endpoint: Endpoint, timeout_s: float, kind: str = "openai") -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        timeout_s: float,
+        kind: str = "openai",
+        official: Wire | None = None,
+    ) -> None:
         self._endpoint = endpoint
         self._timeout_s = timeout_s
         self._kind = kind
+        self._official = official
         self._wire: Wire | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def connect(self) -> Wire:
-        """The connections of the event loop that runs."""
+        """The connections of the running event loop."""
+        if self._official is not None:
+            return self._official
         from pearl.llm.backends.openai.wire import Wire
 
         loop = asyncio.get_running_loop()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pearl import Document, Pearl
 from pearl.documents.tokens import DEFAULT_WINDOW
 from pearl.llm.backends import ModelSettings, create_model
-from pearl.llm.backends.openai import windows
+from pearl.llm.backends.openai import sessions
 from pearl.llm.backends.openai.replies import Listed, read_models
 from pearl.llm.backends.openai.sessions import LEAST, MOST, listed_window
 from pearl.trace import RunStarted, Trace
@@ -84,7 +84,7 @@ def test_a_server_that_is_not_there_or_hangs_is_not_waited_for(
     openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pearl.llm.backends.openai.sessions.LIST_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(windows, "LIST_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(sessions, "LIST_TIMEOUT_S", 0.2)
     openai_server.listing = FAULTS["hang"]
     assert window(openai_server) == DEFAULT_WINDOW
     gone = ModelSettings("http://127.0.0.1:9/v1")
