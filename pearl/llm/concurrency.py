@@ -50,17 +50,6 @@ class SingleFlight(Generic[T]):
     Those who wait for the same work share its result, an error, too; whoever asks afterwards has it
     done anew. Whoever is cancelled leaves the others alone, and the last one to leave ends the work,
     for nobody would use what it costs.
-
-    Example:
-        >>> async def main() -> None:
-        ...     flights: SingleFlight[str] = SingleFlight()
-        ...     async def work() -> str:
-        ...         print("working")
-        ...         return "done"
-        ...     print(await asyncio.gather(flights.do("a", work), flights.do("a", work)))
-        >>> asyncio.run(main())
-        working
-        ['done', 'done']
     """
 
     def __init__(self) -> None:

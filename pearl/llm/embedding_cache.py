@@ -28,19 +28,12 @@ if TYPE_CHECKING:
 
     Vector: TypeAlias = NDArray[np.float32]
 
-MAX_BYTES = 4 * 2**30
-"""Of the file; 2.7 million vectors of 384 dimensions."""
-
+MAX_BYTES = 4 * 2**30  # Of the file; 2.7 million vectors of 384 dimensions.
+# Texts that are embedded and kept together: what an interruption may lose, times those at once.
 BATCH = 64
-"""Texts that are embedded and kept together: what an interruption may lose, times those at once."""
-
 KEYS_A_QUERY = 500
-
-PATIENCE_S = 60.0
-"""Seconds to wait for another process that writes."""
-
+PATIENCE_S = 60.0  # Seconds to wait for another process that writes
 _SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
-
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 Result = TypeVar("Result")

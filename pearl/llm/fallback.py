@@ -64,12 +64,7 @@ def _plan_flaw(text: str) -> str | None:
 
 
 class ConstraintFallback:
-    """The constraint state of one model, shared by all requests for the same kind of text.
-
-    Example:
-        >>> ConstraintFallback(Constrains(frozenset({"grammar"}))).level.name
-        'library'
-    """
+    """The constraint state of one model, shared by all requests for the same kind of text."""
 
     def __init__(
         self,

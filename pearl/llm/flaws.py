@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from pearl.llm import Usage
 
 
+# Letters and symbols without ink: Hangul fillers, Khmer inherent vowels, the blank Braille cell.
 _EMPTY = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Letters and symbols without ink: Hangul fillers, Khmer inherent vowels, the blank Braille cell."""
-
+# Unicode's general categories of blanks, controls, formats (the zero-width ones and the byte
+# order mark among them), surrogates, what is no character, and marks that need a letter to stand
+# on.
 _INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Cn", "Mn", "Me"})
-"""Unicode's general categories of blanks, controls, formats (the zero-width ones and the byte order
-mark among them), surrogates, what is no character, and marks that need a letter to stand on."""
 
 
 def is_blank(text: str) -> bool:
@@ -32,24 +32,13 @@ def is_blank(text: str) -> bool:
     )
 
 
-MIN_TIMES = 4
-"""Minimum consecutive repetitions at the end of a text."""
-
+MIN_TIMES = 4  # Minimum consecutive repetitions at the end of a text
+# Minimum total length: a refrain, a ruled line or a table of dashes is no loop.
 MIN_CHARACTERS = 1_000
-"""Minimum total length: a refrain, a ruled line or a table of dashes is no loop."""
-
-MAX_PERIOD = 2_000
-"""Maximum length of the repeated unit in characters."""
-
-NEEDLE = 24
-"""Characters at the end whose earlier occurrences are candidates for the period."""
-
-MAX_QUOTED = 60
-"""Maximum characters of the repeated unit in a message."""
-
-CHECKED_EVERY = 256
-"""Characters between two checks of a streamed text."""
-
+MAX_PERIOD = 2_000  # Maximum length of the repeated unit in characters
+NEEDLE = 24  # Characters at the end whose earlier occurrences are candidates for the period
+MAX_QUOTED = 60  # Maximum characters of the repeated unit in a message
+CHECKED_EVERY = 256  # Characters between two checks of a streamed text
 _WINDOW = MIN_TIMES * MAX_PERIOD
 _NUMBERING = re.compile(r"^[ \t]*(?:\d+[.):]|[-*•])[ \t]+", re.MULTILINE)
 
@@ -116,13 +105,7 @@ def repeats(name: str, loop: str, usage: Usage | None, reply: str) -> ModelError
 
 
 class Watch:
-    """Detects a loop in a text while it is generated.
-
-    Example:
-        >>> watch = Watch()
-        >>> next(n for n in range(1_000) if watch.add("and so on, "))
-        95
-    """
+    """Detects a loop in a text while it is generated."""
 
     def __init__(self) -> None:
         self._tail = ""

@@ -17,9 +17,7 @@ from pearl.errors import ModelError
 from pearl.llm import Completion, ConstrainBy, Message, Model, Request, Task
 
 _TAG = re.compile(r"<(?=\s*+/?\s*+(?:text|input|part|answer|item)\b)", re.I)
-
-_TEXT = re.compile(r"<(text|item \d++)>\n")
-"""Begins a block of the document."""
+_TEXT = re.compile(r"<(text|item \d++)>\n")  # Begins a block of the document
 
 
 def block(tag: str, text: str) -> str:
@@ -94,12 +92,7 @@ async def log_likelihoods(
 
 
 def write_numbers(values: Sequence[float]) -> str:
-    """Log-likelihoods as the text of a completion.
-
-    Example:
-        >>> write_numbers([-1.25, -3.0])
-        '-1.25 -3.0'
-    """
+    """Log-likelihoods as the text of a completion."""
     return " ".join(map(repr, map(float, values)))
 
 

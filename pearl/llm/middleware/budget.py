@@ -17,21 +17,16 @@ from pearl.llm import Completion, Model, Request, Usage
 from pearl.llm.middleware.wrappers import Wrapper
 from pearl.llm.prices import Price
 
-FRAME_TOKENS = 8
-"""Tokens that a server may add to each message for its delimiters and role."""
-
+FRAME_TOKENS = 8  # Tokens that a server may add to each message for its delimiters and role
+# Tokens of a reply at most, where neither the user nor the window sets a limit.
 DEFAULT_REPLY_TOKENS = 4_096
-"""Tokens of a reply at most, where neither the user nor the window sets a limit."""
-
+# No server counts more than so many times our own: a token has a byte at least, and we count one
+# for every four characters or so. What is beyond is not in the prompt, and does not grow with it.
 MAX_STRETCH = 16.0
-"""No server counts more than so many times our own: a token has a byte at least, and we count one for
-every four characters or so. What is beyond is not in the prompt, and does not grow with it."""
-
+# Kinds of failure that come before any token is read; after all others there may be a bill.
 UNBILLED = frozenset({"rate_limited", "auth", "quota", "bad_request", "unconstrained"})
-"""Kinds of failure that come before any token is read; after all others there may be a bill."""
-
+# Help text for a run that a limit has stopped.
 GO_ON = "what is finished is kept; raise the limit and run the same command again to go on"
-"""Help text for a run that a limit has stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +57,7 @@ class Worst:
 
 
 def check_limits(*limits: object) -> None:
-    """Refuse what limits nothing, as NaN, which no number exceeds.
-
-    Example:
-        >>> check_limits(None, 0, 2.5)
-        >>> check_limits(float("nan"))
-        Traceback (most recent call last):
-            ...
-        pearl.errors.UsageError: nan is not a limit
-          help: give a finite number from 0, or None for no limit
-    """
+    """Refuse what limits nothing, as NaN, which no number exceeds."""
     for limit in limits:
         is_number = isinstance(limit, int | float) and math.isfinite(limit) and limit >= 0
         if limit is not None and not is_number:

@@ -44,14 +44,6 @@ def request_key(request: Request, identity: str) -> bytes:
     `request.task` is left out: it says the same to backends that read no prompts, and holds names
     that make no difference to the reply of one that does. Of a constraint told line by line its
     whole text is taken: the lines are made from the same.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> from pearl.llm import ChooseTask, Message
-        >>> request = Request((Message("user", "who?"),), ChooseTask("who?", ("I", "you")))
-        >>> key = request_key(request, "openai:m")
-        >>> len(key), key == request_key(replace(request, seed=7), "openai:m")
-        (32, False)
     """
     return digest(_parts(request, identity))
 

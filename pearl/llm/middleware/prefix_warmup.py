@@ -18,33 +18,18 @@ from pearl.llm.middleware.wrappers import Wrapper
 
 PrimingMode = Literal["auto", "off"]
 PRIMING_MODES: tuple[PrimingMode, ...] = get_args(PrimingMode)
-
-MIN_PREFIX_TOKENS = 1_024
-"""Minimum prefix length of hosted caches, in tokens."""
-
-BLOCK_TOKENS = 128
-"""Block size of hosted caches in tokens."""
-
-LIFETIME_S = 300.0
-"""Seconds after which hosted caches evict an unused prefix."""
-
-PROOFS = 3
-"""Calls without cached tokens after which the server is considered to have no cache."""
-
-SAMPLES = 16
-"""Number of durations, of the last calls, that are compared."""
-
-MIN_FIRST = 4
-"""Minimum number of durations of warm-up calls."""
-
-MIN_SAVED = 0.2
-"""Minimum share of a call's time that the cache has to save."""
+MIN_PREFIX_TOKENS = 1_024  # Minimum prefix length of hosted caches, in tokens
+BLOCK_TOKENS = 128  # Block size of hosted caches in tokens
+LIFETIME_S = 300.0  # Seconds after which hosted caches evict an unused prefix
+PROOFS = 3  # Calls without cached tokens after which the server is considered to have no cache
+SAMPLES = 16  # Number of durations, of the last calls, that are compared
+MIN_FIRST = 4  # Minimum number of durations of warm-up calls
+MIN_SAVED = 0.2  # Minimum share of a call's time that the cache has to save
 
 _BEGIN, _END = "<text>\n", "\n</text>"
 """Delimiters of a document at the start of a prompt (`pearl.llm.messages.block`)."""
 
-MAX_PREFIXES = 10_000
-"""Maximum documents whose state is stored, about 200 bytes each."""
+MAX_PREFIXES = 10_000  # Maximum documents whose state is stored, about 200 bytes each
 
 
 @dataclass(slots=True, eq=False)

@@ -17,12 +17,10 @@ from pearl.llm.progress import REPORT_S, CallWait, n_failed_attempts, report
 
 Result = TypeVar("Result")
 
-LONGEST_WAIT_S = 600.0
-"""Maximum seconds that a server may ask to wait; beyond that the run pauses."""
-
+LONGEST_WAIT_S = 600.0  # Maximum seconds that a server may ask to wait; beyond that the run pauses
 SILENT_CALLS = 10
+# Consecutive unanswered calls, and their minimum time span in seconds, that end the run.
 SILENT_S = 20.0
-"""Consecutive unanswered calls, and their minimum time span in seconds, that end the run."""
 
 
 def fatal_error(error: ModelError) -> PearlError | None:
@@ -116,12 +114,10 @@ class CircuitBreaker:
 Reply = TypeVar("Reply")
 
 DEADLINE_S = 3600.0
+# Factor on the attempts of a rate-limited call: with the usual four, it outlasts a limit of a few
+# calls per minute that others share.
 PATIENCE = 3
-"""Factor on the attempts of a rate-limited call: with the usual four, it outlasts a limit of a few
-calls per minute that others share."""
-
-GROWN_WAIT_S = 60.0
-"""Maximum backoff in seconds if the server names none."""
+GROWN_WAIT_S = 60.0  # Maximum backoff in seconds if the server names none
 
 
 class Retries:

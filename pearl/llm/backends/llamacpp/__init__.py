@@ -43,18 +43,12 @@ from pearl.plugins.extras import require_extra
 __all__ = ["ABILITIES", "DESCRIPTION", "LlamaCppModel", "create"]
 
 DESCRIPTION = "a model in a file, by llama.cpp in a child process: llamacpp:PATH.gguf"
-
-MAX_WINDOW = 16_384
-"""Default maximum context window in tokens."""
-
-CACHE_MIB = 4_096
-"""Memory for cached prefix states, in MiB."""
-
+MAX_WINDOW = 16_384  # Default maximum context window in tokens
+CACHE_MIB = 4_096  # Memory for cached prefix states, in MiB
+# Polling interval for a worker in seconds; asyncio's primitives would belong to one event loop.
 POLL_S = 0.01
-"""Polling interval for a worker in seconds; asyncio's primitives would belong to one event loop."""
-
+# In llama.cpp's error for a prompt that is longer than the window.
 TOO_LONG = "exceeds the available context size"
-"""In llama.cpp's error for a prompt that is longer than the window."""
 
 COMPLETION_TEMPLATE = """\
 {% for message in messages %}{% if message['role'] == 'assistant' %}### Response:
@@ -73,8 +67,7 @@ NOTICE = (
     "given plain text to continue"
 )
 
-EXIT_TIMEOUT_S = 2.0
-"""Seconds to wait for a process to exit after its connections closed."""
+EXIT_TIMEOUT_S = 2.0  # Seconds to wait for a process to exit after its connections closed
 
 
 def create(name: str, settings: ModelSettings) -> LlamaCppModel:

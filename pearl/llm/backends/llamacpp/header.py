@@ -15,13 +15,9 @@ from typing import BinaryIO
 from pearl.errors import DataError
 
 MAGIC = b"GGUF"
-
-VERSIONS = (2, 3)
-"""Supported versions; llama.cpp dropped version 1, which has 32-bit counts."""
-
+VERSIONS = (2, 3)  # Supported versions; llama.cpp dropped version 1, which has 32-bit counts.
 MAX_KEY_LENGTH = 65_535
-MAX_DEPTH = 4
-"""Maximum nesting of arrays: the format allows any depth, files have none."""
+MAX_DEPTH = 4  # Maximum nesting of arrays: the format allows any depth, files have none
 
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}  # fmt: skip
 """Type of a value → how `struct` reads it."""
@@ -29,15 +25,10 @@ _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: 
 _STRING, _ARRAY = 8, 9
 
 HELP = "name a whole language model in the GGUF format, the first file where it is in several"
-
-
+# Maximum bytes searched for the chat template, which stands after the vocabulary.
 MAX_METADATA = 256 * 2**20
-"""Maximum bytes searched for the chat template, which stands after the vocabulary."""
-
 _TEMPLATE = struct.pack("<Q", len(b"tokenizer.chat_template")) + b"tokenizer.chat_template"
-
-_CACHED_NUMBER_BYTES = 2
-"""llama.cpp keeps keys and values in 16 bits."""
+_CACHED_NUMBER_BYTES = 2  # llama.cpp keeps keys and values in 16 bits.
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +137,7 @@ class _HeaderReader:
 
 
 def _bytes_a_token(numbers: dict[str, int]) -> int:
-    """Memory that a token takes in the context window.
-
-    Example:
-        >>> _bytes_a_token({"block_count": 32, "embedding_length": 4096, "attention.head_count": 32,
-        ...                 "attention.head_count_kv": 8})
-        131072
-    """
+    """Memory that a token takes in the context window."""
     if "attention.sliding_window" in numbers:
         return 0
     heads = numbers.get("attention.head_count", 0)
@@ -166,21 +151,11 @@ def _bytes_a_token(numbers: dict[str, int]) -> int:
 
 _MEMINFO = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")
-
-_STEP = 1_024
-"""Advised windows are multiples of it, in tokens."""
+_STEP = 1_024  # Advised windows are multiples of it, in tokens
 
 
 def memory_advice(header: Header, window: int, available: int) -> tuple[str, str] | None:
-    """What is wrong with the memory that a model needs, and what to do; None if it fits.
-
-    Example:
-        >>> header = Header(131_072, True, 131_072, 4 * 2**30)
-        >>> memory_advice(header, 16_384, 8 * 2**30) is None
-        True
-        >>> memory_advice(header, 16_384, 5 * 2**30)[1]
-        'a smaller window needs less: --window 8192'
-    """
+    """What is wrong with the memory that a model needs, and what to do; None if it fits."""
     cache = window * header.bytes_a_token
     if header.n_bytes + cache <= available:
         return None

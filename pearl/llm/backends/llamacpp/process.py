@@ -23,13 +23,8 @@ from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.sessions import ServerTokenizer
 
 SCRIPT = Path(__file__).with_name("worker.py")
-
-MAX_LINES = 40
-"""Maximum stored lines of a worker's stderr."""
-
-MAX_QUOTED = 200
-"""Maximum characters of its error in a message."""
-
+MAX_LINES = 40  # Maximum stored lines of a worker's stderr
+MAX_QUOTED = 200  # Maximum characters of its error in a message
 END_TIMEOUT_S = 10.0
 
 
@@ -131,22 +126,12 @@ def _reason(lines: Sequence[str]) -> str:
 
 
 def _without_time(line: str) -> str:
-    """A line of llama.cpp's without its time and level.
-
-    Example:
-        >>> _without_time("0.00.005.174 E gguf_init: failed to read magic")
-        'gguf_init: failed to read magic'
-    """
+    """A line of llama.cpp's without its time and level."""
     return re.sub(r"^[\d.]+ [A-Z] ", "", " ".join(line.split()))
 
 
 def _ending(code: int) -> str:
-    """A description of an exit status.
-
-    Example:
-        >>> _ending(-9), _ending(3)
-        ('ended by SIGKILL', 'ended with code 3')
-    """
+    """A description of an exit status."""
     if code >= 0:
         return f"ended with code {code}"
     try:
@@ -155,9 +140,7 @@ def _ending(code: int) -> str:
         return f"ended by signal {-code}"
 
 
-START_TIMEOUT_S = 60.0
-"""Time limit for reading the vocabulary in seconds."""
-
+START_TIMEOUT_S = 60.0  # Time limit for reading the vocabulary in seconds
 _POLL_S = 0.01
 
 

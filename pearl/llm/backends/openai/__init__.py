@@ -296,11 +296,9 @@ class OpenAIModel:
         return frozenset(str(model.owned_by) for model in its_own or listed)
 
 
-LEAST_TOKENS = 500
-"""Minimum of a lowered limit of the reply."""
-
+LEAST_TOKENS = 500  # Minimum of a lowered limit of the reply
+# OpenAI's newer models reject the older name, other servers do not know the newer one.
 _LIMITS = ("max_tokens", "max_completion_tokens")
-"""OpenAI's newer models reject the older name, other servers do not know the newer one."""
 
 _IS_OF_LIMIT = re.compile(
     r"max_(?:completion_|output_|new_)?tokens|(?:completion|output) tokens", re.IGNORECASE

@@ -29,32 +29,18 @@ from pearl.llm.usable import trimmed, usable
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
 
-MAX_REQUESTS = 50_000
-"""Maximum requests per batch (OpenAI's limit)."""
-
-MAX_BYTES = 200_000_000
-"""Maximum bytes of a request file (OpenAI's limit)."""
-
+MAX_REQUESTS = 50_000  # Maximum requests per batch (OpenAI's limit)
+MAX_BYTES = 200_000_000  # Maximum bytes of a request file (OpenAI's limit)
 PATH: Literal["/v1/chat/completions"] = "/v1/chat/completions"
-
-TRANSFER_TIMEOUT_S = 3600.0
-"""Time limit of an upload or download in seconds."""
-
-MAX_RESULT_BYTES = 2**30
-"""Maximum bytes of a reply file: five times the request file."""
-
+TRANSFER_TIMEOUT_S = 3600.0  # Time limit of an upload or download in seconds
+MAX_RESULT_BYTES = 2**30  # Maximum bytes of a reply file: five times the request file
 PAGE = 100
-MAX_PAGES = 10
-"""Entries of the listing of batches that are searched, latest first."""
-
+MAX_PAGES = 10  # Entries of the listing of batches that are searched, latest first
 _MARK = re.compile(r"\[ref: ([a-p]{6})\]")
 _MARK_LINE = re.compile(rf"[ \t*_`>#]*+{_MARK.pattern}[ \t*_`]*+:?+\n?")
 _ASKED = "\n\nBegin your reply with this line: [ref: {}]"
-_MARK_TOKENS = 16
-"""What the mark takes of a reply at most."""
-
+_MARK_TOKENS = 16  # What the mark takes of a reply at most
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
-
 _OVER = frozenset({"completed", "failed", "expired", "cancelled"})
 _UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
 

@@ -26,13 +26,10 @@ from pearl.llm.concurrency import SingleFlight
 from pearl.llm.flaws import is_blank
 from pearl.replies.normaliser import without_reasoning
 
+# A sentence that no model would reply to the probe's prompt on its own.
 SENTENCE = "Seven umbrellas hum in quartz"
-"""A sentence that no model would reply to the probe's prompt on its own."""
-
 PROBE_PROMPT = "Please say hello."
-
-MAX_PROBE_TOKENS = 512
-"""Maximum tokens of the probe: ten for the sentence, the rest for reasoning."""
+MAX_PROBE_TOKENS = 512  # Maximum tokens of the probe: ten for the sentence, the rest for reasoning
 
 
 def _sentence(value: Any) -> str:

@@ -25,11 +25,9 @@ Post = Callable[[str, Mapping[str, Any]], Awaitable[bytes]]
 Likelihoods = Callable[[Request, Endpoint, Post], Awaitable[Completion]]
 """Computes the log-likelihoods of a request's candidates; raises `ModelError`."""
 
+# Logit bias of a token that has to be taken; the probability that is told is that without it.
 FORCED = 10_000.0
-"""Logit bias of a token that has to be taken; the probability that is told is that without it."""
-
-N_TOLD = 200
-"""Most likely tokens told beside it: siblings among them need no request of their own."""
+N_TOLD = 200  # Most likely tokens told beside it: siblings among them need no request of their own
 
 
 class _Prompt(BaseModel):

@@ -53,35 +53,18 @@ _ENDINGS: dict[str, Ending] = {
 
 
 def ending(reason: str) -> Ending:
-    """Classify a reason, ignoring case.
-
-    Example:
-        >>> [ending(reason) for reason in ("stop", "MAX_TOKENS", "SAFETY", "abort", "")]
-        ['whole', 'truncated', 'filtered', 'failed', 'failed']
-    """
+    """Classify a reason, ignoring case."""
     return _ENDINGS.get(reason.strip().casefold().replace("-", "_"), "failed")
 
 
-MOST_TOKENS = 100_000_000
-"""Maximum tokens of one call."""
-
-BYTES_A_CHARACTER = 4
-"""Maximum bytes, and so tokens, of a character."""
-
-HIDDEN_INPUT_TOKENS = 65_536
-"""Maximum tokens that a server may add to a prompt."""
-
-HIDDEN_OUTPUT_TOKENS = 262_144
-"""Maximum tokens of hidden reasoning."""
+MOST_TOKENS = 100_000_000  # Maximum tokens of one call
+BYTES_A_CHARACTER = 4  # Maximum bytes, and so tokens, of a character
+HIDDEN_INPUT_TOKENS = 65_536  # Maximum tokens that a server may add to a prompt
+HIDDEN_OUTPUT_TOKENS = 262_144  # Maximum tokens of hidden reasoning
 
 
 def read_usage(reported: Any, input_name: str, output_name: str) -> Usage:
-    """The usage of a reply.
-
-    Example:
-        >>> read_usage({"in": 10, "out": -3, "in_details": {"cached_tokens": 64}}, "in", "out")
-        Usage(n_input_tokens=10, n_output_tokens=0, n_cached_tokens=10, n_implausible_calls=1)
-    """
+    """The usage of a reply."""
     details = _part(reported, f"{input_name}_details")
     found = [_part(reported, input_name), _part(reported, output_name)]
     found.append(_part(details, "cached_tokens"))
@@ -177,13 +160,7 @@ class _Listing(BaseModel):
 
 
 def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
-    """The completion in a body.
-
-    Example:
-        >>> body = b'{"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]}'
-        >>> read_completion(body, Endpoint("http://localhost/v1", "llama3", "")).text
-        'Hello'
-    """
+    """The completion in a body."""
     reply = read_as(_ChatReply, body, endpoint)
     usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
     with billed(usage, _said(reply)):

@@ -32,8 +32,7 @@ Schema = Mapping[str, Any]
 Reader = Callable[[bytes, Endpoint], Completion]
 """The body of a reply with status 200 → its completion; raises `ModelError` for an unusable one."""
 
-TOOL = "reply"
-"""Name of tools and schemas."""
+TOOL = "reply"  # Name of tools and schemas
 
 
 def response_format(body: Body, schema: Schema) -> Body:
@@ -89,12 +88,7 @@ class Server:
         return frozenset({"grammar", "json"} if self.renderings else {"json"})
 
     def forms(self, by: ConstrainBy) -> tuple[Form, ...]:
-        """The renderings to try, the best first.
-
-        Example:
-            >>> load("sglang").forms("grammar")
-            ('lark', 'gbnf')
-        """
+        """The renderings to try, the best first."""
         return {"grammar": self.renderings, "json": ("json-schema",)}.get(by, ())
 
     def held(self, body: Body, constraint: Constraint, form: Form) -> Body:
@@ -372,23 +366,13 @@ def load(name: str) -> Server:
 
     Raises:
         UsageError: There is none of that name.
-
-    Example:
-        >>> load("vllm").title
-        'vLLM'
     """
     plugin: Server | ServerModule = plugins.load(__name__, name, "server")
     return plugin if isinstance(plugin, Server) else plugin.SERVER
 
 
 def by_address(endpoint: Endpoint) -> Server | None:
-    """The kind of a server by its address; None if unknown.
-
-    Example:
-        >>> found = by_address(Endpoint("https://api.openai.com/v1", "gpt-5", ""))
-        >>> found.title if found else None
-        'OpenAI'
-    """
+    """The kind of a server by its address; None if unknown."""
     return next((server for server in map(load, names()) if server.is_at(endpoint)), None)
 
 

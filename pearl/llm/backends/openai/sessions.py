@@ -115,14 +115,7 @@ LEAST, MOST = 256, 10**8
 
 
 def listed_window(model: Listed) -> int | None:
-    """The window in tokens that a list tells of a model, the smallest where it tells several.
-
-    Example:
-        >>> listed_window(Listed(id="m", max_model_len=8192))
-        8192
-        >>> listed_window(Listed(id="m", context_window="large")) is None
-        True
-    """
+    """The window in tokens that a list tells of a model, the smallest where it tells several."""
     told = model.model_extra or {}
     meta = told.get("meta")
     of_llamacpp = meta.get("n_ctx") if isinstance(meta, dict) else None  # n_ctx_train is another
@@ -179,9 +172,7 @@ def _window(told: Any) -> int | None:
     return told if is_number and LEAST <= told <= MOST else None
 
 
-TIMEOUT_S = 5.0
-"""Time limit of one call in seconds. Tokenizing takes milliseconds."""
-
+TIMEOUT_S = 5.0  # Time limit of one call in seconds. Tokenizing takes milliseconds.
 _MESSAGE = "Who?"
 
 

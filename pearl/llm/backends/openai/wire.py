@@ -35,11 +35,8 @@ from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.plugins.version import __version__
 
 CONNECT_TIMEOUT_S = 10.0
-
 MAX_CONNECTIONS = 1_000
-KEEP_ALIVE_S = 4.0
-"""Less than uvicorn's 5 s."""
-
+KEEP_ALIVE_S = 4.0  # Less than uvicorn's 5 s
 MAX_HEADER_BYTES = 64 * 1024
 
 # Maximum bytes of a reply, decompressed: a constant, and per requested token (streamed replies
@@ -48,12 +45,9 @@ MAX_BYTES = 4 * 2**20
 BYTES_A_TOKEN = 64
 BYTES_A_STREAMED_TOKEN = 512
 MAX_ERROR_BYTES = 64 * 1024
-
 MAX_REDIRECTS = 5
-
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_WITH_BODY = frozenset({307, 308})
-"""Those that repeat the request; after the others it is a GET."""
+_WITH_BODY = frozenset({307, 308})  # Those that repeat the request; after the others it is a GET
 
 _most: ContextVar[int] = ContextVar("most", default=MAX_BYTES)
 
@@ -269,8 +263,8 @@ def _headers(endpoint: Endpoint, url: URL) -> CIMultiDict[str]:
     return headers
 
 
+# Headers for OpenAI's own server only, and their variables.
 _OF_OPENAI = (("openai-organization", "OPENAI_ORG_ID"), ("openai-project", "OPENAI_PROJECT_ID"))
-"""Headers for OpenAI's own server only, and their variables."""
 
 
 def connector_of(*urls: str) -> aiohttp.TCPConnector:

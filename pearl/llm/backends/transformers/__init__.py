@@ -39,21 +39,12 @@ from pearl.plugins.extras import require_extra
 __all__ = ["ABILITIES", "DESCRIPTION", "TransformersModel", "create"]
 
 DESCRIPTION = "weights in a folder, run in this process: transformers:PATH"
-
-MAX_OUTPUT_TOKENS = 4_096
-"""Default limit of a reply in tokens."""
-
-CHECKED_EVERY = 64
-"""Tokens between two checks for repetition."""
-
-CHECKED = 4_096
-"""Tokens at the end of a reply that are checked for repetition."""
-
-TAIL_TOKENS = 100
-"""Tokens at the end of a reply whose text is reported while it is written."""
-
+MAX_OUTPUT_TOKENS = 4_096  # Default limit of a reply in tokens
+CHECKED_EVERY = 64  # Tokens between two checks for repetition
+CHECKED = 4_096  # Tokens at the end of a reply that are checked for repetition
+TAIL_TOKENS = 100  # Tokens at the end of a reply whose text is reported while it is written
+# Maximum characters of a free text under a constraint, as for the explanation of a step.
 MAX_TEXT = 240
-"""Maximum characters of a free text under a constraint, as for the explanation of a step."""
 
 
 def create(name: str, settings: ModelSettings) -> TransformersModel:

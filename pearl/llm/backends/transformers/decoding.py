@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-MAX_CACHED = 4
-"""Maximum cached prompts."""
+MAX_CACHED = 4  # Maximum cached prompts
 
 
 @dataclass
@@ -79,12 +78,7 @@ class Prefixes:
 
 
 def n_common(left: Sequence[int], right: Sequence[int]) -> int:
-    """Length of the common prefix of two token sequences.
-
-    Example:
-        >>> n_common([1, 2, 3], [1, 2, 4, 5])
-        2
-    """
+    """Length of the common prefix of two token sequences."""
     n = min(len(left), len(right))
     return next((i for i in range(n) if left[i] != right[i]), n)
 
@@ -160,8 +154,7 @@ class Masks:
             )
 
 
-N_READ_AT_ONCE = 512
-"""Tokens of a prompt per call of the model."""
+N_READ_AT_ONCE = 512  # Tokens of a prompt per call of the model
 
 
 def write(

@@ -14,9 +14,8 @@ from pearl.documents.own_tokenizer import TokenizerError
 from pearl.errors import DataError
 
 _EXPECTED = "a folder as save_pretrained writes it: config.json, *.safetensors, tokenizer.json"
-
+# Names of the window in configurations.
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-"""Names of the window in configurations."""
 
 
 @dataclass(frozen=True)

@@ -32,12 +32,8 @@ __all__ = ["DESCRIPTION", "IS_CACHED", "MiniLM", "create"]
 
 DESCRIPTION = "all-MiniLM-L6-v2 in this process: minilm; English, 384 dimensions"
 IS_CACHED = True
-
-MAX_TOKENS = 256
-"""Of a text, the two that mark its ends included."""
-
-BATCH_TOKENS = 1_024
-"""Tokens that are encoded together; more make it no faster."""
+MAX_TOKENS = 256  # Of a text, the two that mark its ends included
+BATCH_TOKENS = 1_024  # Tokens that are encoded together; more make it no faster
 
 
 def create(name: str, settings: EmbedderSettings) -> MiniLM:

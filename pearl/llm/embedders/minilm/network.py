@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = "NDArray[np.float32]"
 
+# Elements that a function of single elements is applied to at once: they stay in the cache.
 _BLOCK = 1 << 15
-"""Elements that a function of single elements is applied to at once: they stay in the cache."""
 
 # erf(x) = x P(x²) / Q(x²) within 4e-7 for |x| ≤ 4, beyond which it is ±1 in float32. Highest power
 # first. Source: the function `erf` of Eigen 3.
