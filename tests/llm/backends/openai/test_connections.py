@@ -87,36 +87,6 @@ def test_who_is_asked_without_a_proxy(
     assert proxy_of(url) == (None if is_direct else "http://proxy.example.org:3128")
 
 
-def test_what_the_user_has_set_goes_along(
-    openai_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Team: seven\n Authorization : Key 1 ")
-    monkeypatch.setenv("OPENAI_ORG_ID", "org")
-
-    async def main() -> None:
-        wire = Wire(Endpoint(openai_server.url, "m", "key"), 5.0)
-        await wire.post("/chat/completions", {"messages": []})
-        await wire.close()
-
-    asyncio.run(main())
-    headers = openai_server.requests[0].headers
-    assert (headers["x-team"], headers["authorization"]) == ("seven", "Key 1")
-    assert "openai-organization" not in headers, "it is OpenAI's alone"
-
-
-def test_openai_is_told_organization_and_project(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_ORG_ID", "org")
-    monkeypatch.setenv("OPENAI_PROJECT_ID", "project")
-
-    async def main() -> Wire:
-        wire = Wire(Endpoint("https://api.openai.com/v1", "m", "key"), 5.0)
-        await wire.close()
-        return wire
-
-    headers = asyncio.run(main())._headers
-    assert (headers["openai-organization"], headers["OpenAI-Project"]) == ("org", "project")
-
-
 def test_a_caller_that_does_not_close_hears_nothing(
     openai_server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
