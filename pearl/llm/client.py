@@ -279,7 +279,7 @@ def as_client(
     if not isinstance(model, Client):
         return Client(ClientSettings(model, **settings), replies=replies, budget=budget)
     if settings or replies or budget:
-        raise UsageError("a client has its settings already", help="give them to the Client")
+        raise UsageError("a Client already has settings", help="pass them to the Client")
     return model
 
 

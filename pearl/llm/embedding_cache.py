@@ -137,7 +137,7 @@ class EmbeddingCache:
                 raise StoreError(
                     f"the cache of embeddings cannot be used: {error}",
                     path=self.path,
-                    help="make room, check its rights, or remove the file: it is a cache",
+                    help="free disk space, check its permissions, or remove the file: it is only a cache",
                 ) from None
 
     def _opened(self) -> sqlite3.Connection:

@@ -96,7 +96,7 @@ def repeats(name: str, loop: str, usage: Usage | None, reply: str) -> ModelError
     shown = " ".join(loop.split()) or "blanks"
     shown = shown if len(shown) <= MAX_QUOTED else f"{shown[: MAX_QUOTED - 1]}…"
     return ModelError(
-        f"the reply of {name} came to repeat itself and was stopped: '{shown}'",
+        f"the reply of {name} repeats itself and was stopped: '{shown}'",
         kind="repetition",
         help=REPETITION_HELP,
         usage=usage,

@@ -82,9 +82,9 @@ async def log_likelihoods(
     """Compute the log-likelihood of each candidate as the beginning of the reply."""
     if not model.constrains.likelihoods:
         raise ModelError(
-            f"{model.name} tells no likelihoods",
+            f"{model.name} does not report likelihoods",
             kind="bad_request",
-            help="llamacpp:, transformers:, llama-server: and vllm: do (--server for others like them)",
+            help="llamacpp:, transformers:, llama-server: and vllm: do (--server for similar ones)",
         )
     request = Request(tuple(messages), task, max_output_tokens=1, candidates=tuple(candidates))
     completion = await model.complete(request)
@@ -105,7 +105,8 @@ def read_numbers(text: str, n: int, name: str) -> tuple[float, ...]:
     # Sums of rounded logarithms may be slightly above 0.
     if len(values) != n or not all(math.isfinite(value) and value < 1e-3 for value in values):
         raise ModelError(
-            f"{name} tells no likelihoods of the {n} candidates: {text[:80]!r}", kind="malformed"
+            f"{name} does not report likelihoods of the {n} candidates: {text[:80]!r}",
+            kind="malformed",
         )
     return values
 

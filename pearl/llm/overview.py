@@ -173,7 +173,7 @@ async def served_models(spec: str, settings: ModelSettings | None = None) -> lis
     if not isinstance(model, Lists):
         create_model(spec, settings)  # where there is no such backend, or no such file
         raise UsageError(
-            f"{backend} has no server that lists models", help="pearl models lists what there is"
+            f"{backend} has no server that lists models", help="pearl models lists the servers"
         )
     try:
         listed = await model.listing()

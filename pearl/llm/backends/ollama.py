@@ -46,7 +46,7 @@ class OllamaModel(OpenAIModel):
         excess = Counter.for_model(self.name).excess(request.prompt, window, document or "")
         if excess:
             raise ModelError(
-                f"Ollama would cut this prompt of {window + excess:,} tokens to its window of {window:,}",
+                f"Ollama would truncate this prompt of {window + excess:,} tokens to its window of {window:,}",
                 kind="bad_request",
                 help="set OLLAMA_CONTEXT_LENGTH for `ollama serve` and here, or --window: docs/local_models.md",
             )
@@ -84,8 +84,8 @@ def _window() -> int:
         return WINDOW
     if not given.isdecimal() or int(given) < 256:
         raise UsageError(
-            f"OLLAMA_CONTEXT_LENGTH={given} is no number of tokens",
-            help="256 or more; --window takes its place",
+            f"OLLAMA_CONTEXT_LENGTH={given} is not a number of tokens",
+            help="use 256 or more, or --window instead",
         )
     return int(given)
 

@@ -63,7 +63,7 @@ class Scripted:
             step = task.step if isinstance(task, CombineTask) else task
             if not isinstance(step, ActionTask):
                 raise ModelError(
-                    "the recording holds replies to steps only, no plan and no choice",
+                    "the recording has replies to steps only, not to plans or choices",
                     kind="bad_request",
                 )
             if step.output not in outputs:

@@ -90,9 +90,9 @@ def read_vectors(
 
     def malformed(why: str) -> ModelError:
         return ModelError(
-            f"{endpoint.shown} sent a {WHAT} of no use: {why}",
+            f"{endpoint.shown} sent an unusable {WHAT}: {why}",
             kind="malformed",
-            help=f"check that '{endpoint.model}' is a model of embeddings",
+            help=f"check that '{endpoint.model}' is an embedding model",
             usage=usage,
         )
 
@@ -113,9 +113,9 @@ def read_vectors(
     with np.errstate(over="ignore"):  # it is infinite then, and said below
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not np.isfinite(lengths).all():
-        raise malformed("a vector has values that are no finite numbers")
+        raise malformed("a vector has values that are not finite")
     if not lengths.all():
-        raise malformed("a vector is 0")
+        raise malformed("a vector is zero")
     unit: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
     return unit, usage
 
@@ -137,7 +137,7 @@ def create(name: str, settings: EmbedderSettings) -> OpenAIEmbedder:
     """Create the embedder `name` of the server in `settings`, else in the environment, else OpenAI."""
     if not name:
         raise UsageError(
-            "openai: needs the name of a model of embeddings",
+            "openai: needs the name of an embedding model",
             help="for example openai:text-embedding-3-small",
         )
     url = settings.base_url or address_in_environment()
@@ -205,7 +205,7 @@ class OpenAIEmbedder:
                 f"{self._endpoint.shown} sent vectors of {', '.join(map(str, dimensions))} "
                 f"dimensions{asked}",
                 kind="malformed",
-                help=f"check that one model stands behind '{self._endpoint.model}'",
+                help=f"check that a single model serves '{self._endpoint.model}'",
             )
         return np.concatenate(made)
 

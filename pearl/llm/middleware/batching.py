@@ -99,9 +99,9 @@ class PendingBatches:
             return  # another process has read its batch meanwhile
         except ValidationError:
             raise StoreError(
-                "it is no record of a batch",
+                "it is not a record of a batch",
                 path=path,
-                help="remove it: its requests may be submitted, and paid, once more",
+                help="remove it; its requests may then be submitted and billed again",
             ) from None
         if (record.server, record.model) == (self._server, self._model):
             record.path = path
@@ -382,7 +382,7 @@ class Submitter:
                 raise ModelError(
                     f"the batch {id} has the unknown status {batch.status[:40]!r} at {self._batches.server}",
                     kind="bad_request",
-                    help="run the same command again to look at it again; nothing is submitted twice",
+                    help="run the same command again to check it again; nothing is submitted twice",
                 )
             await asyncio.sleep(wait_s)
             wait_s = min(self._pace.longest_poll_s, POLL_GROWTH * wait_s)
@@ -399,9 +399,9 @@ class Submitter:
         if results is None:
             again = f"remove {record.path}" if record.path else "run the same command again"
             raise ModelError(
-                f"{self._batches.server} has no results of the batch {batch.id}, which it completed",
+                f"{self._batches.server} has no results for the completed batch {batch.id}",
                 kind="bad_request",
-                help=f"ask for them there; to submit, and pay, its requests once more, {again}",
+                help=f"ask its support for them; to submit and pay for the requests again, {again}",
             )
         if self._replies is not None:
             keeping = [
@@ -428,7 +428,7 @@ class Submitter:
             f"{result.message}, twice",
             kind="bad_request",
             usage=result.usage,
-            help="look at the batches there before you run it again: both were paid",
+            help="inspect the batches there before you run the command again: both were billed",
         )
 
     def _missing(self, batch: Batch) -> ModelError:
@@ -437,10 +437,12 @@ class Submitter:
             return ModelError(
                 f"the batch was cancelled at {self._batches.server}",
                 kind="bad_request",
-                help="run the same command again to submit what is left",
+                help="run the same command again to submit the remaining requests",
             )
         if batch.status == "expired":
-            message = f"the batch expired at {self._batches.server} before this request's turn"
+            message = (
+                f"the batch expired at {self._batches.server} before it processed this request"
+            )
             return ModelError(message, kind="deadline")
         message = f"the batch came back from {self._batches.server} without this request"
         return ModelError(message, kind="malformed")
@@ -563,7 +565,7 @@ class Batched(Wrapper):
         self.breaker.throw(
             PausedError(
                 left if n else "stopped before anything was submitted",
-                help="run the same command again: their replies are read then",
+                help="run the same command again to read their replies",
             )
         )
 

@@ -91,7 +91,7 @@ class Budget:
         check_limits(max_cost_usd, max_tokens, max_calls, max_time_s)
         if max_cost_usd is not None and price is None:
             raise UsageError(
-                "--max-cost needs to know what the model's tokens cost",
+                "--max-cost needs the price of the model's tokens",
                 help="--price IN/OUT in US dollars per million tokens, or --prices FILE",
             )
         self.price = price

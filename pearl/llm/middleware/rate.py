@@ -109,7 +109,7 @@ def _per_minute(limit: float | None, unit: str) -> TokenBucket | None:
     if limit is None:
         return None
     if not limit > 0:
-        raise UsageError(f"{limit:g} {unit} per minute are too few", help="use more than 0")
+        raise UsageError(f"{limit:g} {unit} per minute is too low", help="use more than 0")
     return TokenBucket(limit / 60, monotonic())
 
 
@@ -347,7 +347,7 @@ class Limited(Wrapper):
         breaker: CircuitBreaker | None = None,
     ) -> None:
         if n < 1:
-            raise UsageError(f"{n} calls at once are too few", help="use 1 or more")
+            raise UsageError(f"{n} concurrent calls is too low", help="use 1 or more")
         super().__init__(model)
         self.breaker = breaker or CircuitBreaker()
         self._requests = _per_minute(requests_per_minute, "requests")

@@ -137,9 +137,9 @@ class Retries:
         budget: Budget | None = None,
     ) -> None:
         if attempts < 1:
-            raise UsageError(f"{attempts} attempts are too few", help="1 is a call without retries")
+            raise UsageError(f"{attempts} attempts is too low", help="1 means no retries")
         if deadline_s is not None and not deadline_s > 0:
-            raise UsageError(f"no call is made within {deadline_s:g} s", help="allow more")
+            raise UsageError(f"the deadline must be greater than 0 s, not {deadline_s:g} s")
         self._attempts = attempts
         self._first_wait_s = first_wait_s
         self._deadline_s = deadline_s
@@ -168,7 +168,7 @@ class Retries:
             raise ModelError(
                 f"no reply from {name} within {self._deadline_s:g} s",
                 kind="deadline",
-                help="use fewer calls at once, or a server that answers more of them",
+                help="reduce --concurrency, or use a faster server",
             ) from None
 
     async def _persist(

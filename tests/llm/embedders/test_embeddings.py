@@ -95,10 +95,10 @@ BROKEN: dict[str, dict[str, Any]] = {
     "the index -1 for 3 texts": changed(lambda data: data[2].update(index=-1)),
     "vectors of 15, 16 dimensions": changed(lambda data: data[0]["embedding"].pop()),
     "vectors of 0 dimensions": changed(lambda data: [d.update(embedding=[]) for d in data]),
-    "a vector is 0": changed(lambda data: data[1].update(embedding=[0.0] * 16)),
-    "that are no finite numbers": changed(lambda data: data[1].update(embedding=[1e308] * 16)),
-    "no finite numbers": changed(lambda data: data[1].update(embedding=[float("nan")] * 16)),
-    "values that are no": changed(lambda data: data[1]["embedding"].__setitem__(3, float("inf"))),
+    "a vector is zero": changed(lambda data: data[1].update(embedding=[0.0] * 16)),
+    "that are not finite": changed(lambda data: data[1].update(embedding=[1e308] * 16)),
+    "not finite": changed(lambda data: data[1].update(embedding=[float("nan")] * 16)),
+    "values that are": changed(lambda data: data[1]["embedding"].__setitem__(3, float("inf"))),
     "index": changed(lambda data: data[1].pop("index")),
     "embedding": changed(lambda data: data[1].update(embedding="AACAPwAAgD8=")),
     r"embedding\.3": changed(lambda data: data[1]["embedding"].__setitem__(3, "1.0")),
@@ -119,7 +119,7 @@ def test_a_reply_that_is_not_what_was_asked_for_is_not_used(
 
 
 def test_a_reply_that_is_broken_once_is_asked_for_again(openai_server: Server) -> None:
-    openai_server.next("half JSON", "500", Canned(BROKEN["a vector is 0"]), "reset")
+    openai_server.next("half JSON", "500", Canned(BROKEN["a vector is zero"]), "reset")
     np.testing.assert_allclose(embed(openai_server, "a", attempts=5), [vector_of("a")], atol=1e-7)
     assert len(openai_server.requests) == 5
 

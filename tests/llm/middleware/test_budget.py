@@ -196,7 +196,7 @@ def test_what_is_refused_before_it_is_sent_is_no_call() -> None:
 
 
 def test_money_needs_a_price() -> None:
-    with pytest.raises(UsageError, match="--max-cost needs to know"):
+    with pytest.raises(UsageError, match="--max-cost needs the price"):
         Budget(COUNTER, max_cost_usd=1.0)
 
 

@@ -222,7 +222,7 @@ def test_a_limiter_serves_one_event_loop_after_the_other() -> None:
 
 def test_limits_that_allow_nothing_are_refused() -> None:
     for n, settings in ((1, {"requests_per_minute": 0}), (1, {"tokens_per_minute": -1}), (0, {})):
-        with pytest.raises(UsageError, match="too few"):
+        with pytest.raises(UsageError, match="too low"):
             Limited(Gated(), n, **settings)  # type: ignore[arg-type]
 
 

@@ -120,7 +120,7 @@ def test_a_wait_that_ends_after_the_deadline_is_not_begun(monkeypatch: pytest.Mo
 
 def test_without_a_deadline_calls_take_as_long_as_they_do() -> None:
     assert ask(Retrying(failing(), deadline_s=None)).text == "ok"
-    with pytest.raises(UsageError, match="within 0 s"):
+    with pytest.raises(UsageError, match="greater than 0 s"):
         Retrying(failing(), deadline_s=0.0)
 
 
@@ -192,7 +192,7 @@ def test_a_seed_goes_along_with_every_request() -> None:
 def test_numbers_below_one_are_refused() -> None:
     with pytest.raises(UsageError, match="0 attempts"):
         Retrying(failing(), 0)
-    with pytest.raises(UsageError, match="0 calls"):
+    with pytest.raises(UsageError, match="0 concurrent calls"):
         Limited(failing(), 0)
 
 

@@ -183,7 +183,7 @@ class LlamaCppModel:
             raise ModelError(
                 f"llama.cpp cannot load {self._path}: {worker.last_error()}",
                 kind="bad_request",
-                help="is the file whole, and is there memory for it? A smaller --window needs less",
+                help="check that the file is complete; a smaller --window needs less memory",
             )
         if self._client is None:
             self._client = self._speaking_to(worker.address)
@@ -213,7 +213,7 @@ class LlamaCppModel:
             return WorkerProcess(self._settings())
         except OSError as error:
             raise ModelError(
-                f"no process can be started for llama.cpp: {error.strerror}", kind="transport"
+                f"llama.cpp cannot be started: {error.strerror}", kind="transport"
             ) from None
 
     def _check_memory(self) -> None:
@@ -252,9 +252,9 @@ class LlamaCppModel:
     def _died(self, worker: WorkerProcess) -> ModelError:
         worker.stop()
         return ModelError(
-            f"llama.cpp died over a request to {self._path}: {worker.last_error()}",
+            f"llama.cpp crashed on a request to {self._path}: {worker.last_error()}",
             kind="transport",
-            help="the next request starts it anew; a smaller --window needs less memory",
+            help="the next request restarts it; a smaller --window needs less memory",
         )
 
 

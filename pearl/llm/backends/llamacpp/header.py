@@ -62,12 +62,10 @@ class _HeaderReader:
         if self._size == 0:
             raise self._wrong("is empty")
         if self._file.read(4) != MAGIC:
-            raise self._wrong("is no GGUF file")
+            raise self._wrong("is not a GGUF file")
         version = self._number("I")
         if version not in VERSIONS:
-            raise self._wrong(
-                f"is of version {version} of GGUF, not {VERSIONS[0]} or {VERSIONS[1]}"
-            )
+            raise self._wrong(f"has GGUF version {version}, not {VERSIONS[0]} or {VERSIONS[1]}")
         self._number("Q")  # number of tensors
         found: dict[str, int | str | None] = {}
         for _ in range(self._number("Q")):

@@ -76,7 +76,7 @@ def create_named(backend: str, name: str, settings: ModelSettings) -> OpenAIMode
             f"{backend}: needs the name of a model",
             help="for example openai:gpt-4o-mini"
             if backend == "openai"
-            else "as its server has it",
+            else "as the server names it",
         )
     endpoint = endpoint_of(
         name, settings.base_url, settings.api_key_env, is_asked=settings.is_asked
@@ -100,9 +100,9 @@ def endpoint_of(
     endpoint = Endpoint(url, name, key, variable if key else "")
     if is_asked and not key and (api_key_env or endpoint.is_openai):
         raise ModelError(
-            f"{endpoint.shown} asks for a key, and {api_key_env or KEY_VARIABLE} is not set",
+            f"{endpoint.shown} requires a key, but {api_key_env or KEY_VARIABLE} is not set",
             kind="auth",
-            help=f"set {api_key_env or KEY_VARIABLE}, or name a server of your own with --base-url",
+            help=f"set {api_key_env or KEY_VARIABLE}, or name your own server with --base-url",
         )
     return endpoint
 
@@ -195,7 +195,7 @@ class OpenAIModel:
     async def _reply(self, request: Request) -> Completion:
         if request.candidates:
             if self._likelihoods is None:
-                raise ModelError(f"{self.name} tells no likelihoods", kind="bad_request")
+                raise ModelError(f"{self.name} does not report likelihoods", kind="bad_request")
             return await self._likelihoods(request, self._endpoint, self._post_whole)
         if request.constraint is not None:
             return await self._constraining.complete(request, request.constraint)

@@ -308,7 +308,7 @@ class Batches:
         error, response = row.get("error"), row.get("response")
         if isinstance(error, dict) and error.get("code") == "batch_expired":
             raise ModelError(
-                f"the batch expired at {self.server} before this request had its turn",
+                f"the batch expired at {self.server} before it processed this request",
                 kind="deadline",
             )
         if error:

@@ -110,7 +110,7 @@ class Constraining:
             where = f"{self._endpoint.shown} is {server.title}, which"
             raise _unconstrained(f"{where} takes no {_WANTED[by]}", server.help)
         if by == "json" and constraint.json_form is None:
-            raise _unconstrained(f"the language '{constraint.name}' has no form as JSON", _OFF)
+            raise _unconstrained(f"the language '{constraint.name}' has no JSON form", _OFF)
         if by not in self._verdicts:
             await self._find_out(by, lambda: self._judge(by, server, request))
         verdict = self._verdicts[by]
@@ -134,9 +134,9 @@ class Constraining:
         if isinstance(self._kind, Server):
             return self._kind
         raise _unconstrained(
-            f"{self._endpoint.shown} does not tell what kind of server it is, "
-            f"and so not how it takes a {_WANTED[by]}",
-            f"say which kind of server it is: --server vllm, or {', '.join(servers.names())}",
+            f"{self._endpoint.shown} does not report its kind, "
+            f"so it is unknown how it takes a {_WANTED[by]}",
+            f"name the kind of the server: --server vllm, or {', '.join(servers.names())}",
         )
 
     async def _find_out(self, what: str, find: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -226,8 +226,8 @@ class Constraining:
                 raise ModelError(message, kind=problem.kind) from None
             reason = self._endpoint.quote(str(error))
             raise ModelError(
-                f"the reply of {self._endpoint.model} is not JSON as '{constraint.name}' "
-                f"asks for: {reason}",
+                f"the reply of {self._endpoint.model} is not the JSON that '{constraint.name}' "
+                f"requires: {reason}",
                 kind="malformed",
             ) from None
         if is_blank(text):

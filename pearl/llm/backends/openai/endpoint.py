@@ -118,9 +118,9 @@ def read_key(variable: str) -> str:
     key = os.environ.get(variable, "").strip() if variable else ""
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ModelError(
-            f"{variable} has blanks or characters that no key has",
+            f"{variable} contains characters that are invalid in a key",
             kind="auth",
-            help="copy the key anew",
+            help="copy the key again",
         )
     return key
 
@@ -158,7 +158,7 @@ def _shown(url: str) -> str:
         )
     if LEFT_OUT in (parts.username, parts.query):
         raise UsageError(
-            f"the password or the query of {redacted(url)} was left out where it was kept",
+            f"the store omitted the password or the query of {redacted(url)}",
             help="give the whole address again: --base-url",
         )
     host = f"[{host}]" if ":" in host else host

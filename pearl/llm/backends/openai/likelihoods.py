@@ -175,7 +175,7 @@ def _messages(request: Request) -> list[dict[str, str]]:
 
 def _not_told(endpoint: Endpoint) -> ModelError:
     return ModelError(
-        f"{endpoint.shown} does not tell the likelihoods of the tokens that it is asked about",
+        f"{endpoint.shown} does not report the likelihoods of the requested tokens",
         kind="malformed",
-        help="--planner model or rule does without",
+        help="use --planner model or rule",
     )

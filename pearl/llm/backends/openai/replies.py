@@ -232,7 +232,7 @@ def truncated(usage: Usage, endpoint: Endpoint) -> ModelError:
 def broken_off(reason: str, endpoint: Endpoint) -> ModelError:
     """The error for a reply with an unknown finish reason."""
     return ModelError(
-        f"{endpoint.shown} ended the reply as '{endpoint.quote(reason)}', not as whole",
+        f"{endpoint.shown} ended the reply as '{endpoint.quote(reason)}', not as complete",
         kind="transport",
     )
 
@@ -270,7 +270,7 @@ def blank(endpoint: Endpoint) -> ModelError:
 def not_by_tool(said: str, endpoint: Endpoint) -> ModelError:
     """The error for a reply without the requested tool call."""
     return ModelError(
-        f"{endpoint.model} replies without the tool it has to call: {endpoint.quote(said)}",
+        f"{endpoint.model} replies without the required tool call: {endpoint.quote(said)}",
         kind="unconstrained",
     )
 
@@ -339,15 +339,13 @@ def _completion(text: str, reply: _ChatReply, usage: Usage, endpoint: Endpoint) 
     )  # fmt: skip
 
 
-_HELP = "is the address right? It mostly ends in /v1"
+_HELP = "check the address, which usually ends in /v1"
 
 
 def _not_json(body: bytes, endpoint: Endpoint) -> ModelError:
     # Truncated again after keys are hidden, so that no partial key is left.
     excerpt = endpoint.quote(body[:2_000].decode(errors="replace"))[:120]
-    message = (
-        f"the reply of {endpoint.shown} is not JSON, or breaks off: {excerpt or 'it is empty'}"
-    )
+    message = f"the reply of {endpoint.shown} is not complete JSON: {excerpt or 'it is empty'}"
     return ModelError(message, kind="malformed", help=_HELP)
 
 
@@ -357,6 +355,6 @@ def _wrong(error: ValidationError, endpoint: Endpoint, what: str) -> ModelError:
 
 def _unlike(what: str, place: str, endpoint: Endpoint) -> ModelError:
     """The error for a body that does not validate at a place, or is no object."""
-    wrong = f"its '{place}' is missing or of the wrong type" if place else "it is no JSON object"
-    message = f"the reply of {endpoint.shown} is no {what}: {wrong}"
+    wrong = f"its '{place}' is missing or of the wrong type" if place else "it is not a JSON object"
+    message = f"the reply of {endpoint.shown} is not a {what}: {wrong}"
     return ModelError(message, kind="malformed", help=_HELP)

@@ -128,4 +128,4 @@ class _StreamedReply:
 
 
 def _broken(endpoint: Endpoint) -> ModelError:
-    return ModelError(f"the stream of {endpoint.shown} breaks off", kind="transport")
+    return ModelError(f"the stream of {endpoint.shown} ends early", kind="transport")

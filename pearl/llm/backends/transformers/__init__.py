@@ -203,7 +203,7 @@ class TransformersModel:
         """The error of a failed computation: out of memory, most of all."""
         reason = " ".join(str(error).split())[:200]
         return ModelError(
-            f"{self.name} could not compute: {reason}",
+            f"{self.name} failed: {reason}",
             kind="bad_request",
             help="a smaller --window takes less memory",
         )

@@ -219,7 +219,7 @@ def _chosen(
     import torch
 
     if torch.isnan(logits).any():
-        raise ModelError("the model computes no numbers: its weights are broken", kind="transport")
+        raise ModelError("the model computes NaN: its weights are damaged", kind="transport")
     if masks is not None:
         bits = np.unpackbits(masks.mask().view(np.uint8), bitorder="little")[: weights.n_tokens]
         # llguidance would encode a forced text that looks like a special token as that token.
@@ -283,7 +283,7 @@ def _rated(
             logits = done.logits[0, -len(part) :, : weights.n_tokens].float()
             if torch.isnan(logits).any():
                 raise ModelError(
-                    "the model computes no numbers: its weights are broken", kind="transport"
+                    "the model computes NaN: its weights are damaged", kind="transport"
                 )
             written = torch.tensor(tokens[start + 1 : end + 1], device=logits.device)
             chances = torch.log_softmax(logits, dim=-1)

@@ -47,7 +47,7 @@ class LoadedWeights:
 def read_window(folder: Path) -> int | None:
     """The context window in tokens, from `config.json`; None if it has none."""
     if not folder.is_dir():
-        raise DataError("there is no such folder of weights", path=folder, help=_EXPECTED)
+        raise DataError("the folder of weights does not exist", path=folder, help=_EXPECTED)
     path = folder / "config.json"
     try:
         config = json.loads(path.read_bytes())
@@ -56,7 +56,7 @@ def read_window(folder: Path) -> int | None:
     except (ValueError, RecursionError):
         raise DataError("is not JSON", path=path, help=_EXPECTED) from None
     if not isinstance(config, dict):
-        raise DataError("is no JSON object", path=path, help=_EXPECTED)
+        raise DataError("is not a JSON object", path=path, help=_EXPECTED)
     text = config.get("text_config")
     for part in (config, text if isinstance(text, dict) else {}):
         for name in _WINDOWS:
@@ -94,7 +94,7 @@ def load(folder: Path) -> LoadedWeights:
         if names := sorted(map(str, info.get(problem) or ())):
             count = f"{len(names)} of them, such as {names[0][:100]}"
             raise DataError(
-                f"the weights are not all there or do not fit: {count}", path=folder, help=_EXPECTED
+                f"weights are missing or do not fit: {count}", path=folder, help=_EXPECTED
             )
     n_tokens = len(tokenizer)
     n_rows = model.get_input_embeddings().num_embeddings
@@ -119,7 +119,7 @@ def _ends(tokenizer: Any, model: Any, folder: Path) -> frozenset[int]:
         ends = getattr(source, "eos_token_id", None)
         found.update([ends] if isinstance(ends, int) else ends or ())
     if not found:
-        raise DataError("neither the tokenizer nor the model says how a text ends", path=folder)
+        raise DataError("neither the tokenizer nor the model defines an end token", path=folder)
     return frozenset(found)
 
 

@@ -202,7 +202,7 @@ def test_a_process_killed_over_a_request_is_an_error_that_says_so(tmp_path: Path
         call = asyncio.create_task(model.complete(drawn))
         await asyncio.sleep(0.2)
         os.kill(pid_of(model), signal.SIGKILL)
-        with pytest.raises(ModelError, match=r"died over a request to .*: ended by SIGKILL") as caught:  # fmt: skip
+        with pytest.raises(ModelError, match=r"crashed on a request to .*: ended by SIGKILL") as caught:  # fmt: skip
             await call
         assert caught.value.kind == "transport"
         assert caught.value.is_retryable
@@ -304,7 +304,7 @@ def test_a_program_that_is_ended_leaves_no_process_behind(
     ("content", "said"),
     [
         (b"", "is empty"),
-        (b"It was a dark and stormy night.", "is no GGUF file"),
+        (b"It was a dark and stormy night.", "is not a GGUF file"),
         (b"GGUF", "is cut off"),
         (b"GGUF\x00\x00\x00\x03", "version 50331648"),
         (b"GGUF\x03\x00\x00\x00" + b"\xff" * 64, "is cut off"),

@@ -171,7 +171,7 @@ def test_a_reply_outside_the_grammar_is_for_the_reader(openai_server: Server) ->
 def test_a_reply_that_is_not_of_the_schema_is_malformed(reply: str, openai_server: Server) -> None:
     openai_server.owned_by = "vllm"
     openai_server.answer = Fake("vllm", json=reply)
-    assert "is not JSON as 'plan' asks for" in fails(
+    assert "is not the JSON that 'plan' requires" in fails(
         model_of(openai_server), JSON, kind="malformed"
     )
 
@@ -198,7 +198,7 @@ def test_json_comes_back_as_the_sentence(openai_server: Server) -> None:
 
 def test_a_language_without_a_json_form_is_not_asked_for_as_json(openai_server: Server) -> None:
     request = replace(JSON, constraint=replace(CONSTRAINT, json_form=None))
-    assert "'plan' has no form as JSON" in fails(model_of(be(openai_server, "vllm")), request)
+    assert "'plan' has no JSON form" in fails(model_of(be(openai_server, "vllm")), request)
     assert openai_server.requests == []
 
 
@@ -226,7 +226,7 @@ def test_the_key_is_in_no_message(openai_server: Server) -> None:
     openai_server.next(*(Canned(error(f"grammar {KEY}"), 400) for _ in range(2)))
     fails(model_of(openai_server))
     be(openai_server, "openai").next(Canned(tool_call(SENTENCE)), Canned(completion(KEY)))
-    assert "without the tool" in fails(model_of(openai_server, "openai"))
+    assert "without the required tool" in fails(model_of(openai_server, "openai"))
 
 
 def test_grammars_of_plans_go_to_every_kind(openai_server: Server) -> None:

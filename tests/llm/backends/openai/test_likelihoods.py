@@ -107,7 +107,7 @@ def test_what_was_told_is_not_asked_again(openai_server: Server) -> None:
 
 @pytest.mark.parametrize("kind", ["sglang", "ollama", "generic", "openai", None])
 def test_other_servers_are_not_asked(openai_server: Server, kind: str | None) -> None:
-    with pytest.raises(ModelError, match="tells no likelihoods"):
+    with pytest.raises(ModelError, match="does not report likelihoods"):
         rated(openai_server, kind, llamacpp)
     assert not openai_server.requests
 

@@ -101,8 +101,8 @@ def test_lone_surrogates_do_not_come_in(openai_server: Server) -> None:
         ("429", "--concurrency"),
         ("500", "internal"),
         ("503", "overloaded"),
-        ("error", "an error in place of a reply: upstream failed"),
-        ("page", "mostly ends in /v1"),
+        ("error", "an error instead of a reply: upstream failed"),
+        ("page", "usually ends in /v1"),
         ("422", "field required"),
         ("413", "--window"),
         ("refusal", "I can't help with that"),
@@ -178,7 +178,7 @@ def test_a_wrong_address_is_not_taken_for_an_unknown_model(openai_server: Server
     with fails("bad_request") as caught:
         ask(openai_server)
     assert "answered 404: Not Found" in str(caught.value)
-    assert "mostly ends in /v1" in str(caught.value)
+    assert "usually ends in /v1" in str(caught.value)
 
 
 def test_a_bad_request_for_a_known_model_is_quoted(openai_server: Server) -> None:
