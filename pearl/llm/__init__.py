@@ -224,7 +224,7 @@ class ChooseTask:
 
 @dataclass(frozen=True, slots=True)
 class MineTask:
-    """Propose the actions that answering a question needs beyond those of a library."""
+    """Propose actions that a question needs and a library lacks."""
 
     question: str
     library: ActionLibrary

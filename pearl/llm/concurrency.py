@@ -80,6 +80,6 @@ class SingleFlight(Generic[T]):
             self._forget(key, asyncio.current_task())
 
     def _forget(self, key: Hashable, task: asyncio.Task[Any] | None) -> None:
-        """Have later work done anew, unless other work has taken the place of this one."""
+        """Remove finished work, unless newer work has replaced it."""
         if key in self._flights and self._flights[key].task is task:
             del self._flights[key]

@@ -51,7 +51,7 @@ class EmbeddingCache:
 
     @classmethod
     def of_user(cls) -> EmbeddingCache | None:
-        """The file in the cache folder; None if there is no folder that only this user may write to."""
+        """The file in the cache folder; None if other users may write to that folder."""
         path = cache_file("embeddings.sqlite")
         return None if path is None else cls(path)
 
@@ -100,7 +100,7 @@ class EmbeddingCache:
         self._run(work)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._close()
 
@@ -172,12 +172,12 @@ class CachedEmbedder:
 
     @property
     def name(self) -> str:
-        """That of the embedder."""
+        """As of the embedder."""
         return self._embedder.name
 
     @property
     def notice(self) -> str:
-        """That of the embedder."""
+        """As of the embedder."""
         return str(getattr(self._embedder, "notice", ""))
 
     async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:

@@ -31,7 +31,7 @@ def block(tag: str, text: str) -> str:
 
 
 def without_texts(messages: Iterable[Message]) -> str:
-    r"""Messages for people: the lengths of texts of the document for the texts, of which `block` made blocks.
+    r"""Messages for people: texts in blocks (`block`) are replaced by their lengths.
 
     Example:
         >>> asked = f"{block('text', 'Ada sold the boat.')}\n\nWho sold it?"

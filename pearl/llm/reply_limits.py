@@ -78,7 +78,7 @@ def reading_limit(window: int | None, max_output_tokens: int | None = None) -> i
 
 
 def items_limit(task: ItemsTask, counter: Counter, max_item_tokens: int = MAX_ITEM_TOKENS) -> int:
-    """Tokens at most of a reply to items that is of the form asked for, without hidden ones.
+    """Maximum tokens of a well-formed reply to items, without hidden ones.
 
     Example:
         >>> from pearl.dsl.signatures import Action

@@ -254,7 +254,7 @@ def read_scores(reply: bytes, n: int, endpoint: Endpoint) -> list[float]:
 
 
 def _number(value: Any) -> float:
-    """A JSON number; not a number for anything else, and for those that no float is."""
+    """A JSON number as float; NaN for anything else."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return math.nan
     try:

@@ -1,4 +1,4 @@
-"""Model → how many parameters it has, as its name or its file tells; nobody is asked."""
+"""Number of parameters of a model, by its name or its file, without requests."""
 
 from __future__ import annotations
 

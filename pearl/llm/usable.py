@@ -65,7 +65,7 @@ def trimmed(error: ModelError, model: str) -> ModelError:
 
 
 def _is_for_reader(problem: Unusable, request: Request | None) -> bool:
-    """Whether the reader of the reply tells more of a problem than that it is no reply."""
+    """Whether the reader of the reply reports the problem more specifically."""
     if request is None:
         return False
     task = request.task

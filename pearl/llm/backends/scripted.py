@@ -141,7 +141,7 @@ def _read(path: Path) -> list[tuple[re.Pattern[str], str]]:
 
 
 def _expanded(found: re.Match[str], text: str) -> str:
-    """The reply with its groups filled in; unchanged if its backslashes are no references."""
+    """The reply with its groups filled in; unchanged if its backslashes are not references."""
     try:
         return found.expand(text)
     except (re.error, IndexError):

@@ -47,7 +47,7 @@ class _Table(Frozen):
 
 
 def prefix_of(model: str, kind: TextKind) -> str:
-    """What texts of a kind begin with; "" for most models."""
+    """The prefix of texts of a kind; "" for most models."""
     name = model.lower()
     for entry in _table().model:
         if all(word in name for word in entry.words):

@@ -418,7 +418,7 @@ class Submitter:
     def _paid_once_more(
         self, key: bytes, result: Completion | ModelError
     ) -> Completion | ModelError:
-        """The result; the second one that cannot be read ends the attempts, each of which is paid."""
+        """The result; a second unreadable result ends the attempts, because each is billed."""
         if isinstance(result, Completion) or result.kind != "malformed":
             return result
         if key not in self._unread:

@@ -31,7 +31,7 @@ GO_ON = "what is finished is kept; raise the limit and run the same command agai
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What is spent."""
+    """Spending so far."""
 
     usage: Usage = field(default_factory=Usage)
     n_calls: int = 0
@@ -135,7 +135,7 @@ class Budget:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until the deadline, below 0 after it; None where there is none."""
+        """Seconds until the deadline, negative after it; None without a deadline."""
         if self.max_time_s is None:
             return None
         return self._began + self.max_time_s - monotonic()
@@ -275,7 +275,7 @@ class Budget:
 
 @dataclass(slots=True)
 class Call:
-    """What a call took: set by whoever makes it once there is a reply."""
+    """Usage and reply of a call; the caller sets them after the reply."""
 
     usage: Usage | None = None
     reply: str = ""
@@ -344,7 +344,7 @@ class Budgeted(Wrapper):
         return replace(completion, usage=call.usage)
 
     def _usage(self, request: Request, completion: Completion) -> Usage:
-        """What the server says, or our own count where it says nothing, or what cannot be."""
+        """The reported usage, or our own count if it is missing or impossible."""
         reported = completion.usage
         if reported.n_tokens and not reported.n_implausible_calls:
             return reported

@@ -412,7 +412,7 @@ class Limited(Wrapper):
         return self._learned.send(monotonic())
 
     def why(self) -> tuple[str, float]:
-        """What delays a call; waiting for a free slot is normal, and is not reported."""
+        """The reason and the seconds of a delay; waiting for a free slot is not reported."""
         limits = self.limits
         if limits.waits_for in ("", "a place"):
             return "", 0.0

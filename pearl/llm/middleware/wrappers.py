@@ -68,7 +68,7 @@ class Wrapper:
 
 
 class ReplyGuard(Wrapper):
-    """Removes reasoning from replies, and rejects those that are none.
+    """Removes reasoning from replies, and rejects unusable ones.
 
     It belongs inside the cache, so that none is stored. Batches check their replies themselves.
     """

@@ -190,7 +190,7 @@ class LlamaCppModel:
         return worker, self._client
 
     def _address(self) -> str | None:
-        """The address of the process that runs the model; None while there is none."""
+        """The address of the process that runs the model; None if no process runs."""
         worker = self._worker
         return worker.address if worker and worker.is_alive else None
 

@@ -33,7 +33,7 @@ _CACHED_NUMBER_BYTES = 2  # llama.cpp keeps keys and values in 16 bits.
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the header of a model file says."""
+    """Contents of the header of a model file."""
 
     trained: int
     has_template: bool
@@ -153,7 +153,7 @@ _STEP = 1_024  # Advised windows are multiples of it, in tokens
 
 
 def memory_advice(header: Header, window: int, available: int) -> tuple[str, str] | None:
-    """What is wrong with the memory that a model needs, and what to do; None if it fits."""
+    """The memory that a model lacks, with advice; None if it fits."""
     cache = window * header.bytes_a_token
     if header.n_bytes + cache <= available:
         return None

@@ -158,7 +158,7 @@ class OpenAIModel:
 
     @property
     def window(self) -> int:
-        """Context window in tokens: as set, or as the server tells it, or by the model's name."""
+        """Context window in tokens: as set, as reported by the server, or by the model's name."""
         if self._window is None:
             known = known_window(self._endpoint.model)
             # The makers' servers have the windows that are known of their models.
@@ -265,7 +265,7 @@ class OpenAIModel:
                 raise await self._refused(error, is_of_constraint) from None
 
     async def _post_whole(self, path: str, body: Mapping[str, Any]) -> bytes:
-        """As `_post`, without streaming and as it stands."""
+        """As `_post`, without streaming and without changes to the body."""
         try:
             return await self._session.connect().post(path, body)
         except StatusError as error:

@@ -194,7 +194,7 @@ class Constraining:
         *,
         refuses: Refuses = faults.refuses_constraint,
     ) -> Completion:
-        """The reply in a form, JSON as it is."""
+        """The reply in a form, JSON unparsed."""
         try:
             if form != "json-schema":
                 _validate(constraint.lark)

@@ -140,7 +140,7 @@ def refuses_constraint(error: StatusError) -> bool:
 
 
 def refuses_probe(error: StatusError) -> bool:
-    """The same for a probe, in which nothing else can be wrong."""
+    """Whether a probe was rejected: only its constraint can be the reason."""
     is_other = str(error.code) in {*_CODES, "context_length_exceeded"}
     return (error.status in (400, 422) and not is_other) or _is_unreadable(error)
 

@@ -77,7 +77,7 @@ class _PromptReply(BaseModel):
 
 
 async def by_next_token(request: Request, endpoint: Endpoint, post: Post) -> Completion:
-    """By llama.cpp's server: the tree of the candidates' tokens, a request for each token not told yet.
+    """By llama.cpp's server: walks the tree of the candidates' tokens, one request per unknown token.
 
     The server keeps the state of the prompt, so a request takes as long as one token of a reply.
     """

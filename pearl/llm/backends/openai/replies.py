@@ -354,7 +354,7 @@ def _wrong(error: ValidationError, endpoint: Endpoint, what: str) -> ModelError:
 
 
 def _unlike(what: str, place: str, endpoint: Endpoint) -> ModelError:
-    """The error for a body that does not validate at a place, or is no object."""
+    """The error for a body that does not validate at a place, or is not an object."""
     wrong = f"its '{place}' is missing or of the wrong type" if place else "it is not a JSON object"
     message = f"the reply of {endpoint.shown} is not a {what}: {wrong}"
     return ModelError(message, kind="malformed", help=_HELP)

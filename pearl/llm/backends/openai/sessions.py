@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 
 def aside(call: Coroutine[Any, Any, Result]) -> Future[Result]:
-    """Run a call there, whatever event loop runs here."""
+    """Run a call in the background event loop, from any thread."""
     return asyncio.run_coroutine_threadsafe(call, _loop())
 
 
@@ -115,7 +115,7 @@ LEAST, MOST = 256, 10**8
 
 
 def listed_window(model: Listed) -> int | None:
-    """The window in tokens that a list tells of a model, the smallest where it tells several."""
+    """The window in tokens that a listing reports for a model, the smallest of several."""
     told = model.model_extra or {}
     meta = told.get("meta")
     of_llamacpp = meta.get("n_ctx") if isinstance(meta, dict) else None  # n_ctx_train is another
@@ -124,7 +124,7 @@ def listed_window(model: Listed) -> int | None:
 
 
 async def find_window(endpoint: Endpoint, server: Server | None) -> int | None:
-    """The window in tokens that a server tells of a model; None if it tells none, or does not answer."""
+    """The window in tokens that a server reports for a model; None if unknown."""
     session = HttpSession(endpoint, LIST_TIMEOUT_S)
     session.connect()  # the import must not count towards the timeout
     try:
@@ -141,20 +141,20 @@ async def find_window(endpoint: Endpoint, server: Server | None) -> int | None:
 
 
 def beside(endpoint: Endpoint) -> Endpoint:
-    """The same server without `/v1`, where kinds of servers have paths of their own."""
+    """The same server without `/v1`, for paths specific to a kind of server."""
     parts = urlsplit(endpoint.url)
     path = parts.path.rstrip("/").removesuffix("/v1")
     return replace(endpoint, url=urlunsplit(parts._replace(path=path)))
 
 
 def _its_own(listed: Sequence[Listed], name: str) -> Listed | None:
-    """What the list says of a model; of the only one where that has another name."""
+    """The entry of a model in a listing; the only entry matches any name."""
     found = [model for model in listed if model.id == name]
     return next(iter(found or (listed if len(listed) == 1 else ())), None)
 
 
 async def _window_of_props(endpoint: Endpoint) -> int | None:
-    """What llama.cpp says: the window of one of its slots."""
+    """The window of one slot of llama.cpp's server."""
     session = HttpSession(beside(endpoint), LIST_TIMEOUT_S)
     try:
         async with asyncio.timeout(LIST_TIMEOUT_S):

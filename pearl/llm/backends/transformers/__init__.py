@@ -186,7 +186,7 @@ class TransformersModel:
         return Completion(write_numbers(values), self.name, usage)
 
     def _timer(self, is_cancelled: threading.Event) -> Callable[[], None]:
-        """What raises once the time of a call is over, or nobody waits for it."""
+        """A check that raises when a call times out or is cancelled."""
         until = time.monotonic() + self._timeout_s
 
         def check() -> None:

@@ -131,7 +131,7 @@ class Masks:
         return words
 
     def take(self, token: int) -> None:
-        """Append an allowed token that is no end token."""
+        """Append an allowed token, except an end token."""
         self._matcher.consume_token(token)
         self._check(self._matcher)
         self._written += self._vocabulary.decode_bytes([token])

@@ -113,7 +113,7 @@ class MiniLM:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """The numbers of texts that are encoded together, those of similar lengths."""
+    """Batches of text indices of similar lengths."""
     batch: list[int] = []
     n_tokens = 0
     for number in sorted(range(len(lengths)), key=lengths.__getitem__):
