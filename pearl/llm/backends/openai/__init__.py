@@ -204,14 +204,7 @@ class OpenAIModel:
 
     def batches(self) -> Batches:
         """The same model through the server's Batch API."""
-        return Batches(
-            self._endpoint,
-            connect=self._session.connect,
-            body_of=self._parameters.body,
-            refused=self._session.refused,
-            drop_temperature=self._parameters.drop_temperature,
-            timeout_s=self._timeout_s,
-        )
+        return Batches(self._endpoint, self._session, self._parameters, self._timeout_s)
 
     async def listing(self) -> list[Listed]:
         """The models that the server lists, which costs nothing; empty if it does not list."""
