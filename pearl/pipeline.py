@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pearl.actions.library import load_library
 from pearl.data.domains import load_domain
@@ -46,6 +46,9 @@ from pearl.retrieval.search import Searcher
 from pearl.tables import SqlEngine
 from pearl.trace import PlanFailed, Trace
 
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
 
 class Pearl:
     """Writes plans, runs them and answers questions with a model and an action library.
@@ -54,7 +57,8 @@ class Pearl:
 
     Args:
         model: A `Client`, or what one is made of: `extractive` (no network, quotes passages),
-            `openai:NAME`, ... or a `Model`.
+            `openai:NAME`, ..., a `Model`, or an official client: `openai.AsyncOpenAI` with
+            `model_name`, `AsyncAzureOpenAI`.
         domain: Kind of document; chooses the library and the examples.
         library: Name or file of another action library than the domain's.
         examples: Name or folder of another bank of examples than the domain's.
@@ -126,7 +130,7 @@ class Pearl:
 
     def __init__(
         self,
-        model: str | Model = "extractive",
+        model: str | Model | AsyncOpenAI = "extractive",
         *,
         domain: str = "generic",
         library: str | Path | ActionLibrary | None = None,

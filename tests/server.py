@@ -323,7 +323,7 @@ class Server:
                 answer = self.answer(seen)
             elif seen.path.endswith("/embeddings"):
                 answer = Canned(embeddings(seen.body["input"]))
-            elif not seen.path.endswith("/chat/completions"):
+            elif not seen.path.partition("?")[0].endswith("/chat/completions"):
                 answer = FAULTS["404"]
             else:
                 answer = Canned(completion(self._reply(seen)))

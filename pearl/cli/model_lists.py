@@ -9,6 +9,7 @@ from typing import Any
 from pearl.documents.tokens import known_window, known_windows
 from pearl.errors import DataError
 from pearl.errors.escaping import visible
+from pearl.llm.backends import providers
 from pearl.llm.backends.openai.endpoint import ANY_KEY
 from pearl.llm.overview import (
     BackendRow,
@@ -21,7 +22,6 @@ from pearl.llm.overview import (
     server_kind_rows,
 )
 from pearl.llm.prices import read_prices
-from pearl.llm.providers import providers
 from pearl.llm.weights import Weights, find_weights, weights_names
 
 EMBEDDERS, RERANKERS = "pearl.llm.embedders", "pearl.llm.rerankers"

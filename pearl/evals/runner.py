@@ -26,8 +26,8 @@ from pearl.evals.scorers import EXACT
 from pearl.evals.scoring import reason, score
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.llm import Usage
+from pearl.llm.concurrency import SingleFlight
 from pearl.llm.prices import Price
-from pearl.llm.single_flight import SingleFlight
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Listener, RecordUnit, local
 from pearl.runs.resources import Resources

@@ -40,6 +40,6 @@ def _embedder(name: str, url: str | None, client: ClientSettings) -> Embedder:
 
 
 def _reranker(name: str, url: str | None, client: ClientSettings) -> Reranker:
-    from pearl.llm.reranking import create_reranker
+    from pearl.llm.rerankers import create_reranker
 
     return create_reranker(name, url=url, api_key_env=None if client.is_asked else "")

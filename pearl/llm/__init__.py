@@ -224,7 +224,7 @@ class ChooseTask:
 
 @dataclass(frozen=True, slots=True)
 class MineTask:
-    """Propose the actions that answering a question needs beyond those of a library."""
+    """Propose actions that a question needs and a library lacks."""
 
     question: str
     library: ActionLibrary
@@ -292,7 +292,7 @@ class Request:
         constraint: Only for models that support it; the caller still validates the reply.
         constrain_by: Its form; a JSON reply is converted to a sentence of the language.
         candidates: Beginnings of a reply whose log-likelihoods are asked for in place of a reply
-            (`pearl.llm.likelihoods`); only for models that compute them.
+            (`pearl.llm.messages`); only for models that compute them.
     """
 
     messages: tuple[Message, ...]
@@ -379,7 +379,7 @@ class Completion:
     """A usable reply. An unusable one raises `ModelError`; a completion is never empty.
 
     Attributes:
-        text: Not blank (`pearl.llm.blank`), no lone surrogates.
+        text: Not blank (`pearl.llm.flaws`), no lone surrogates.
         model: The model name that the server reports.
         finish_reason: `stop`, or None if the server reports none; a truncated reply is an error.
         is_remembered: Whether it is a cache hit, whose usage is 0.

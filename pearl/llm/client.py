@@ -1,4 +1,4 @@
-"""Settings → a model with its middleware, composed in one place.
+"""Settings → a model with its middleware.
 
 The command line, Python, cluster workers and batches all use a `Client`; `layers` is the list of
 middleware between a caller and a model.
@@ -6,28 +6,26 @@ middleware between a caller and a model.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from pearl.documents.tokens import Counter, Tokenizer
 from pearl.errors import UsageError
 from pearl.llm import Completion, Constrains, Model, Request
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.fallback import ConstraintFallback, Mode, reply_fallback
-from pearl.llm.item_cache import ItemCache
-from pearl.llm.middleware.attempt_reporter import AttemptReporter
 from pearl.llm.middleware.budget import Budget, Budgeted
-from pearl.llm.middleware.circuit_breaker import CircuitBreaker
-from pearl.llm.middleware.dedup_cache import CacheWriter, DedupCache, Replies
-from pearl.llm.middleware.limiter import Limited
-from pearl.llm.middleware.measured import Measured
+from pearl.llm.middleware.caching import CacheWriter, DedupCache, ItemCache, Measured, Replies
 from pearl.llm.middleware.prefix_warmup import PrefixWarmup, PrimingMode
-from pearl.llm.middleware.reply_guard import ReplyGuard
-from pearl.llm.middleware.retry import DEADLINE_S, Retrying
-from pearl.llm.middleware.sampling import Sampling
-from pearl.llm.middleware.wrapper import Wrapper
+from pearl.llm.middleware.rate import Limited
+from pearl.llm.middleware.retry import DEADLINE_S, CircuitBreaker, Retrying
+from pearl.llm.middleware.wrappers import AttemptReporter, ReplyGuard, Sampling, Wrapper
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 Layer = Callable[[Model], Model]
 """Wraps the model that it is given."""
@@ -39,7 +37,7 @@ class HasTokenizer(Protocol):
 
     @property
     def tokenizer(self) -> Tokenizer | None:
-        """It; None where it is known to be of no use."""
+        """The tokenizer; None if it is unusable."""
         ...
 
 
@@ -48,33 +46,35 @@ class ClientSettings:
     """Settings of a client; picklable if the model is a name.
 
     Attributes:
-        model: `extractive` (no network, quotes passages), `openai:NAME`, ... or a `Model`.
+        model: `extractive` (no network, quotes passages), `openai:NAME`, ..., a `Model`, or an
+            official client: `openai.AsyncOpenAI`, `AsyncAzureOpenAI`.
         base_url: Server of the model.
         api_key_env: Name of the environment variable whose key is sent to the server; "" to send
             none, None for `PEARL_API_KEY`, else `OPENAI_API_KEY`.
-        server: Kind of server that an `openai:` model runs on, where it does not say so itself.
-        window: Tokens of the model's window, where you know better than the shipped table.
-        timeout_s: Seconds that one call may take in all.
-        is_asked: Whether anything is sent; a forecast, which sends nothing, needs no key.
-        concurrency: Calls to the model at once, and tasks under way at once.
-        requests_per_minute: Calls sent at most; None for as many as the server bears.
-        tokens_per_minute: Of prompts and replies together; None likewise.
-        prefix: Let the first call over a document fill the server's cache before the others follow
-            (`auto`, where it pays), or not (`off`).
-        constrain: Hold the model to the grammar of plans while it writes one, and to the form of a
-            step's reply where that has one, as a list: `auto` for the best that it takes,
-            `grammar` or `json` to insist, `off`.
-        attempts: Calls of one request at most, the first included.
-        first_wait_s: Seconds before the second call where the server names none.
-        deadline_s: Seconds that all calls of one request may take; None for no limit.
-        is_shared: Whether identical calls are made once.
-        seed: Have replies drawn by it; None to leave that to the server.
-        temperature: Of all calls that are drawn by a seed; None for that of each request.
-        embeddings: What makes vectors of sentences for a model that ranks them (`extractive`), as
-            `pearl.llm.embedders` names it.
+        server: Kind of the server of an `openai:` model, if it cannot be detected.
+        window: Context window in tokens, overriding the shipped table.
+        timeout_s: Maximum seconds of one call.
+        is_asked: Whether requests are sent; a forecast sends none and needs no key.
+        concurrency: Maximum concurrent calls, and concurrent tasks.
+        requests_per_minute: Maximum calls sent; None for no limit but the server's.
+        tokens_per_minute: Maximum tokens of prompts and replies; None for no limit but the server's.
+        prefix: `auto` delays calls over a document until the first one has filled the server's cache,
+            where that pays; `off` does not.
+        constrain: Constrain plans to their grammar, and replies of steps to their form: `auto` for the
+            best supported constraint, `grammar` or `json` to require one, `off`.
+        attempts: Maximum calls per request, including the first.
+        first_wait_s: Seconds before the second call if the server names none.
+        deadline_s: Maximum seconds of all calls of one request; None for no limit.
+        is_shared: Whether identical calls share one reply.
+        seed: Sampling seed; None for the server's default.
+        temperature: Temperature of all calls with a seed; None for that of each request.
+        embeddings: Embedder of sentences for a model that ranks them (`extractive`), by its name in
+            `pearl.llm.embedders`.
+        model_name: Name of the model of an official client; an Azure client with a deployment
+            needs none.
     """
 
-    model: str | Model = "extractive"
+    model: str | Model | AsyncOpenAI = "extractive"
     base_url: str | None = None
     api_key_env: str | None = None
     server: str | None = None
@@ -93,23 +93,31 @@ class ClientSettings:
     seed: int | None = None
     temperature: float | None = None
     embeddings: str | None = None
+    model_name: str | None = None
 
     def create_model(self) -> Model:
-        """The model alone, which nothing is around.
+        """Create the model without middleware.
 
         Raises:
-            UsageError: The name is that of no model.
+            UsageError: No model has that name.
             ModelError: The model cannot be set up: no key.
         """
-        if not isinstance(self.model, str):
-            return self.model
-        return create_model(
-            self.model,
-            ModelSettings(
-                self.base_url, self.timeout_s, self.window, self.server, self.api_key_env,
-                is_asked=self.is_asked, embeddings=self.embeddings,
-            ),
+        settings = ModelSettings(
+            self.base_url, self.timeout_s, self.window, self.server, self.api_key_env,
+            is_asked=self.is_asked, embeddings=self.embeddings,
         )  # fmt: skip
+        if isinstance(self.model, str):
+            return create_model(self.model, settings)
+        # Whoever passes a client of the official package has imported it, which takes a second.
+        if (openai := sys.modules.get("openai")) is None or not isinstance(
+            self.model, openai.AsyncOpenAI | openai.OpenAI
+        ):
+            return cast("Model", self.model)
+        if isinstance(self.model, openai.OpenAI):
+            raise UsageError("a synchronous client cannot be used", help="pass an AsyncOpenAI")
+        from pearl.llm.backends.openai import official
+
+        return official.create(self.model, self.model_name, settings)
 
 
 class Client(Wrapper):
@@ -117,29 +125,28 @@ class Client(Wrapper):
 
     Args:
         settings: The settings; None for the embedded default.
-        model: Who is asked, where that is made already; None for what the settings say.
-        counter: Counts the tokens of the model, where another client of it does already.
-        replies: Where replies are kept, so that no call is made twice: a `pearl.runs.store.Store`.
-        budget: What calls may spend; None for no limit, and for spending as the server tells it.
-        collecting: Collects calls and sends them another way, as batches do; the cache of the
-            server is not warmed up then.
+        model: The model; None to create it from the settings.
+        counter: Token counter of another client of the same model, to share its cache.
+        replies: Persistent cache of replies, as `pearl.runs.store.Store`.
+        budget: Limits of spending; None for none.
+        collecting: Middleware that collects calls, as for batches, in place of the prefix warm-up.
         breaker: The circuit breaker of the run.
 
     Attributes:
-        settings: What it is built from.
-        model: Who is asked in the end.
-        replies: Where replies are kept; None for nowhere.
-        counter: Counts tokens the way the model does, or estimates them.
+        settings: Its settings.
+        model: The innermost model, without middleware.
+        replies: The persistent cache of replies, or None.
+        counter: Counts tokens by the model's tokenizer, or estimates them.
         breaker: The circuit breaker of the run.
-        budget: What calls may spend, and what they have spent.
+        budget: Limits and spending.
         layers: The middleware, from outside to inside.
-        items: What is known about single rows; None for a model that computes replies itself.
-        limiter: The one of them that sends; its `limits` say what the server bore.
-        plan_fallback: What the model is held to while it writes plans.
-        reply_fallback: What it is held to where the reply to a step has a form.
+        items: Cached replies about single rows; None for a model that reads no prompts.
+        limiter: The layer with the limits; `limiter.limits` has the learned ones.
+        plan_fallback: The constraint level of plans.
+        reply_fallback: The constraint level of replies of steps.
 
     Raises:
-        UsageError: A setting names nothing that exists.
+        UsageError: A setting has an unknown name.
         ModelError: The model cannot be set up: no key.
 
     Example:
@@ -169,22 +176,22 @@ class Client(Wrapper):
         self.replies = replies
         self.budget = budget or Budget()
         self.plan_fallback = ConstraintFallback(model.constrains, settings.constrain)
-        # What is computed without a prompt costs less than finding it again.
+        # Recomputing a reply without a prompt costs less than a cache lookup.
         sampled = repr((settings.seed, settings.temperature))
         is_kept = model.reads_prompts and settings.is_shared
         self.items = ItemCache(f"{model.identity} {sampled}", replies) if is_kept else None
-        # A reply that is held to a form is asked for at once; collected, it costs less.
+        # Constrained requests are not collected into batches, which cost less.
         is_free = collecting is not None and settings.constrain == "auto"
         self.reply_fallback = reply_fallback(
             Constrains() if is_free else model.constrains, settings.constrain
         )
         reads = model.reads_prompts  # else equal messages may be different requests
         order: tuple[Layer | None, ...] = (
-            self._retrying,  # who waits after a failure holds no place
+            self._retrying,  # a call that waits for a retry does not occupy a slot
             _sampling(settings.seed, settings.temperature),
-            # What is known costs neither a place nor a token.
+            # Cache hits use neither a slot nor tokens.
             partial(DedupCache, replies=replies) if reads and settings.is_shared else None,
-            # Who waits for the server's cache, or for a batch, holds no place either.
+            # Calls that wait for the server's cache, or for a batch, do not occupy a slot either.
             collecting or (self._warming_up if reads else None),
             partial(
                 Limited,
@@ -194,12 +201,12 @@ class Client(Wrapper):
                 count_tokens=lambda request: counter.count(request.prompt),
                 breaker=self.breaker,
             ),
-            # Kept within the place of the call: a kill loses no more replies than there are places.
+            # Stored before the slot is released: a kill loses at most as many replies as slots.
             partial(CacheWriter, replies=replies, breaker=self.breaker)
             if reads and replies is not None
             else None,
             ReplyGuard,  # unusable replies are not kept
-            partial(Budgeted, budget=self.budget),  # what is reserved is what is sent
+            partial(Budgeted, budget=self.budget),  # reserves what is sent
             AttemptReporter if reads else None,
         )
         layers: list[Model] = []
@@ -211,7 +218,7 @@ class Client(Wrapper):
 
     @property
     def window(self) -> int | None:
-        """Tokens of the window, as the settings say, or the model."""
+        """Context window in tokens, from the settings or the model."""
         return self.settings.window or self.model.window
 
     async def complete(self, request: Request) -> Completion:
@@ -227,15 +234,14 @@ class Client(Wrapper):
     def unshared(
         self, seed: int | None = None, temperature: float | None = None, *, scope: str = ""
     ) -> Model:
-        """The model with the same limits and budget, whose calls cost what they cost.
+        """The model with the same limits and budget, without shared replies.
 
-        No reply is shared with other calls or taken from those that are kept, but for those that
-        the same work has kept: they count as what they cost.
+        Replies cached by the same work (`scope`) are reused, and count as what they cost.
 
         Args:
-            seed: Have replies drawn by it.
-            temperature: Of all calls, where there is a seed.
-            scope: Names the work; "" to find no reply.
+            seed: Sampling seed.
+            temperature: Of all calls, if there is a seed.
+            scope: Name of the work; "" for no cache.
         """
         own = (Retrying, Sampling, DedupCache)
         model = next(layer for layer in self.layers if not isinstance(layer, own))
@@ -259,17 +265,17 @@ class Client(Wrapper):
 
 
 def as_client(
-    model: str | Model,
+    model: str | Model | AsyncOpenAI,
     settings: Mapping[str, Any],
     *,
     replies: Replies | None = None,
     budget: Budget | None = None,
 ) -> Client:
-    """The client of a model, or the one that is given in place of a model."""
+    """A client of a model, or the given client."""
     if not isinstance(model, Client):
         return Client(ClientSettings(model, **settings), replies=replies, budget=budget)
     if settings or replies or budget:
-        raise UsageError("a client has its settings already", help="give them to the Client")
+        raise UsageError("a Client already has settings", help="pass them to the Client")
     return model
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from pearl.documents.digest import digest
 from pearl.errors import StoreError
-from pearl.llm.gathering import gather
+from pearl.llm.concurrency import gather
 from pearl.plugins.files import cache_file
 from pearl.plugins.locks import locked_file
 from pearl.retrieval import Embedder, TextKind
@@ -28,19 +28,12 @@ if TYPE_CHECKING:
 
     Vector: TypeAlias = NDArray[np.float32]
 
-MAX_BYTES = 4 * 2**30
-"""Of the file; 2.7 million vectors of 384 dimensions."""
-
+MAX_BYTES = 4 * 2**30  # Of the file; 2.7 million vectors of 384 dimensions.
+# Texts that are embedded and kept together: what an interruption may lose, times those at once.
 BATCH = 64
-"""Texts that are embedded and kept together: what an interruption may lose, times those at once."""
-
 KEYS_A_QUERY = 500
-
-PATIENCE_S = 60.0
-"""Seconds to wait for another process that writes."""
-
+PATIENCE_S = 60.0  # Seconds to wait for another process that writes
 _SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
-
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 Result = TypeVar("Result")
@@ -58,7 +51,7 @@ class EmbeddingCache:
 
     @classmethod
     def of_user(cls) -> EmbeddingCache | None:
-        """The file in the cache folder; None if there is no folder that only this user may write to."""
+        """The file in the cache folder; None if other users may write to that folder."""
         path = cache_file("embeddings.sqlite")
         return None if path is None else cls(path)
 
@@ -107,7 +100,7 @@ class EmbeddingCache:
         self._run(work)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._close()
 
@@ -144,7 +137,7 @@ class EmbeddingCache:
                 raise StoreError(
                     f"the cache of embeddings cannot be used: {error}",
                     path=self.path,
-                    help="make room, check its rights, or remove the file: it is a cache",
+                    help="free disk space, check its permissions, or remove the file: it is only a cache",
                 ) from None
 
     def _opened(self) -> sqlite3.Connection:
@@ -179,12 +172,12 @@ class CachedEmbedder:
 
     @property
     def name(self) -> str:
-        """That of the embedder."""
+        """As of the embedder."""
         return self._embedder.name
 
     @property
     def notice(self) -> str:
-        """That of the embedder."""
+        """As of the embedder."""
         return str(getattr(self._embedder, "notice", ""))
 
     async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:

@@ -64,12 +64,7 @@ def _plan_flaw(text: str) -> str | None:
 
 
 class ConstraintFallback:
-    """The constraint state of one model, shared by all requests for the same kind of text.
-
-    Example:
-        >>> ConstraintFallback(Constrains(frozenset({"grammar"}))).level.name
-        'library'
-    """
+    """The constraint state of one model, shared by all requests for the same kind of text."""
 
     def __init__(
         self,
@@ -87,8 +82,8 @@ class ConstraintFallback:
         self.max_text = constrains.max_text
         if not self._levels:
             raise UsageError(
-                f"the model cannot be held to a constraint (--constrain {mode})",
-                help="--constrain auto does what it can do, off does without",
+                f"the model does not support constraints (--constrain {mode})",
+                help="use --constrain auto, or off",
             )
 
     @property
@@ -126,9 +121,9 @@ class ConstraintFallback:
                 continue
             if level.by is not None and (broken := flaw(completion.text)):
                 ignored = ModelError(
-                    f"{completion.model} does not keep to the grammar: {broken}",
+                    f"{completion.model} violates the grammar: {broken}",
                     kind="unconstrained",
-                    help="--constrain off does without",
+                    help="use --constrain off",
                 )
                 on_refused(level, ignored)
                 self.step_down(level, ignored)

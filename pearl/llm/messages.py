@@ -7,17 +7,17 @@ so a document may contain `CTX` or `{{CTX}}`.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pearl.dsl.decoding.constraint import Constraint
-from pearl.llm import ConstrainBy, Message, Request
+from pearl.errors import ModelError
+from pearl.llm import Completion, ConstrainBy, Message, Model, Request, Task
 
 _TAG = re.compile(r"<(?=\s*+/?\s*+(?:text|input|part|answer|item)\b)", re.I)
-
-_TEXT = re.compile(r"<(text|item \d++)>\n")
-"""Begins a block of the document."""
+_TEXT = re.compile(r"<(text|item \d++)>\n")  # Begins a block of the document
 
 
 def block(tag: str, text: str) -> str:
@@ -31,7 +31,7 @@ def block(tag: str, text: str) -> str:
 
 
 def without_texts(messages: Iterable[Message]) -> str:
-    r"""Messages for people: the lengths of texts of the document for the texts, of which `block` made blocks.
+    r"""Messages for people: texts in blocks (`block`) are replaced by their lengths.
 
     Example:
         >>> asked = f"{block('text', 'Ada sold the boat.')}\n\nWho sold it?"
@@ -74,3 +74,52 @@ def json_messages(messages: tuple[Message, ...], hint: str) -> tuple[Message, ..
     """Ask for the same as JSON."""
     *before, last = messages
     return (*before, replace(last, content=f"{last.content}\n\nReply as JSON: {hint}"))
+
+
+async def log_likelihoods(
+    model: Model, messages: Sequence[Message], candidates: Sequence[str], task: Task
+) -> tuple[tuple[float, ...], Completion]:
+    """Compute the log-likelihood of each candidate as the beginning of the reply."""
+    if not model.constrains.likelihoods:
+        raise ModelError(
+            f"{model.name} does not report likelihoods",
+            kind="bad_request",
+            help="llamacpp:, transformers:, llama-server: and vllm: do (--server for similar ones)",
+        )
+    request = Request(tuple(messages), task, max_output_tokens=1, candidates=tuple(candidates))
+    completion = await model.complete(request)
+    return read_numbers(completion.text, len(candidates), model.name), completion
+
+
+def write_numbers(values: Sequence[float]) -> str:
+    """Log-likelihoods as the text of a completion."""
+    return " ".join(map(repr, map(float, values)))
+
+
+def read_numbers(text: str, n: int, name: str) -> tuple[float, ...]:
+    """Log-likelihoods from the text of a completion."""
+    try:
+        values = tuple(map(float, text.split()))
+    except ValueError:
+        values = ()
+    # Sums of rounded logarithms may be slightly above 0.
+    if len(values) != n or not all(math.isfinite(value) and value < 1e-3 for value in values):
+        raise ModelError(
+            f"{name} does not report likelihoods of the {n} candidates: {text[:80]!r}",
+            kind="malformed",
+        )
+    return values
+
+
+def against_null(asked: Sequence[float], null: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """Pointwise mutual information of each candidate with the question, in nats.
+
+    Source:
+        Holtzman et al., Surface Form Competition (2021): domain-conditional PMI; several null
+        prompts as in Zhao et al., Calibrate Before Use (2021).
+
+    Example:
+        >>> against_null([-2.0, -3.0], [[-2.0, -6.0], [-3.0, -6.0]])
+        (0.5, 3.0)
+    """
+    return tuple(value - sum(each) / len(null) for value, *each in zip(asked, *null, strict=True))

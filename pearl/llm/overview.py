@@ -1,6 +1,6 @@
-"""What can be asked: backends and what each takes, servers with a short name, prices, models that are here.
+"""Lists of backends, servers with a short name, prices and local models.
 
-Nothing is sent but by `served_models` and `running_servers`, which ask for lists of models.
+Only `served_models` and `running_servers` send requests: for lists of models.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from pearl.llm import ConstrainBy
 from pearl.llm.backends import (
     Abilities,
     ModelSettings,
+    Provider,
     abilities_of,
     address_of,
     create_model,
     description_of,
+    providers,
 )
 from pearl.llm.backends.llamacpp.header import read_header
 from pearl.llm.backends.openai import servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.replies import Listed
-from pearl.llm.backends.openai.windows import listed_window
+from pearl.llm.backends.openai.sessions import listed_window
 from pearl.llm.prices import Price, Prices, read_prices
-from pearl.llm.providers import Provider, providers
 from pearl.plugins.extras import extras
 from pearl.plugins.files import cache_file
 
@@ -47,7 +48,7 @@ class BackendRow:
 
 @dataclass(frozen=True, slots=True)
 class ServerKindRow:
-    """A kind of server: what it can do beyond Chat Completions."""
+    """A kind of server: its abilities beyond Chat Completions."""
 
     name: str
     title: str
@@ -84,7 +85,7 @@ class Served:
     price: Price | None
 
     def to_json(self) -> dict[str, Any]:
-        """It as JSON data; prices in US dollars per million tokens."""
+        """JSON data; prices in US dollars per million tokens."""
         price = None if self.price is None else self.price.model_dump()
         return {"id": self.id, "window": self.window, "is_told": self.is_told, "price": price}
 
@@ -99,7 +100,7 @@ class Running:
     failure: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """It as JSON data."""
+        """JSON data."""
         models = [model.to_json() for model in self.models]
         return {
             "name": self.name, "address": self.address, "models": models, "failure": self.failure,
@@ -108,7 +109,7 @@ class Running:
 
 @runtime_checkable
 class Lists(Protocol):
-    """A model whose server lists what it has."""
+    """A model whose server lists its models."""
 
     async def listing(self) -> list[Listed]:
         """The models that it lists."""
@@ -116,7 +117,7 @@ class Lists(Protocol):
 
 
 def backend_rows() -> list[BackendRow]:
-    """Every backend, with what it takes."""
+    """Every backend, with its abilities."""
     missing = extras()
     rows = []
     for name in plugins.names("pearl.llm.backends"):
@@ -172,7 +173,7 @@ async def served_models(spec: str, settings: ModelSettings | None = None) -> lis
     if not isinstance(model, Lists):
         create_model(spec, settings)  # where there is no such backend, or no such file
         raise UsageError(
-            f"{backend} has no server that lists models", help="pearl models lists what there is"
+            f"{backend} has no server that lists models", help="pearl models lists the servers"
         )
     try:
         listed = await model.listing()

@@ -15,11 +15,9 @@ from pearl.errors import DataError
 from pearl.llm import Usage
 
 _SHIPPED = Path(__file__).with_name("prices.toml")
-
 _FORMAT = 'as_of = 2026-11-21, then [usd_per_million] and "NAME" = { input = 2.5, output = 10 }'
-
+# What may follow the beginning of a name.
 _VERSION = re.compile(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4}|latest))?\Z")
-"""What may follow the beginning of a name."""
 
 
 class Price(Frozen):
@@ -38,12 +36,7 @@ class Price(Frozen):
         )
 
     def cost_usd(self, usage: Usage) -> float:
-        """The cost of a usage in US dollars.
-
-        Example:
-            >>> Price(input_usd=2.0, output_usd=8.0).cost_usd(Usage(500_000, 100_000))
-            1.8
-        """
+        """The cost of a usage in US dollars."""
         cached = self.input_usd if self.cached_usd is None else self.cached_usd
         fresh = usage.n_input_tokens - usage.n_cached_tokens
         return (
@@ -99,7 +92,7 @@ def read_prices(path: str | Path | None = None) -> Prices:
             f"cannot be read: {error.strerror}", path=where, help="check the path"
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"no TOML: {error}", path=where, help=_FORMAT) from None
+        raise DataError(f"not TOML: {error}", path=where, help=_FORMAT) from None
     except ValidationError as error:
         raise DataError(reason(error), path=where, help=_FORMAT) from None
     by_beginning = {

@@ -21,11 +21,8 @@ Phase = Literal["asked", "loading", "reading", "embedding", "writing"]
 """`asked`: sent, and nothing heard since; `loading` the model into memory; `reading` the prompt;
 `embedding` the sentences of a document; `writing` the reply."""
 
-MAX_TAIL = 400
-"""Characters that are reported of a reply while it is written."""
-
-REPORT_S = 10.0
-"""Interval in seconds of reports of a wait."""
+MAX_TAIL = 400  # Characters that are reported of a reply while it is written
+REPORT_S = 10.0  # Interval in seconds of reports of a wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +89,7 @@ def is_heard() -> bool:
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Listen to the calls made within this context.
-
-    Example:
-        >>> with listening(print):
-        ...     report(CallProgress("writing", 3))
-        CallProgress(phase='writing', n_tokens=3, n_total=None, text='')
-    """
+    """Listen to the calls made within this context."""
     token = _listener.set(listener)
     try:
         yield

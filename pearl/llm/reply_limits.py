@@ -25,27 +25,14 @@ from pearl.llm import (
 )
 from pearl.replies.items import MAX_ITEM_TOKENS, MAX_RATING, NOT_STATED, label_line
 
-REASONING_TOKENS = 4_096
-"""For hidden reasoning."""
-
-READING_TOKENS = 4_096
-"""For the reply to a step, or the merged reply to its parts."""
-
-FRAME_TOKENS = 512
-"""For new actions, headings and remarks around a plan or a library."""
-
+REASONING_TOKENS = 4_096  # For hidden reasoning
+READING_TOKENS = 4_096  # For the reply to a step, or the merged reply to its parts
+FRAME_TOKENS = 512  # For new actions, headings and remarks around a plan or a library
+# For a step of a plan with its explanation: those of the shipped plans have 20 to 50.
 LINE_TOKENS = 64
-"""For a step of a plan with its explanation: those of the shipped plans have 20 to 50."""
-
-DRAFT_TOKENS = 96
-"""For an action with its definition and the numbers of its drafts."""
-
-ID_TOKENS = 4
-"""For the number of an item, the colon, the blank and the end of its line."""
-
-
-ECHO_TOKENS = 24
-"""For the first words of an item."""
+DRAFT_TOKENS = 96  # For an action with its definition and the numbers of its drafts
+ID_TOKENS = 4  # For the number of an item, the colon, the blank and the end of its line
+ECHO_TOKENS = 24  # For the first words of an item
 
 
 def reply_limit(
@@ -86,17 +73,12 @@ def reply_limit(
 
 
 def reading_limit(window: int | None, max_output_tokens: int | None = None) -> int:
-    """The `reply_limit` of tasks over a document.
-
-    Example:
-        >>> reading_limit(None), reading_limit(128_000), reading_limit(16_384)
-        (8192, 8192, 4096)
-    """
+    """The `reply_limit` of tasks over a document."""
     return _limit(READING_TOKENS, window, max_output_tokens)
 
 
 def items_limit(task: ItemsTask, counter: Counter, max_item_tokens: int = MAX_ITEM_TOKENS) -> int:
-    """Tokens at most of a reply to items that is of the form asked for, without hidden ones.
+    """Maximum tokens of a well-formed reply to items, without hidden ones.
 
     Example:
         >>> from pearl.dsl.signatures import Action

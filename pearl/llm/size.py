@@ -1,24 +1,23 @@
-"""Model → how many parameters it has, as its name or its file tells; nobody is asked."""
+"""Number of parameters of a model, by its name or its file, without requests."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+# Parameters of a small model: those sold as 3B have up to 3.3 billion, the next size begins at
+# 3.8.
 MAX_SMALL = 3.5e9
-"""Parameters of a small model: those sold as 3B have up to 3.3 billion, the next size begins at 3.8."""
-
+# Of a file: 3B at four bits have 2.0 GB, 7B at two bits 2.8 and at four bits 4.4.
 SMALL_BYTES = 2_500_000_000
-"""Of a file: 3B at four bits have 2.0 GB, 7B at two bits 2.8 and at four bits 4.4."""
 
 _SIZE = re.compile(
     r"(?:(?<![a-z0-9.])|(?<=[-_:]e))(?:(\d+)x)?(\d+(?:[._]\d+)?)([bm])(?![a-z0-9])", re.I
 )
 
 _UNITS = {"b": 1e9, "m": 1e6}
-
+# Less is no number of parameters: `1m` to `10m` name windows of so many tokens.
 _MIN_PARAMETERS = 11e6
-"""Less is no number of parameters: `1m` to `10m` name windows of so many tokens."""
 
 
 def n_parameters(name: str) -> float | None:

@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
 from pearl.llm import ActionTask, ChooseTask, CombineTask, Completion, ItemsTask, Request
-from pearl.llm.blank import is_blank
-from pearl.llm.repetition import loop_in, repeats
+from pearl.llm.flaws import is_blank, loop_in, repeats
+from pearl.replies.normaliser import without_reasoning
 from pearl.replies.typed import says_nothing
 from pearl.replies.unusable import without_reasoning
 
 if TYPE_CHECKING:
     from pearl.replies.unusable import Unusable
 
+# Minimum words of an echo: shorter replies may be names, which the instructions have, too.
 MIN_WORDS = 8
-"""Minimum words of an echo: shorter replies may be names, which the instructions have, too."""
-MIN_SENTENCE = 4
-"""Minimum words of a whole sentence of the instructions that is an echo."""
-
+MIN_SENTENCE = 4  # Minimum words of a whole sentence of the instructions that is an echo
 _WORD = re.compile(r"\w+")
 _LABEL = re.compile(r"^(?:Instruction \w{1,80}\([^\n]{0,400}\): |Purpose of this step: )", re.M)
 
@@ -68,7 +66,7 @@ def trimmed(error: ModelError, model: str) -> ModelError:
 
 
 def _is_for_reader(problem: Unusable, request: Request | None) -> bool:
-    """Whether the reader of the reply tells more of a problem than that it is no reply."""
+    """Whether the reader of the reply reports the problem more specifically."""
     if request is None:
         return False
     task = request.task

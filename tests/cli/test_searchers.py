@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pearl.llm import reranking
+from pearl.llm import rerankers
 from tests.cli.terminal import Terminal
 from tests.cli.test_corpora import corpus
 from tests.server import Canned, Seen, Server, serving
@@ -162,7 +162,7 @@ def test_rows_are_reranked_by_a_server(pearl: Terminal, reranker: Server) -> Non
 def test_where_the_reranker_is_down_the_order_stays_and_that_is_said(
     pearl: Terminal, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reranking, "FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr(rerankers, "FIRST_WAIT_S", 0.0)
     Path("boat.plan").write_text(PLAN)
     asked = ("execute", "boat.plan", "reports", "--together")
     told, searches = answered(pearl, *asked, "--reranker", "cohere:m", "--reranker-url", DOWN)

@@ -80,7 +80,7 @@ def test_no_password_of_an_address_is_kept_or_shown(
         assert not any(secret.encode() in data for secret in secrets), file
     id = json.loads(pearl("runs", "list", "--json"))[0]["id"]
     pearl("runs", "resume", id, "--yes", code=2)
-    assert "was left out where it was kept" in pearl.talk
+    assert "the store omitted the password" in pearl.talk
     openai_server.answer = lambda seen: Canned(completion("It rained."))
     pearl("runs", "resume", id, "--yes", "--base-url", url)
     assert '"answered"' in Path("rows.jsonl").read_text()

@@ -130,18 +130,18 @@ def test_the_window_is_the_one_that_is_said() -> None:
 def test_a_client_has_its_settings_already() -> None:
     client = Client()
     assert Pearl(client).client is client
-    with pytest.raises(UsageError, match="settings already"):
+    with pytest.raises(UsageError, match="already has settings"):
         Pearl(client, concurrency=2)
-    with pytest.raises(UsageError, match="settings already"):
+    with pytest.raises(UsageError, match="already has settings"):
         Pearl(client, replies=MemoryReplies())
-    with pytest.raises(UsageError, match="settings already"):
+    with pytest.raises(UsageError, match="already has settings"):
         Pearl(client, budget=Budget())
 
 
 def test_only_who_asks_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("PEARL_API_KEY", raising=False)
-    with pytest.raises(ModelError, match="asks for a key"):
+    with pytest.raises(ModelError, match="requires a key"):
         Client(ClientSettings("openai:gpt-4o"))
     client = Client(ClientSettings("openai:gpt-4o", is_asked=False))
     assert (client.name, client.window) == ("openai:gpt-4o", 128_000)

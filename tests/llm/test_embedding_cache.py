@@ -110,7 +110,7 @@ def test_the_oldest_make_room(path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_used_is_said(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="it is a cache"):
+    with pytest.raises(StoreError, match="only a cache"):
         EmbeddingCache(tmp_path).read([key(1)])
 
 

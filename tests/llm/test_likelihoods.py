@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pearl.errors import BudgetError, ModelError
 from pearl.llm import Constrains, Message, Request
 from pearl.llm.client import Client
-from pearl.llm.likelihoods import against_null, log_likelihoods, read_numbers, write_numbers
+from pearl.llm.messages import against_null, log_likelihoods, read_numbers, write_numbers
 from pearl.llm.middleware.budget import Budget
-from pearl.llm.middleware.dedup_cache import request_key
+from pearl.llm.middleware.caching import request_key
 from tests.models import MemoryReplies, Reading, answer_task
 
 MESSAGES = (Message("user", "Which action?"),)
@@ -62,7 +62,7 @@ def test_candidates_count_towards_the_budget() -> None:
 
 def test_a_model_without_is_not_asked() -> None:
     model = Reading(lambda request: "-1.0")
-    with pytest.raises(ModelError, match="tells no likelihoods") as caught:
+    with pytest.raises(ModelError, match="does not report likelihoods") as caught:
         rated(Client(model=model), "FIND")
     assert caught.value.kind == "bad_request"
     assert model.requests == []
@@ -72,7 +72,7 @@ def test_a_model_without_is_not_asked() -> None:
     "text", ["-1.0", "-1.0 -2.0 -3.0", "-1.0 nan", "-1.0 -inf", "-1.0 2.0", "a b"]
 )
 def test_what_is_no_likelihood_is_refused(text: str) -> None:
-    with pytest.raises(ModelError, match="tells no likelihoods of the 2 candidates"):
+    with pytest.raises(ModelError, match="does not report likelihoods of the 2 candidates"):
         read_numbers(text, 2, "m")
 
 

@@ -66,7 +66,7 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
     ("text", "said"),
     [
         (None, "cannot be read"),
-        ("as_of =", "no TOML"),
+        ("as_of =", "not TOML"),
         ("as_of = 2026-01-31\n", "usd_per_million: Field required"),
         (TABLE.replace("0.2", "-1"), "usd_per_million.Llama-4.input"),
         (TABLE.replace("output", "outptu"), "usd_per_million.Llama-4"),

@@ -10,9 +10,15 @@ import pytest
 from pearl import plugins
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Message, Request
-from pearl.llm.backends import ModelSettings, address_of, create_model, default_key_variable
+from pearl.llm.backends import (
+    ModelSettings,
+    Provider,
+    address_of,
+    create_model,
+    default_key_variable,
+    providers,
+)
 from pearl.llm.backends.openai import servers
-from pearl.llm.providers import Provider, providers
 from tests.models import answer_task
 from tests.server import Server
 

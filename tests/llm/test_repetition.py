@@ -16,7 +16,7 @@ from pearl.llm import Completion, Message, Request
 from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.scripted import Scripted
-from pearl.llm.repetition import MAX_PERIOD, MIN_CHARACTERS, MIN_TIMES, Watch, loop_in
+from pearl.llm.flaws import MAX_PERIOD, MIN_CHARACTERS, MIN_TIMES, Watch, loop_in
 from pearl.pipeline import Pearl
 from tests.models import answer_task
 from tests.root import ROOT

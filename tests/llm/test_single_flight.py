@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 
-from pearl.llm.single_flight import SingleFlight
+from pearl.llm.concurrency import SingleFlight
 
 
 class Work:
-    """Ends when it is let, and fails the first so many times."""
+    """Ends when it is let."""
 
-    def __init__(self, n_failures: int = 0) -> None:
+    def __init__(self) -> None:
         self.n_begun = self.n_cancelled = 0
         self.may_end = asyncio.Event()
-        self._n_failures = n_failures
 
     async def __call__(self) -> int:
         self.n_begun += 1
@@ -24,8 +23,6 @@ class Work:
         except asyncio.CancelledError:
             self.n_cancelled += 1
             raise
-        if number <= self._n_failures:
-            raise ValueError(number)
         return number
 
 
@@ -42,25 +39,6 @@ async def asking(flights: SingleFlight[int], work: Work, *keys: str) -> list[asy
     for _ in range(5):
         await asyncio.sleep(0)
     return tasks
-
-
-@within_a_loop
-async def test_what_is_under_way_is_shared_by_key_and_not_kept() -> None:
-    flights, work = SingleFlight[int](), Work()
-    tasks = await asking(flights, work, "a", "a", "b")
-    work.may_end.set()
-    assert await asyncio.gather(*tasks) == [1, 1, 2]
-    assert await flights.do("a", work) == 3
-
-
-@within_a_loop
-async def test_an_error_is_for_those_who_wait_and_for_nobody_after_them() -> None:
-    flights, work = SingleFlight[int](), Work(n_failures=1)
-    tasks = await asking(flights, work, "a", "a")
-    work.may_end.set()
-    found = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [str(error) for error in found] == ["1", "1"]
-    assert await flights.do("a", work) == 2
 
 
 @within_a_loop

@@ -16,7 +16,7 @@ from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import ModelError, PlanningError
 from pearl.llm import Constrains, Request
 from pearl.llm.client import Client, ClientSettings
-from pearl.llm.likelihoods import write_numbers
+from pearl.llm.messages import write_numbers
 from pearl.planner.candidates import (
     MARGIN,
     NULL_QUESTIONS,
@@ -126,7 +126,7 @@ def test_a_server_that_tells_none_after_all_leaves_the_rules() -> None:
     model._reply = lambda request: "no numbers"
     action, event = chosen(model, *THREE)
     assert (action, event.why) == ("FIND", "order")
-    assert "tells no likelihoods" in event.note
+    assert "does not report likelihoods" in event.note
 
 
 def test_a_server_that_is_not_reached_is_an_error() -> None:

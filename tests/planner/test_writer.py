@@ -172,7 +172,7 @@ def test_a_plan_that_repeats_itself_ends_the_attempts(openai_server: Server) -> 
         async with Pearl(model, library=LIBRARY, constrain="off") as pearl:
             await pearl.plan("Why?", trace=trace)
 
-    with pytest.raises(PlanningError, match=r"after 2 attempts; .* repeat itself") as caught:
+    with pytest.raises(PlanningError, match=r"after 2 attempts; .* repeats itself") as caught:
         asyncio.run(plan())
     assert "--fallback direct" in str(caught.value)
     assert len(caught.value.attempts) == 1

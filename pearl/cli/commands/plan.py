@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pearl.data.samples import Sample
     from pearl.documents.document import Document, DocumentKind
     from pearl.dsl.checker import CheckedPlan
-    from pearl.llm.middleware.dedup_cache import Replies
+    from pearl.llm.middleware.caching import Replies
     from pearl.pipeline import Pearl
 
 

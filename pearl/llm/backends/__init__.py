@@ -1,6 +1,6 @@
 """`BACKEND:NAME` → `Model`. Every other module of this folder is one backend.
 
-`pearl.llm.providers` has short names of servers besides, which are `openai` at their address.
+`providers.toml` has short names of servers besides, which are `openai` at their address.
 
 A backend module has `DESCRIPTION` (one line) and `create(name, settings) -> Model`. Backends raise
 `ModelError`, of the right kind, for every unusable reply; they never retry (`middleware` does).
@@ -13,13 +13,16 @@ A backend with a server also has `address(settings) -> str`, "" for the vendor's
 from __future__ import annotations
 
 import os
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from typing import Any, Protocol
 
 from pearl import plugins
 from pearl.errors import UsageError, did_you_mean
 from pearl.llm import Constrains, Model
-from pearl.llm.providers import Provider, providers
 
 __all__ = [
     "CONTRACT",
@@ -48,8 +51,8 @@ class ModelSettings:
         api_key_env: Name of the environment variable whose key is sent; "" to send none, None for
             `PEARL_API_KEY`, else `OPENAI_API_KEY`.
         is_asked: Whether requests will be sent; if not, no key is needed.
-        embeddings: What makes vectors of sentences, as `pearl.llm.embedders` names it, for a backend
-            that compares texts; None for nothing.
+        embeddings: Name of an embedder (`pearl.llm.embedders`) for a backend that compares texts;
+            None for none.
     """
 
     base_url: str | None = None
@@ -63,7 +66,7 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What a backend takes and can do, for those who choose one.
+    """Arguments and capabilities of a backend, for listings.
 
     Attributes:
         takes: What stands after the colon; "" for nothing.
@@ -100,17 +103,17 @@ CONTRACT = Backend
 
 
 def backend_names() -> tuple[str, ...]:
-    """What may stand before the colon: backends, and servers that have a short name."""
+    """Names allowed before the colon: backends, and servers with a short name."""
     return (*plugins.names(__name__), *providers())
 
 
 def description_of(spec: str) -> str:
-    """What a backend is, on one line."""
+    """One-line description of a backend."""
     return str(_optional(spec, "DESCRIPTION"))
 
 
 def abilities_of(spec: str) -> Abilities | None:
-    """What a backend takes and can do; None where it does not say."""
+    """The abilities of a backend; None if it does not define them."""
     abilities: Abilities | None = _optional(spec, "ABILITIES")
     return abilities
 
@@ -147,7 +150,7 @@ def _optional(spec: str, name: str) -> Any:
 
 
 def _backend(name: str) -> Any:
-    """The module of a backend, or what stands for that of a server with a short name; None for neither."""
+    """The module of a backend, or its equivalent for a server with a short name; None if unknown."""
     if plugins.exists(__name__, name):
         return plugins.load(__name__, name)
     provider = providers().get(name)
@@ -199,3 +202,21 @@ def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
         raise UsageError(f"unknown model '{spec}'", help=help)
     module: Backend = _backend(backend)
     return module.create(name, settings or ModelSettings())
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A server with a short name."""
+
+    name: str
+    about: str
+    url: str
+    key: str = ""
+    server: str | None = None
+
+
+@cache
+def providers() -> Mapping[str, Provider]:
+    """Every server that has a short name, by that name."""
+    text = Path(__file__).parent.with_name("providers.toml").read_text(encoding="utf-8")
+    return {name: Provider(name, **table) for name, table in tomllib.loads(text).items()}

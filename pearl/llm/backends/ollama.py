@@ -18,13 +18,9 @@ from pearl.llm.backends.openai.endpoint import Endpoint, read_key
 from pearl.llm.backends.openai.servers import load
 
 DESCRIPTION = "Ollama, here or at $OLLAMA_HOST: ollama:NAME, as `ollama list` has it"
-
 ADDRESS_VARIABLE = "OLLAMA_HOST"
-
 PORT = 11434
-
-WINDOW = 4_096
-"""Ollama's default window in tokens, with less than 24 GiB of video memory."""
+WINDOW = 4_096  # Ollama's default window in tokens, with less than 24 GiB of video memory
 
 
 def create(name: str, settings: ModelSettings) -> OllamaModel:
@@ -50,7 +46,7 @@ class OllamaModel(OpenAIModel):
         excess = Counter.for_model(self.name).excess(request.prompt, window, document or "")
         if excess:
             raise ModelError(
-                f"Ollama would cut this prompt of {window + excess:,} tokens to its window of {window:,}",
+                f"Ollama would truncate this prompt of {window + excess:,} tokens to its window of {window:,}",
                 kind="bad_request",
                 help="set OLLAMA_CONTEXT_LENGTH for `ollama serve` and here, or --window: docs/local_models.md",
             )
@@ -88,8 +84,8 @@ def _window() -> int:
         return WINDOW
     if not given.isdecimal() or int(given) < 256:
         raise UsageError(
-            f"OLLAMA_CONTEXT_LENGTH={given} is no number of tokens",
-            help="256 or more; --window takes its place",
+            f"OLLAMA_CONTEXT_LENGTH={given} is not a number of tokens",
+            help="use 256 or more, or --window instead",
         )
     return int(given)
 

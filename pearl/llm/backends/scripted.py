@@ -19,7 +19,7 @@ from pearl.documents.document import file_source
 from pearl.errors import DataError, ModelError, UsageError, did_you_mean
 from pearl.llm import ActionTask, CombineTask, Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
-from pearl.llm.blank import is_blank
+from pearl.llm.flaws import is_blank
 
 DESCRIPTION = "replies from a file of rules, for tests: scripted:rules.json"
 
@@ -29,15 +29,7 @@ FORMAT = 'a JSON array of rules: [{"match": "regular expression", "reply": "text
 
 
 class Scripted:
-    """A model whose replies are computed by a function.
-
-    Example:
-        >>> model = Scripted(lambda request: request.prompt.upper())
-        >>> from pearl.llm import ChooseTask, Message
-        >>> request = Request((Message("user", "who?"),), ChooseTask("who?", ("I", "you")))
-        >>> asyncio.run(model.complete(request)).text
-        'WHO?'
-    """
+    """A model whose replies are computed by a function."""
 
     notice = NOTICE
     constrains = Constrains()
@@ -64,19 +56,14 @@ class Scripted:
 
     @classmethod
     def replay(cls, outputs: Mapping[str, str]) -> Scripted:
-        """A model with one recorded reply for the output of each step.
-
-        Example:
-            >>> Scripted.replay({"hero": "Ada"})
-            Scripted('scripted')
-        """
+        """A model with one recorded reply for the output of each step."""
 
         def recorded(request: Request) -> str:
             task = request.task
             step = task.step if isinstance(task, CombineTask) else task
             if not isinstance(step, ActionTask):
                 raise ModelError(
-                    "the recording holds replies to steps only, no plan and no choice",
+                    "the recording has replies to steps only, not to plans or choices",
                     kind="bad_request",
                 )
             if step.output not in outputs:
@@ -154,7 +141,7 @@ def _read(path: Path) -> list[tuple[re.Pattern[str], str]]:
 
 
 def _expanded(found: re.Match[str], text: str) -> str:
-    """The reply with its groups filled in; unchanged if its backslashes are no references."""
+    """The reply with its groups filled in; unchanged if its backslashes are not references."""
     try:
         return found.expand(text)
     except (re.error, IndexError):

@@ -28,13 +28,13 @@ __all__ = [
     "embedder_beside",
 ]
 
+# Models that write and models of embeddings are mostly on different servers.
 ADDRESS_VARIABLE = "PEARL_EMBEDDINGS_URL"
-"""Models that write and models of embeddings are mostly on different servers."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedderSettings:
-    """Settings of an embedder; those that are for servers have no effect on the others.
+    """Settings of an embedder; local embedders ignore those for servers.
 
     Attributes:
         base_url: Address of the server; None for `PEARL_EMBEDDINGS_URL`, else `OPENAI_BASE_URL`,
@@ -44,8 +44,8 @@ class EmbedderSettings:
         is_asked: Whether texts will be sent; if not, no key is needed.
         timeout_s: Time limit of one call in seconds.
         concurrency: Calls at once.
-        attempts: Calls of one request at most, the first included.
-        first_wait_s: Seconds before the second call where the server names none.
+        attempts: Maximum calls per request, including the first.
+        first_wait_s: Seconds before the second call if the server names none.
         dimensions: Of the vectors, for models that can shorten them; None for the model's own.
         query_prefix: What queries begin with; None for what the model was trained with, by its name
             (`prefixes.toml`).
@@ -99,7 +99,7 @@ CONTRACT = EmbedderModule
 
 
 def address_in_environment() -> str | None:
-    """The address of the user's server of embeddings; None if there is none."""
+    """The address of the user's embedding server; None if not set."""
     return os.environ.get(ADDRESS_VARIABLE, "").strip() or None
 
 

@@ -14,29 +14,24 @@ from time import monotonic
 from pearl.documents.tokens import Counter
 from pearl.errors import BudgetError, ModelError, UsageError
 from pearl.llm import Completion, Model, Request, Usage
-from pearl.llm.middleware.wrapper import Wrapper
+from pearl.llm.middleware.wrappers import Wrapper
 from pearl.llm.prices import Price
 
-FRAME_TOKENS = 8
-"""Tokens that a server may add to each message for its delimiters and role."""
-
+FRAME_TOKENS = 8  # Tokens that a server may add to each message for its delimiters and role
+# Tokens of a reply at most, where neither the user nor the window sets a limit.
 DEFAULT_REPLY_TOKENS = 4_096
-"""Tokens of a reply at most, where neither the user nor the window sets a limit."""
-
+# No server counts more than so many times our own: a token has a byte at least, and we count one
+# for every four characters or so. What is beyond is not in the prompt, and does not grow with it.
 MAX_STRETCH = 16.0
-"""No server counts more than so many times our own: a token has a byte at least, and we count one for
-every four characters or so. What is beyond is not in the prompt, and does not grow with it."""
-
+# Kinds of failure that come before any token is read; after all others there may be a bill.
 UNBILLED = frozenset({"rate_limited", "auth", "quota", "bad_request", "unconstrained"})
-"""Kinds of failure that come before any token is read; after all others there may be a bill."""
-
+# Help text for a run that a limit has stopped.
 GO_ON = "what is finished is kept; raise the limit and run the same command again to go on"
-"""Help text for a run that a limit has stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What is spent."""
+    """Spending so far."""
 
     usage: Usage = field(default_factory=Usage)
     n_calls: int = 0
@@ -62,16 +57,7 @@ class Worst:
 
 
 def check_limits(*limits: object) -> None:
-    """Refuse what limits nothing, as NaN, which no number exceeds.
-
-    Example:
-        >>> check_limits(None, 0, 2.5)
-        >>> check_limits(float("nan"))
-        Traceback (most recent call last):
-            ...
-        pearl.errors.UsageError: nan is not a limit
-          help: give a finite number from 0, or None for no limit
-    """
+    """Refuse what limits nothing, as NaN, which no number exceeds."""
     for limit in limits:
         is_number = isinstance(limit, int | float) and math.isfinite(limit) and limit >= 0
         if limit is not None and not is_number:
@@ -105,7 +91,7 @@ class Budget:
         check_limits(max_cost_usd, max_tokens, max_calls, max_time_s)
         if max_cost_usd is not None and price is None:
             raise UsageError(
-                "--max-cost needs to know what the model's tokens cost",
+                "--max-cost needs the price of the model's tokens",
                 help="--price IN/OUT in US dollars per million tokens, or --prices FILE",
             )
         self.price = price
@@ -149,7 +135,7 @@ class Budget:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until the deadline, below 0 after it; None where there is none."""
+        """Seconds until the deadline, negative after it; None without a deadline."""
         if self.max_time_s is None:
             return None
         return self._began + self.max_time_s - monotonic()
@@ -289,7 +275,7 @@ class Budget:
 
 @dataclass(slots=True)
 class Call:
-    """What a call took: set by whoever makes it once there is a reply."""
+    """Usage and reply of a call; the caller sets them after the reply."""
 
     usage: Usage | None = None
     reply: str = ""
@@ -358,7 +344,7 @@ class Budgeted(Wrapper):
         return replace(completion, usage=call.usage)
 
     def _usage(self, request: Request, completion: Completion) -> Usage:
-        """What the server says, or our own count where it says nothing, or what cannot be."""
+        """The reported usage, or our own count if it is missing or impossible."""
         reported = completion.usage
         if reported.n_tokens and not reported.n_implausible_calls:
             return reported

@@ -14,37 +14,22 @@ from typing import Literal, get_args
 
 from pearl.errors import UsageError
 from pearl.llm import Completion, Model, PrefixUse, Request
-from pearl.llm.middleware.wrapper import Wrapper
+from pearl.llm.middleware.wrappers import Wrapper
 
 PrimingMode = Literal["auto", "off"]
 PRIMING_MODES: tuple[PrimingMode, ...] = get_args(PrimingMode)
-
-MIN_PREFIX_TOKENS = 1_024
-"""Minimum prefix length of hosted caches, in tokens."""
-
-BLOCK_TOKENS = 128
-"""Block size of hosted caches in tokens."""
-
-LIFETIME_S = 300.0
-"""Seconds after which hosted caches evict an unused prefix."""
-
-PROOFS = 3
-"""Calls without cached tokens after which the server is considered to have no cache."""
-
-SAMPLES = 16
-"""Number of durations, of the last calls, that are compared."""
-
-MIN_FIRST = 4
-"""Minimum number of durations of warm-up calls."""
-
-MIN_SAVED = 0.2
-"""Minimum share of a call's time that the cache has to save."""
+MIN_PREFIX_TOKENS = 1_024  # Minimum prefix length of hosted caches, in tokens
+BLOCK_TOKENS = 128  # Block size of hosted caches in tokens
+LIFETIME_S = 300.0  # Seconds after which hosted caches evict an unused prefix
+PROOFS = 3  # Calls without cached tokens after which the server is considered to have no cache
+SAMPLES = 16  # Number of durations, of the last calls, that are compared
+MIN_FIRST = 4  # Minimum number of durations of warm-up calls
+MIN_SAVED = 0.2  # Minimum share of a call's time that the cache has to save
 
 _BEGIN, _END = "<text>\n", "\n</text>"
 """Delimiters of a document at the start of a prompt (`pearl.llm.messages.block`)."""
 
-MAX_PREFIXES = 10_000
-"""Maximum documents whose state is stored, about 200 bytes each."""
+MAX_PREFIXES = 10_000  # Maximum documents whose state is stored, about 200 bytes each
 
 
 @dataclass(slots=True, eq=False)
@@ -76,7 +61,7 @@ class PrefixWarmup(Wrapper):
         self, model: Model, mode: PrimingMode = "auto", n_places: int | None = None
     ) -> None:
         if mode not in PRIMING_MODES:
-            raise UsageError(f"unknown mode of priming '{mode}'", help="auto or off")
+            raise UsageError(f"unknown priming mode '{mode}'", help="auto or off")
         super().__init__(model)
         self._n_places = n_places
         self._off = "" if mode == "auto" else "priming is off"

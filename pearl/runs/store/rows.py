@@ -10,7 +10,7 @@ from typing import Any
 from pearl.documents.digest import digest
 from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Usage
-from pearl.llm.blank import is_blank
+from pearl.llm.flaws import is_blank
 
 MAX_TRACE = 1 << 28
 """Bytes of a trace that are read; what is longer is cut off there."""

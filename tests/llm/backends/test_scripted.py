@@ -11,7 +11,7 @@ import pytest
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import ActionTask, ChooseTask, CombineTask, Message, Model, PlanTask, Request, Task
-from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.backends import create_model
 from pearl.llm.backends.scripted import Scripted
 from tests.models import answer_task
 
@@ -41,17 +41,6 @@ def test_a_function_replies_and_requests_are_kept() -> None:
     asked = [request("abc"), request("def")]
     assert [ask(model, one) for one in asked] == ["cba", "fed"]
     assert model.requests == asked
-
-
-def test_a_reply_says_who_it_is_from() -> None:
-    completion = asyncio.run(Scripted(lambda request: "x", name="me").complete(request("?")))
-    assert (completion.text, completion.model, completion.finish_reason) == ("x", "me", "stop")
-    assert completion.usage.n_output_tokens == 0
-
-
-def test_the_notice_says_that_no_model_wrote_this(tmp_path: Path) -> None:
-    assert "no model" in Scripted(lambda request: "x").notice
-    assert "no model" in rules(tmp_path, ("x", "y")).notice
 
 
 def test_a_blank_reply_is_none() -> None:
@@ -103,24 +92,11 @@ def test_a_reply_may_take_up_groups(tmp_path: Path, reply: str, text: str) -> No
     assert ask(model, request("The name is Ada")) == text
 
 
-def test_a_rule_sees_the_whole_prompt(tmp_path: Path) -> None:
-    model = rules(tmp_path, ("system.*user", "both"))
-    both = Request((Message("system", "system"), Message("user", "user")), answer_task("", ""))
-    assert ask(model, both) == "both"
-
-
 def test_no_rule_says_so(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"no rule of .*rules\.json matches") as caught:
         ask(rules(tmp_path, ("dog", "x")), request("a cat"))
     assert caught.value.kind == "bad_request"
     assert "'a cat'" in str(caught.value)
-
-
-def test_the_name_is_the_one_of_the_command_line(tmp_path: Path) -> None:
-    file = tmp_path / "rules.json"
-    file.write_text("[]")
-    model = create_model(f"scripted:{file}", ModelSettings(window=5_000))
-    assert (model.name, model.window) == (f"scripted:{file}", 5_000)
 
 
 def test_a_file_must_be_named() -> None:

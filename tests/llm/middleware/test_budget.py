@@ -15,7 +15,7 @@ from pearl.llm import ChooseTask, Completion, Constrains, Message, Model, Reques
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.middleware.budget import FRAME_TOKENS, Budget, Budgeted, Spent
-from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import Retrying
 from pearl.llm.prices import Price
 from tests.clock import computed
@@ -196,7 +196,7 @@ def test_what_is_refused_before_it_is_sent_is_no_call() -> None:
 
 
 def test_money_needs_a_price() -> None:
-    with pytest.raises(UsageError, match="--max-cost needs to know"):
+    with pytest.raises(UsageError, match="--max-cost needs the price"):
         Budget(COUNTER, max_cost_usd=1.0)
 
 

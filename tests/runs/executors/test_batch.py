@@ -20,7 +20,7 @@ import pytest
 from pearl import Document, Pearl
 from pearl.errors import ModelError, PearlError, UsageError
 from pearl.llm.backends.scripted import Scripted
-from pearl.llm.middleware.pending_batches import FOLDER
+from pearl.llm.middleware.batching import FOLDER
 from pearl.runs.executors import Outcome, Task, local
 from pearl.runs.executors.batch import BatchProgress, Pace, run
 from pearl.runs.store import Store
@@ -104,7 +104,7 @@ def test_a_server_that_fails_is_told_of_once_until_it_answers(server: BatchServe
     found = outcomes(server, tasks_of(2, 1), on_trouble=lambda error, _: told.append(error.message))
     assert all(outcome.result for outcome in found)
     assert len(told) == 2
-    assert "broke off" in told[0]
+    assert "closed the connection" in told[0]
 
 
 def test_identical_requests_are_submitted_once(server: BatchServer) -> None:
@@ -232,7 +232,7 @@ def test_what_cannot_be_read_is_paid_once_more_and_then_told(
     server.jobs.clear()
     server.edit = edit
     (outcome,) = outcomes(server, tasks_of(1, 1))
-    assert "both were paid" in str(cause(outcome))
+    assert "both were billed" in str(cause(outcome))
     assert len(server.jobs) == 2
 
 
@@ -480,7 +480,7 @@ def test_a_server_that_forgets_every_batch_is_told(server: BatchServer) -> None:
 def test_a_damaged_record_is_told(server: BatchServer, tmp_path: Path) -> None:
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / "x.json").write_text("{")
-    with pytest.raises(PearlError, match="no record of a batch"):
+    with pytest.raises(PearlError, match="not a record of a batch"):
         outcomes(server, tasks_of(1, 1), folder=tmp_path)
 
 

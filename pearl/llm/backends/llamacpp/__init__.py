@@ -27,10 +27,14 @@ from pearl.documents.document import file_source
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
-from pearl.llm.backends.llamacpp.header import Header, read_header
-from pearl.llm.backends.llamacpp.memory import available_bytes, has_gpu, memory_advice
-from pearl.llm.backends.llamacpp.process import WorkerProcess
-from pearl.llm.backends.llamacpp.tokenizing import FileTokenizer
+from pearl.llm.backends.llamacpp.header import (
+    Header,
+    available_bytes,
+    has_gpu,
+    memory_advice,
+    read_header,
+)
+from pearl.llm.backends.llamacpp.process import FileTokenizer, WorkerProcess
 from pearl.llm.backends.openai import OpenAIModel, servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.progress import CallProgress, report
@@ -39,18 +43,12 @@ from pearl.plugins.extras import require_extra
 __all__ = ["ABILITIES", "DESCRIPTION", "LlamaCppModel", "create"]
 
 DESCRIPTION = "a model in a file, by llama.cpp in a child process: llamacpp:PATH.gguf"
-
-MAX_WINDOW = 16_384
-"""Default maximum context window in tokens."""
-
-CACHE_MIB = 4_096
-"""Memory for cached prefix states, in MiB."""
-
+MAX_WINDOW = 16_384  # Default maximum context window in tokens
+CACHE_MIB = 4_096  # Memory for cached prefix states, in MiB
+# Polling interval for a worker in seconds; asyncio's primitives would belong to one event loop.
 POLL_S = 0.01
-"""Polling interval for a worker in seconds; asyncio's primitives would belong to one event loop."""
-
+# In llama.cpp's error for a prompt that is longer than the window.
 TOO_LONG = "exceeds the available context size"
-"""In llama.cpp's error for a prompt that is longer than the window."""
 
 COMPLETION_TEMPLATE = """\
 {% for message in messages %}{% if message['role'] == 'assistant' %}### Response:
@@ -69,8 +67,7 @@ NOTICE = (
     "given plain text to continue"
 )
 
-EXIT_TIMEOUT_S = 2.0
-"""Seconds to wait for a process to exit after its connections closed."""
+EXIT_TIMEOUT_S = 2.0  # Seconds to wait for a process to exit after its connections closed
 
 
 def create(name: str, settings: ModelSettings) -> LlamaCppModel:
@@ -186,14 +183,14 @@ class LlamaCppModel:
             raise ModelError(
                 f"llama.cpp cannot load {self._path}: {worker.last_error()}",
                 kind="bad_request",
-                help="is the file whole, and is there memory for it? A smaller --window needs less",
+                help="check that the file is complete; a smaller --window needs less memory",
             )
         if self._client is None:
             self._client = self._speaking_to(worker.address)
         return worker, self._client
 
     def _address(self) -> str | None:
-        """The address of the process that runs the model; None while there is none."""
+        """The address of the process that runs the model; None if no process runs."""
         worker = self._worker
         return worker.address if worker and worker.is_alive else None
 
@@ -216,7 +213,7 @@ class LlamaCppModel:
             return WorkerProcess(self._settings())
         except OSError as error:
             raise ModelError(
-                f"no process can be started for llama.cpp: {error.strerror}", kind="transport"
+                f"llama.cpp cannot be started: {error.strerror}", kind="transport"
             ) from None
 
     def _check_memory(self) -> None:
@@ -255,9 +252,9 @@ class LlamaCppModel:
     def _died(self, worker: WorkerProcess) -> ModelError:
         worker.stop()
         return ModelError(
-            f"llama.cpp died over a request to {self._path}: {worker.last_error()}",
+            f"llama.cpp crashed on a request to {self._path}: {worker.last_error()}",
             kind="transport",
-            help="the next request starts it anew; a smaller --window needs less memory",
+            help="the next request restarts it; a smaller --window needs less memory",
         )
 
 

@@ -1,4 +1,4 @@
-"""Header of a GGUF file → what has to be known of a model before it is loaded.
+"""Header of a GGUF file: what has to be known of a model before it is loaded, its memory included.
 
 llama.cpp reads the rest in a child process; unreadable files are detected here, before it starts.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import mmap
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -14,13 +15,9 @@ from typing import BinaryIO
 from pearl.errors import DataError
 
 MAGIC = b"GGUF"
-
-VERSIONS = (2, 3)
-"""Supported versions; llama.cpp dropped version 1, which has 32-bit counts."""
-
+VERSIONS = (2, 3)  # Supported versions; llama.cpp dropped version 1, which has 32-bit counts.
 MAX_KEY_LENGTH = 65_535
-MAX_DEPTH = 4
-"""Maximum nesting of arrays: the format allows any depth, files have none."""
+MAX_DEPTH = 4  # Maximum nesting of arrays: the format allows any depth, files have none
 
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}  # fmt: skip
 """Type of a value → how `struct` reads it."""
@@ -28,20 +25,15 @@ _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: 
 _STRING, _ARRAY = 8, 9
 
 HELP = "name a whole language model in the GGUF format, the first file where it is in several"
-
-
+# Maximum bytes searched for the chat template, which stands after the vocabulary.
 MAX_METADATA = 256 * 2**20
-"""Maximum bytes searched for the chat template, which stands after the vocabulary."""
-
 _TEMPLATE = struct.pack("<Q", len(b"tokenizer.chat_template")) + b"tokenizer.chat_template"
-
-_CACHED_NUMBER_BYTES = 2
-"""llama.cpp keeps keys and values in 16 bits."""
+_CACHED_NUMBER_BYTES = 2  # llama.cpp keeps keys and values in 16 bits.
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the header of a model file says."""
+    """Contents of the header of a model file."""
 
     trained: int
     has_template: bool
@@ -70,12 +62,10 @@ class _HeaderReader:
         if self._size == 0:
             raise self._wrong("is empty")
         if self._file.read(4) != MAGIC:
-            raise self._wrong("is no GGUF file")
+            raise self._wrong("is not a GGUF file")
         version = self._number("I")
         if version not in VERSIONS:
-            raise self._wrong(
-                f"is of version {version} of GGUF, not {VERSIONS[0]} or {VERSIONS[1]}"
-            )
+            raise self._wrong(f"has GGUF version {version}, not {VERSIONS[0]} or {VERSIONS[1]}")
         self._number("Q")  # number of tensors
         found: dict[str, int | str | None] = {}
         for _ in range(self._number("Q")):
@@ -145,13 +135,7 @@ class _HeaderReader:
 
 
 def _bytes_a_token(numbers: dict[str, int]) -> int:
-    """Memory that a token takes in the context window.
-
-    Example:
-        >>> _bytes_a_token({"block_count": 32, "embedding_length": 4096, "attention.head_count": 32,
-        ...                 "attention.head_count_kv": 8})
-        131072
-    """
+    """Memory that a token takes in the context window."""
     if "attention.sliding_window" in numbers:
         return 0
     heads = numbers.get("attention.head_count", 0)
@@ -161,3 +145,61 @@ def _bytes_a_token(numbers: dict[str, int]) -> int:
     )
     layers, kept = numbers.get("block_count", 0), numbers.get("attention.head_count_kv", 0)
     return max(0, _CACHED_NUMBER_BYTES * layers * kept * both)
+
+
+_MEMINFO = Path("/proc/meminfo")
+_GROUP = Path("/sys/fs/cgroup")
+_STEP = 1_024  # Advised windows are multiples of it, in tokens
+
+
+def memory_advice(header: Header, window: int, available: int) -> tuple[str, str] | None:
+    """The memory that a model lacks, with advice; None if it fits."""
+    cache = window * header.bytes_a_token
+    if header.n_bytes + cache <= available:
+        return None
+    what = f"it has {_gib(header.n_bytes)}"
+    if cache:
+        what += f", the window of {window:,} tokens takes {_gib(cache)} more"
+    what += f", and {_gib(available)} are available"
+    left = available - header.n_bytes
+    smaller = left // header.bytes_a_token // _STEP * _STEP if header.bytes_a_token else 0
+    if smaller > 0:
+        return what, f"a smaller window needs less: --window {smaller}"
+    return what, "use a smaller model, or one of fewer bits; or end other programs"
+
+
+def available_bytes() -> int | None:
+    """Memory that a new process may take, in bytes, without that of a GPU; None if unknown.
+
+    The least of what the system has to spare and what the limits of this process's group leave.
+    """
+    found: list[int] = []
+    with suppress(OSError, ValueError):
+        lines = _MEMINFO.read_text().splitlines()
+        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    with suppress(OSError, ValueError):  # "max" is no limit
+        limit = int((_GROUP / "memory.max").read_text())
+        used = int((_GROUP / "memory.current").read_text())
+        found.append(max(0, limit - used + _reclaimable()))
+    return min(found, default=None)
+
+
+def has_gpu() -> bool:
+    """Whether llama.cpp would use a GPU, whose memory is not counted here."""
+    import xllamacpp
+
+    return any(device["name"] != "CPU" for device in xllamacpp.get_device_info())
+
+
+def _reclaimable() -> int:
+    """Bytes of files that the group has in memory, which give way."""
+    with suppress(OSError, ValueError):
+        for line in (_GROUP / "memory.stat").read_text().splitlines():
+            name, _, n = line.partition(" ")
+            if name == "inactive_file":
+                return int(n)
+    return 0
+
+
+def _gib(n: int) -> str:
+    return f"{n / 2**30:,.1f} GiB"

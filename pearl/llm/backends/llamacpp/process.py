@@ -1,4 +1,4 @@
-"""The parent's side of a worker: start it, get its address or its error output, stop it."""
+"""The child process that runs llama.cpp, and a tokenizer that asks it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from time import monotonic, sleep
 from typing import IO
 
+from pearl.documents.own_tokenizer import TokenizerError
+from pearl.llm.backends.openai import servers
+from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.backends.openai.sessions import ServerTokenizer
+
 SCRIPT = Path(__file__).with_name("worker.py")
-
-MAX_LINES = 40
-"""Maximum stored lines of a worker's stderr."""
-
-MAX_QUOTED = 200
-"""Maximum characters of its error in a message."""
-
+MAX_LINES = 40  # Maximum stored lines of a worker's stderr
+MAX_QUOTED = 200  # Maximum characters of its error in a message
 END_TIMEOUT_S = 10.0
 
 
@@ -125,25 +126,86 @@ def _reason(lines: Sequence[str]) -> str:
 
 
 def _without_time(line: str) -> str:
-    """A line of llama.cpp's without its time and level.
-
-    Example:
-        >>> _without_time("0.00.005.174 E gguf_init: failed to read magic")
-        'gguf_init: failed to read magic'
-    """
+    """A line of llama.cpp's without its time and level."""
     return re.sub(r"^[\d.]+ [A-Z] ", "", " ".join(line.split()))
 
 
 def _ending(code: int) -> str:
-    """A description of an exit status.
-
-    Example:
-        >>> _ending(-9), _ending(3)
-        ('ended by SIGKILL', 'ended with code 3')
-    """
+    """A description of an exit status."""
     if code >= 0:
         return f"ended with code {code}"
     try:
         return f"ended by {signal.Signals(-code).name}"
     except ValueError:
         return f"ended by signal {-code}"
+
+
+START_TIMEOUT_S = 60.0  # Time limit for reading the vocabulary in seconds
+_POLL_S = 0.01
+
+
+class FileTokenizer:
+    """The tokenizer of a model file."""
+
+    def __init__(
+        self,
+        name: str,
+        alias: str,
+        key: str,
+        running: Callable[[], str | None],
+        start: Callable[[], WorkerProcess],
+    ) -> None:
+        self.name = name
+        self._alias = alias
+        self._key = key
+        self._running = running
+        self._start = start
+        self._starting = threading.Lock()
+        self._worker: WorkerProcess | None = None
+        self._clients: dict[str, ServerTokenizer] = {}
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text."""
+        return self._client().count(text)
+
+    def frame_tokens(self) -> int:
+        """Tokens of the chat template around one message."""
+        return self._client().frame_tokens()
+
+    async def aclose(self) -> None:
+        """Stop the process; a later count starts another."""
+        with self._starting:
+            worker, self._worker = self._worker, None
+            clients, self._clients = self._clients, {}
+        for client in clients.values():
+            await client.aclose()
+        if worker is not None:
+            worker.stop()
+
+    def _client(self) -> ServerTokenizer:
+        address = self._running() or self._own_address()
+        with self._starting:
+            if address not in self._clients:
+                endpoint = Endpoint(f"{address}/v1", self._alias, self._key)
+                self._clients[address] = ServerTokenizer(endpoint, servers.load("llamacpp"))
+            return self._clients[address]
+
+    def _own_address(self) -> str:
+        with self._starting:
+            if self._worker is None or not self._worker.is_alive:
+                if self._worker is not None:
+                    self._worker.stop()
+                try:
+                    self._worker = self._start()
+                except OSError as error:
+                    raise TokenizerError(f"no process can be started: {error.strerror}") from None
+            worker = self._worker
+            until = monotonic() + START_TIMEOUT_S
+            while not worker.is_settled and monotonic() < until:
+                sleep(_POLL_S)
+            if worker.address is None:
+                is_late = not worker.is_settled
+                worker.stop()
+                why = f"not within {START_TIMEOUT_S:g} s" if is_late else worker.last_error()
+                raise TokenizerError(f"llama.cpp cannot read the vocabulary: {why}")
+            return worker.address

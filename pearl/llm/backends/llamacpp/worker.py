@@ -18,17 +18,12 @@ import sys
 import time
 from typing import Any
 
-N_READ_AT_ONCE = 512
-"""Prompt tokens per progress report, equal to the batch size."""
-
-MIN_WINDOW = 256
-"""Context window of a process that only tokenizes."""
-
+N_READ_AT_ONCE = 512  # Prompt tokens per progress report, equal to the batch size
+MIN_WINDOW = 256  # Context window of a process that only tokenizes
+# Seconds that llama.cpp is given to log why: it does so in a thread, which the end of the process
+# cuts off.
 LOG_S = 0.5
-"""Seconds that llama.cpp is given to log why: it does so in a thread, which the end of the process cuts off."""
-
-ERRORS_ONLY = 1
-"""llama.cpp's level of messages."""
+ERRORS_ONLY = 1  # llama.cpp's level of messages.
 
 
 def main() -> None:

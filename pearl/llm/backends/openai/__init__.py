@@ -1,8 +1,8 @@
 """Any server that speaks OpenAI's Chat Completions: OpenAI itself, vLLM, Ollama, llama.cpp, ...
 
 Every call returns a `Completion` or raises a `ModelError` of the right kind, whatever the server
-sends. `wire` sends the request by aiohttp, to the address and with the headers of the official
-client; `replies` validates the response; `faults` maps errors (docs/decisions/0014-transport.md).
+sends. `wire` sends the request by aiohttp; `replies` validates the response; `faults` maps errors
+(docs/decisions/0014-transport.md). `official` sends it by an official client of the caller.
 `constraining` handles constrained requests and detects what the server supports; `servers` has the
 kinds of servers.
 """
@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pearl.documents.tokens import DEFAULT_WINDOW, known_window
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.backends.openai import faults, replies, servers, streaming
-from pearl.llm.backends.openai.aside import aside
 from pearl.llm.backends.openai.batches import Batches
 from pearl.llm.backends.openai.constraining import Constraining
 from pearl.llm.backends.openai.endpoint import (
@@ -28,15 +28,21 @@ from pearl.llm.backends.openai.endpoint import (
     Endpoint,
     key_variable,
     read_key,
+    scrubbed,
 )
 from pearl.llm.backends.openai.faults import Refuses, StatusError
-from pearl.llm.backends.openai.parameters import Parameters
-from pearl.llm.backends.openai.replies import Listed
+from pearl.llm.backends.openai.replies import Listed, plausible
 from pearl.llm.backends.openai.servers import Server
-from pearl.llm.backends.openai.session import LIST_TIMEOUT_S, HttpSession
-from pearl.llm.backends.openai.tokenizing import ServerTokenizer
-from pearl.llm.backends.openai.usage import plausible
-from pearl.llm.backends.openai.windows import find_window
+from pearl.llm.backends.openai.sessions import (
+    LIST_TIMEOUT_S,
+    HttpSession,
+    ServerTokenizer,
+    aside,
+    find_window,
+)
+
+if TYPE_CHECKING:
+    from pearl.llm.backends.openai.wire import Wire
 
 __all__ = [
     "ABILITIES",
@@ -64,13 +70,13 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
 
 
 def create_named(backend: str, name: str, settings: ModelSettings) -> OpenAIModel:
-    """The same under another name than `openai` (`pearl.llm.providers`)."""
+    """The same under another name than `openai` (`pearl.llm.backends`)."""
     if not name:
         raise UsageError(
             f"{backend}: needs the name of a model",
             help="for example openai:gpt-4o-mini"
             if backend == "openai"
-            else "as its server has it",
+            else "as the server names it",
         )
     endpoint = endpoint_of(
         name, settings.base_url, settings.api_key_env, is_asked=settings.is_asked
@@ -94,9 +100,9 @@ def endpoint_of(
     endpoint = Endpoint(url, name, key, variable if key else "")
     if is_asked and not key and (api_key_env or endpoint.is_openai):
         raise ModelError(
-            f"{endpoint.shown} asks for a key, and {api_key_env or KEY_VARIABLE} is not set",
+            f"{endpoint.shown} requires a key, but {api_key_env or KEY_VARIABLE} is not set",
             kind="auth",
-            help=f"set {api_key_env or KEY_VARIABLE}, or name a server of your own with --base-url",
+            help=f"set {api_key_env or KEY_VARIABLE}, or name your own server with --base-url",
         )
     return endpoint
 
@@ -120,6 +126,7 @@ class OpenAIModel:
         *,
         backend: str = "openai",
         is_streamed: bool = False,
+        wire: Wire | None = None,
     ) -> None:
         self.name = f"{backend}:{endpoint.model}"
         self.identity = f"{self.name}@{endpoint.identity}"
@@ -132,7 +139,7 @@ class OpenAIModel:
         self._is_streamed = is_streamed
         self._likelihoods = None if server is None else server.likelihoods
         self._parameters = Parameters(endpoint)
-        self._session = HttpSession(endpoint, timeout_s, backend)
+        self._session = HttpSession(endpoint, timeout_s, backend, wire)
         may_tokenize = not endpoint.is_openai if server is None else bool(server.tokenizes)
         self.tokenizer = ServerTokenizer(endpoint, server) if may_tokenize else None
         self._constraining = Constraining(
@@ -151,7 +158,7 @@ class OpenAIModel:
 
     @property
     def window(self) -> int:
-        """Context window in tokens: as set, or as the server tells it, or by the model's name."""
+        """Context window in tokens: as set, as reported by the server, or by the model's name."""
         if self._window is None:
             known = known_window(self._endpoint.model)
             # The makers' servers have the windows that are known of their models.
@@ -188,7 +195,7 @@ class OpenAIModel:
     async def _reply(self, request: Request) -> Completion:
         if request.candidates:
             if self._likelihoods is None:
-                raise ModelError(f"{self.name} tells no likelihoods", kind="bad_request")
+                raise ModelError(f"{self.name} does not report likelihoods", kind="bad_request")
             return await self._likelihoods(request, self._endpoint, self._post_whole)
         if request.constraint is not None:
             return await self._constraining.complete(request, request.constraint)
@@ -197,14 +204,7 @@ class OpenAIModel:
 
     def batches(self) -> Batches:
         """The same model through the server's Batch API."""
-        return Batches(
-            self._endpoint,
-            connect=self._session.connect,
-            body_of=self._parameters.body,
-            refused=self._session.refused,
-            drop_temperature=self._parameters.drop_temperature,
-            timeout_s=self._timeout_s,
-        )
+        return Batches(self._endpoint, self._session, self._parameters, self._timeout_s)
 
     async def listing(self) -> list[Listed]:
         """The models that the server lists, which costs nothing; empty if it does not list."""
@@ -258,7 +258,7 @@ class OpenAIModel:
                 raise await self._refused(error, is_of_constraint) from None
 
     async def _post_whole(self, path: str, body: Mapping[str, Any]) -> bytes:
-        """As `_post`, without streaming and as it stands."""
+        """As `_post`, without streaming and without changes to the body."""
         try:
             return await self._session.connect().post(path, body)
         except StatusError as error:
@@ -287,6 +287,78 @@ class OpenAIModel:
             return frozenset()
         its_own = [model for model in listed if model.id == self._endpoint.model]
         return frozenset(str(model.owned_by) for model in its_own or listed)
+
+
+LEAST_TOKENS = 500  # Minimum of a lowered limit of the reply
+# OpenAI's newer models reject the older name, other servers do not know the newer one.
+_LIMITS = ("max_tokens", "max_completion_tokens")
+
+_IS_OF_LIMIT = re.compile(
+    r"max_(?:completion_|output_|new_)?tokens|(?:completion|output) tokens", re.IGNORECASE
+)
+_IS_TOO_LARGE = re.compile(
+    r"too (?:large|high|long|big)|at most|exceed|maximum|less than|no more than|valid range",
+    re.IGNORECASE,
+)
+_IS_OF_WINDOW = re.compile(r"context[ _]length|input tokens|prompt", re.IGNORECASE)
+_IS_UNKNOWN = re.compile(r"unsupported|not supported|instead", re.IGNORECASE)
+
+
+class Parameters:
+    """The parameters that one model accepts."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._model = endpoint.model
+        self._limit = _LIMITS[endpoint.is_openai]
+        self._most_tokens: int | None = None
+        self._takes_temperature = True
+
+    def body(self, request: Request) -> dict[str, Any]:
+        """The body of a request."""
+        body: dict[str, Any] = {
+            "model": self._model,
+            "messages": [
+                {"role": message.role, "content": scrubbed(message.content)}
+                for message in request.messages
+            ],
+        }
+        if request.max_output_tokens is not None:
+            most = self._most_tokens or request.max_output_tokens
+            body[self._limit] = min(most, request.max_output_tokens)
+        if request.seed is not None:
+            body["seed"] = request.seed
+        if request.temperature is not None and self._takes_temperature:
+            body["temperature"] = request.temperature
+        return body
+
+    def drop_temperature(self) -> None:
+        """Send no temperature from now on."""
+        self._takes_temperature = False
+
+    def mended(
+        self, body: dict[str, Any], said: str, named: object = None
+    ) -> dict[str, Any] | None:
+        """A rejected body without the rejected parameter; None if that is not the reason.
+
+        A limit that is too large for the model is halved for all requests; one that is too large
+        with this prompt, for this request.
+        """
+        if "temperature" in body and (named == "temperature" or "temperature" in said):
+            self.drop_temperature()
+            return {key: body[key] for key in body if key != "temperature"}
+        limit = next((name for name in (*_LIMITS, "max_output_tokens") if name in body), None)
+        if limit is None or not (named == limit or _IS_OF_LIMIT.search(said)):
+            return None
+        other = next((name for name in _LIMITS if name != limit and name in said), None)
+        if other and limit in _LIMITS and _IS_UNKNOWN.search(said):
+            self._limit = other
+            return {other if key == limit else key: body[key] for key in body}
+        lowered = body[limit] // 2
+        if lowered < LEAST_TOKENS or not _IS_TOO_LARGE.search(said):
+            return None
+        if not _IS_OF_WINDOW.search(said):
+            self._most_tokens = lowered
+        return {**body, limit: lowered}
 
 
 ABILITIES = Abilities("NAME", None, key=KEY_VARIABLE, tokenizes=None)

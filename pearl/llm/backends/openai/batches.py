@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from urllib.parse import quote
@@ -22,39 +22,26 @@ from pearl.llm import Completion, Request
 from pearl.llm.backends.openai import faults, replies
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.faults import StatusError
-from pearl.llm.backends.openai.usage import plausible
-from pearl.llm.blank import is_blank
+from pearl.llm.backends.openai.replies import plausible
+from pearl.llm.flaws import is_blank
 from pearl.llm.usable import trimmed, usable
 
 if TYPE_CHECKING:
-    from pearl.llm.backends.openai.wire import Wire
+    from pearl.llm.backends.openai import Parameters
+    from pearl.llm.backends.openai.sessions import HttpSession
 
-MAX_REQUESTS = 50_000
-"""Maximum requests per batch (OpenAI's limit)."""
-
-MAX_BYTES = 200_000_000
-"""Maximum bytes of a request file (OpenAI's limit)."""
-
+MAX_REQUESTS = 50_000  # Maximum requests per batch (OpenAI's limit)
+MAX_BYTES = 200_000_000  # Maximum bytes of a request file (OpenAI's limit)
 PATH: Literal["/v1/chat/completions"] = "/v1/chat/completions"
-
-TRANSFER_TIMEOUT_S = 3600.0
-"""Time limit of an upload or download in seconds."""
-
-MAX_RESULT_BYTES = 2**30
-"""Maximum bytes of a reply file: five times the request file."""
-
+TRANSFER_TIMEOUT_S = 3600.0  # Time limit of an upload or download in seconds
+MAX_RESULT_BYTES = 2**30  # Maximum bytes of a reply file: five times the request file
 PAGE = 100
-MAX_PAGES = 10
-"""Entries of the listing of batches that are searched, latest first."""
-
+MAX_PAGES = 10  # Entries of the listing of batches that are searched, latest first
 _MARK = re.compile(r"\[ref: ([a-p]{6})\]")
 _MARK_LINE = re.compile(rf"[ \t*_`>#]*+{_MARK.pattern}[ \t*_`]*+:?+\n?")
 _ASKED = "\n\nBegin your reply with this line: [ref: {}]"
-_MARK_TOKENS = 16
-"""What the mark takes of a reply at most."""
-
+_MARK_TOKENS = 16  # What the mark takes of a reply at most
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
-
 _OVER = frozenset({"completed", "failed", "expired", "cancelled"})
 _UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
 
@@ -126,18 +113,13 @@ class Batches:
     def __init__(
         self,
         endpoint: Endpoint,
-        *,
-        connect: Callable[[], Wire],
-        body_of: Callable[[Request], dict[str, Any]],
-        refused: Callable[[StatusError], Awaitable[ModelError]],
-        drop_temperature: Callable[[], None],
+        session: HttpSession,
+        parameters: Parameters,
         timeout_s: float,
     ) -> None:
         self._endpoint = endpoint
-        self._connect = connect
-        self._body_of = body_of
-        self._refused = refused
-        self._drop_temperature = drop_temperature
+        self._session = session
+        self._parameters = parameters
         self._timeout_s = timeout_s
 
     @property
@@ -158,20 +140,22 @@ class Batches:
             messages=(*before, asked),
             max_output_tokens=None if limit is None else limit + _MARK_TOKENS,
         )
-        body = self._body_of(marked)
+        body = self._parameters.body(marked)
         row = {"custom_id": key.hex(), "method": "POST", "url": PATH, "body": body}
         return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
     async def upload(self, data: bytes) -> str:
         """Upload a file of requests; returns the server's id."""
-        sent = self._connect().upload("/files", "requests.jsonl", data, {"purpose": "batch"})
+        sent = self._session.connect().upload(
+            "/files", "requests.jsonl", data, {"purpose": "batch"}
+        )
         body = await self._call(sent, TRANSFER_TIMEOUT_S)
         return replies.read_as(_File, body, self._endpoint, "file").id
 
     async def create(self, file_id: str) -> Batch:
         """Create a batch from a file, which starts billing."""
         asked = {"input_file_id": file_id, "endpoint": PATH, "completion_window": "24h"}
-        body = await self._call(self._connect().post("/batches", asked), self._timeout_s)
+        body = await self._call(self._session.connect().post("/batches", asked), self._timeout_s)
         return self._described(replies.read_as(_Batch, body, self._endpoint, "batch"))
 
     async def retrieve(self, id: str) -> Batch | None:
@@ -179,7 +163,7 @@ class Batches:
 
         async def send() -> bytes | None:
             try:
-                return await self._connect().get(f"/batches/{quote(id, safe='')}")
+                return await self._session.connect().get(f"/batches/{quote(id, safe='')}")
             except StatusError as error:
                 if error.status != 404:
                     raise
@@ -194,7 +178,7 @@ class Batches:
         """The batch created from a file; None if it is not among the latest ones."""
         query: dict[str, str | int] = {"limit": PAGE}
         for _ in range(MAX_PAGES):
-            body = await self._call(self._connect().get("/batches", query), self._timeout_s)
+            body = await self._call(self._session.connect().get("/batches", query), self._timeout_s)
             page = replies.read_as(_Page, body, self._endpoint, "listing of batches")
             for batch in page.data:
                 if batch.input_file_id == file_id:
@@ -235,7 +219,9 @@ class Batches:
 
         try:
             with at_most(MAX_RESULT_BYTES):
-                return await self._connect().get(f"/files/{quote(file_id, safe='')}/content")
+                return await self._session.connect().get(
+                    f"/files/{quote(file_id, safe='')}/content"
+                )
         except StatusError as error:
             if error.status != 404:
                 raise
@@ -257,7 +243,7 @@ class Batches:
                         help="use --executor local with this server",
                     ) from None
                 raise faults.refused(error, self._endpoint) from None
-            raise await self._refused(error) from None
+            raise await self._session.refused(error) from None
 
     def _described(self, batch: _Batch) -> Batch:
         files = tuple(id for id in (batch.output_file_id, batch.error_file_id) if id)
@@ -322,7 +308,7 @@ class Batches:
         error, response = row.get("error"), row.get("response")
         if isinstance(error, dict) and error.get("code") == "batch_expired":
             raise ModelError(
-                f"the batch expired at {self.server} before this request had its turn",
+                f"the batch expired at {self.server} before it processed this request",
                 kind="deadline",
             )
         if error:
@@ -336,7 +322,7 @@ class Batches:
         if not isinstance(status, int) or not 400 <= status < 600:
             raise ModelError(f"a line from {self.server} has no status", kind="malformed")
         if status == 400 and isinstance(said, dict) and _is_about_temperature(said):
-            self._drop_temperature()
+            self._parameters.drop_temperature()
             message = f"{self._endpoint.model} takes no temperature, and is asked without"
             raise ModelError(message, kind="transport")
         raise faults.answered(status, said, {}, self._endpoint)

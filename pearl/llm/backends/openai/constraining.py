@@ -21,17 +21,14 @@ from pearl.llm.backends.openai import faults, replies, servers
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import Refuses
 from pearl.llm.backends.openai.servers import Body, Server
-from pearl.llm.blank import is_blank
-from pearl.llm.single_flight import SingleFlight
-from pearl.replies.unusable import without_reasoning
+from pearl.llm.concurrency import SingleFlight
+from pearl.llm.flaws import is_blank
+from pearl.replies.normaliser import without_reasoning
 
+# A sentence that no model would reply to the probe's prompt on its own.
 SENTENCE = "Seven umbrellas hum in quartz"
-"""A sentence that no model would reply to the probe's prompt on its own."""
-
 PROBE_PROMPT = "Please say hello."
-
-MAX_PROBE_TOKENS = 512
-"""Maximum tokens of the probe: ten for the sentence, the rest for reasoning."""
+MAX_PROBE_TOKENS = 512  # Maximum tokens of the probe: ten for the sentence, the rest for reasoning
 
 
 def _sentence(value: Any) -> str:
@@ -112,7 +109,7 @@ class Constraining:
             where = f"{self._endpoint.shown} is {server.title}, which"
             raise _unconstrained(f"{where} takes no {_WANTED[by]}", server.help)
         if by == "json" and constraint.json_form is None:
-            raise _unconstrained(f"the language '{constraint.name}' has no form as JSON", _OFF)
+            raise _unconstrained(f"the language '{constraint.name}' has no JSON form", _OFF)
         if by not in self._verdicts:
             await self._find_out(by, lambda: self._judge(by, server, request))
         verdict = self._verdicts[by]
@@ -136,9 +133,9 @@ class Constraining:
         if isinstance(self._kind, Server):
             return self._kind
         raise _unconstrained(
-            f"{self._endpoint.shown} does not tell what kind of server it is, "
-            f"and so not how it takes a {_WANTED[by]}",
-            f"say which kind of server it is: --server vllm, or {', '.join(servers.names())}",
+            f"{self._endpoint.shown} does not report its kind, "
+            f"so it is unknown how it takes a {_WANTED[by]}",
+            f"name the kind of the server: --server vllm, or {', '.join(servers.names())}",
         )
 
     async def _find_out(self, what: str, find: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -196,7 +193,7 @@ class Constraining:
         *,
         refuses: Refuses = faults.refuses_constraint,
     ) -> Completion:
-        """The reply in a form, JSON as it is."""
+        """The reply in a form, JSON unparsed."""
         try:
             if form != "json-schema":
                 _validate(constraint.lark)
@@ -228,8 +225,8 @@ class Constraining:
                 raise ModelError(message, kind=problem.kind) from None
             reason = self._endpoint.quote(str(error))
             raise ModelError(
-                f"the reply of {self._endpoint.model} is not JSON as '{constraint.name}' "
-                f"asks for: {reason}",
+                f"the reply of {self._endpoint.model} is not the JSON that '{constraint.name}' "
+                f"requires: {reason}",
                 kind="malformed",
             ) from None
         if is_blank(text):

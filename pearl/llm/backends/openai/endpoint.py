@@ -13,35 +13,26 @@ from pearl.documents.digest import digest
 from pearl.errors import ModelError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
 
+# The variable of OpenAI's key, which is sent to other servers only on request.
 KEY_VARIABLE = "OPENAI_API_KEY"
-"""The variable of OpenAI's key, which is sent to other servers only on request."""
-
-ANY_KEY = "PEARL_API_KEY"
-"""The variable of a key for any server."""
+ANY_KEY = "PEARL_API_KEY"  # The variable of a key for any server
 
 _LOCAL = tuple(
     map(ip_network, ("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"))
 )  # fmt: skip
 """Loopback and private addresses (RFC 1918, RFC 4193); `is_private` would take link-local ones, too."""
 
-MAX_QUOTED = 200
-"""Maximum characters of a server's message in ours."""
-
+MAX_QUOTED = 200  # Maximum characters of a server's message in ours
+# Minimum characters of a key that is hidden in replies, too: shorter ones, as `EMPTY`, may be
+# words.
 LONG_SECRET = 16
-"""Minimum characters of a key that is hidden in replies, too: shorter ones, as `EMPTY`, may be words."""
-
+# Minimum characters of a password or query value that is hidden: shorter ones are in every text.
 SECRET_LENGTH = 4
-"""Minimum characters of a password or query value that is hidden: shorter ones are in every text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One model of one server.
-
-    Example:
-        >>> Endpoint("http://me:secret@localhost:8000/v1/?api-key=abc", "llama3", "sk-1").shown
-        'http://localhost:8000/v1'
-    """
+    """One model of one server."""
 
     url: str = field(repr=False)
     model: str
@@ -98,22 +89,12 @@ class Endpoint:
         return f"{self.model} at {self.shown}, {with_key}"
 
     def hidden(self, data: Any) -> Any:
-        """JSON data with `***` for each key and password in its texts.
-
-        Example:
-            >>> Endpoint("http://localhost/v1", "m", "0123456789abcdef").hidden(["It is 0123456789abcdef"])
-            ['It is ***']
-        """
+        """JSON data with `***` for each key and password in its texts."""
         secrets = [secret for secret in self._secrets if len(secret) >= LONG_SECRET]
         return _without(secrets, data) if secrets else data
 
     def quote(self, text: str) -> str:
-        r"""A server's message on one line, truncated, without keys.
-
-        Example:
-            >>> Endpoint("http://localhost/v1", "m", "abc-1").quote("Bad key:\n  abc-1")
-            'Bad key: ***'
-        """
+        r"""A server's message on one line, truncated, without keys."""
         text = redacted(text)
         for secret in self._secrets:
             text = text.replace(secret, "***")
@@ -137,20 +118,15 @@ def read_key(variable: str) -> str:
     key = os.environ.get(variable, "").strip() if variable else ""
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ModelError(
-            f"{variable} has blanks or characters that no key has",
+            f"{variable} contains characters that are invalid in a key",
             kind="auth",
-            help="copy the key anew",
+            help="copy the key again",
         )
     return key
 
 
 def scrubbed(text: str) -> str:
-    """The text with U+FFFD for each lone surrogate, which no file, database or server accepts.
-
-    Example:
-        >>> scrubbed("a" + chr(0xD800)) == "a" + chr(0xFFFD)
-        True
-    """
+    """The text with U+FFFD for each lone surrogate, which no file, database or server accepts."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -182,7 +158,7 @@ def _shown(url: str) -> str:
         )
     if LEFT_OUT in (parts.username, parts.query):
         raise UsageError(
-            f"the password or the query of {redacted(url)} was left out where it was kept",
+            f"the store omitted the password or the query of {redacted(url)}",
             help="give the whole address again: --base-url",
         )
     host = f"[{host}]" if ":" in host else host

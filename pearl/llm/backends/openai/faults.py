@@ -81,7 +81,7 @@ def answered(
             kind = _CODES.get(str(code), kind)
     # Messages with 401 may contain parts of the key.
     said = "" if status == 401 else endpoint.quote(_message(body))
-    answered = f"answered {status}" if status != 200 else "sent an error in place of a reply"
+    answered = f"answered {status}" if status != 200 else "sent an error instead of a reply"
     wait_s = retry_after_s(headers)
     return ModelError(
         f"{endpoint.shown} {answered}{': ' if said else ''}{said}",
@@ -96,11 +96,11 @@ def _advice(
 ) -> str | None:
     if status == 404:
         return (
-            f"check the address, which mostly ends in /v1, and the model '{endpoint.model}': "
-            f"{endpoint.shown}/models lists those there are"
+            f"check the address, which usually ends in /v1, and the model '{endpoint.model}': "
+            f"{endpoint.shown}/models lists the models"
         )
     if status == 413 or (kind == "bad_request" and "context" in said):
-        return "if the request is longer than the model's window, say how long that is: --window"
+        return "if the request exceeds the model's context window, set its size with --window"
     later = f"in {math.ceil(wait_s)} s" if wait_s else "later"
     advice: Mapping[ModelErrorKind, str] = {
         "auth": f"check the key in {endpoint.key_variable}"
@@ -140,7 +140,7 @@ def refuses_constraint(error: StatusError) -> bool:
 
 
 def refuses_probe(error: StatusError) -> bool:
-    """The same for a probe, in which nothing else can be wrong."""
+    """Whether a probe was rejected: only its constraint can be the reason."""
     is_other = str(error.code) in {*_CODES, "context_length_exceeded"}
     return (error.status in (400, 422) and not is_other) or _is_unreadable(error)
 
@@ -188,7 +188,7 @@ def too_slow(timeout_s: float, endpoint: Endpoint) -> ModelError:
 def no_way(error: Exception, endpoint: Endpoint) -> ModelError:
     """The error for an unsupported proxy."""
     return ModelError(
-        f"no way to {endpoint.shown}: {endpoint.quote(str(error))}",
+        f"cannot connect to {endpoint.shown}: {endpoint.quote(str(error))}",
         kind="bad_request",
         help="check the variables HTTP_PROXY, HTTPS_PROXY and ALL_PROXY",
     )
@@ -210,7 +210,7 @@ def cut_off(error: Exception, endpoint: Endpoint) -> ModelError:
         elif isinstance(cause, ssl.SSLError):
             message = f"no trusted connection to {url}: {endpoint.quote(str(cause))}"
             advice = (
-                "a server without TLS has http://; SSL_CERT_FILE names certificates of your own"
+                "use http:// for a server without TLS; SSL_CERT_FILE sets your own certificates"
             )
         elif isinstance(cause, ConnectionRefusedError):
             message = f"no server at {url}"
@@ -224,7 +224,7 @@ def cut_off(error: Exception, endpoint: Endpoint) -> ModelError:
         return ModelError(message, kind="transport", help=advice, is_sent=is_sent)
     # The innermost cause is the most specific.
     reason = next((str(cause) for cause in reversed(causes) if str(cause)), "connection lost")
-    return ModelError(f"{url} broke off: {endpoint.quote(reason)}", kind="transport")
+    return ModelError(f"{url} closed the connection: {endpoint.quote(reason)}", kind="transport")
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

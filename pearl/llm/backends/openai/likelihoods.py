@@ -16,8 +16,8 @@ from pearl.errors import ModelError
 from pearl.llm import Completion, Request, Usage
 from pearl.llm.backends.openai import replies
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
-from pearl.llm.backends.openai.usage import read_usage
-from pearl.llm.likelihoods import write_numbers
+from pearl.llm.backends.openai.replies import read_usage
+from pearl.llm.messages import write_numbers
 
 Post = Callable[[str, Mapping[str, Any]], Awaitable[bytes]]
 """Posts a body to a path and returns that of the response with status 200; raises `ModelError`."""
@@ -25,11 +25,9 @@ Post = Callable[[str, Mapping[str, Any]], Awaitable[bytes]]
 Likelihoods = Callable[[Request, Endpoint, Post], Awaitable[Completion]]
 """Computes the log-likelihoods of a request's candidates; raises `ModelError`."""
 
+# Logit bias of a token that has to be taken; the probability that is told is that without it.
 FORCED = 10_000.0
-"""Logit bias of a token that has to be taken; the probability that is told is that without it."""
-
-N_TOLD = 200
-"""Most likely tokens told beside it: siblings among them need no request of their own."""
+N_TOLD = 200  # Most likely tokens told beside it: siblings among them need no request of their own
 
 
 class _Prompt(BaseModel):
@@ -79,7 +77,7 @@ class _PromptReply(BaseModel):
 
 
 async def by_next_token(request: Request, endpoint: Endpoint, post: Post) -> Completion:
-    """By llama.cpp's server: the tree of the candidates' tokens, a request for each token not told yet.
+    """By llama.cpp's server: walks the tree of the candidates' tokens, one request per unknown token.
 
     The server keeps the state of the prompt, so a request takes as long as one token of a reply.
     """
@@ -177,7 +175,7 @@ def _messages(request: Request) -> list[dict[str, str]]:
 
 def _not_told(endpoint: Endpoint) -> ModelError:
     return ModelError(
-        f"{endpoint.shown} does not tell the likelihoods of the tokens that it is asked about",
+        f"{endpoint.shown} does not report the likelihoods of the requested tokens",
         kind="malformed",
-        help="--planner model or rule does without",
+        help="use --planner model or rule",
     )

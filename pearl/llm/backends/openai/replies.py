@@ -6,18 +6,109 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
 
 from pearl.errors import ModelError
 from pearl.llm import Completion, Request, Usage
-from pearl.llm.backends.openai.endings import ending
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import reported
-from pearl.llm.backends.openai.usage import plausible, read_usage
-from pearl.llm.blank import is_blank
-from pearl.llm.repetition import REPETITION_HELP
+from pearl.llm.flaws import REPETITION_HELP, is_blank
+
+Ending = Literal["whole", "tool", "truncated", "filtered", "refused", "repetition", "failed"]
+
+_REASONS: dict[Ending, frozenset[str]] = {
+    # OpenAI, Mistral, DeepSeek, vLLM, SGLang, llama.cpp, Ollama, OpenRouter: stop. Anthropic and
+    # Bedrock: end_turn, stop_sequence. TGI and watsonx: eos_token. Together: eos. Cohere: complete.
+    # AI21: endoftext. Bedrock's Titan: finish, finished. xAI: reason_stop. Qianfan: normal.
+    "whole": frozenset(
+        {"stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed",
+         "endoftext", "finish", "finished", "reason_stop", "finish_reason_stop", "normal"}
+    ),
+    # Complete if a tool call was requested, else truncated.
+    "tool": frozenset(
+        {"tool_calls", "tool_call", "function_call", "tool_use", "reason_tool_calls"}
+    ),
+    "truncated": frozenset(
+        {"length", "max_tokens", "max_output_tokens", "max_completion_tokens", "model_length",
+         "max_length", "token_limit", "max_context", "context_length", "context_length_exceeded",
+         "context_window_exceeded", "model_context_window_exceeded", "reason_max_len",
+         "reason_max_context", "finish_reason_max_tokens"}
+    ),
+    # Gemini: safety, recitation, blocklist, prohibited_content, spii. Bedrock: content_filtered,
+    # guardrail_intervened. Cohere: error_toxic. Zhipu: sensitive.
+    "filtered": frozenset(
+        {"content_filter", "content_filtered", "safety", "recitation", "blocklist",
+         "prohibited_content", "spii", "image_safety", "guardrail_intervened", "error_toxic",
+         "sensitive", "finish_reason_safety", "moderation"}
+    ),
+    "refused": frozenset({"refusal"}),
+    "repetition": frozenset({"repetition"}),
+}  # fmt: skip
+
+_ENDINGS: dict[str, Ending] = {
+    reason: found for found, reasons in _REASONS.items() for reason in reasons
+}
+
+
+def ending(reason: str) -> Ending:
+    """Classify a reason, ignoring case."""
+    return _ENDINGS.get(reason.strip().casefold().replace("-", "_"), "failed")
+
+
+MOST_TOKENS = 100_000_000  # Maximum tokens of one call
+BYTES_A_CHARACTER = 4  # Maximum bytes, and so tokens, of a character
+HIDDEN_INPUT_TOKENS = 65_536  # Maximum tokens that a server may add to a prompt
+HIDDEN_OUTPUT_TOKENS = 262_144  # Maximum tokens of hidden reasoning
+
+
+def read_usage(reported: Any, input_name: str, output_name: str) -> Usage:
+    """The usage of a reply."""
+    details = _part(reported, f"{input_name}_details")
+    found = [_part(reported, input_name), _part(reported, output_name)]
+    found.append(_part(details, "cached_tokens"))
+    counts = [_count(value) for value in found]
+    n_input, n_output, n_cached = (count or 0 for count in counts)
+    is_strange = any(
+        part is not None and not isinstance(part, dict) for part in (reported, details)
+    )
+    is_plausible = None not in counts and n_cached <= n_input and not is_strange
+    return Usage(n_input, n_output, min(n_cached, n_input), int(not is_plausible))
+
+
+def plausible(usage: Usage, request: Request) -> Usage:
+    """A usage without counts that are impossible for its request."""
+    n_characters = sum(len(message.content) for message in request.messages)
+    if request.constraint is not None:
+        n_characters += len(request.constraint.lark)
+    return bounded_usage(usage, n_characters, request.max_output_tokens or 0)
+
+
+def bounded_usage(usage: Usage, n_characters: int, n_output_tokens: int) -> Usage:
+    """A usage without counts that are impossible for so much input and output."""
+    most_input = BYTES_A_CHARACTER * n_characters + HIDDEN_INPUT_TOKENS
+    most_output = n_output_tokens + HIDDEN_OUTPUT_TOKENS
+    if usage.n_input_tokens > most_input:
+        usage = replace(usage, n_input_tokens=0, n_cached_tokens=0, n_implausible_calls=1)
+    if usage.n_output_tokens > most_output:
+        usage = replace(usage, n_output_tokens=0, n_implausible_calls=1)
+    return usage
+
+
+def _part(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _count(value: Any) -> int | None:
+    """A number of tokens; 0 if missing, None if invalid."""
+    if value is None:
+        return 0
+    if isinstance(value, float) and value.is_integer():  # JSON has one type of numbers
+        value = int(value)
+    is_count = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_count and 0 <= value <= MOST_TOKENS else None
+
 
 Text = Annotated[
     str, BeforeValidator(lambda text: scrubbed(text) if isinstance(text, str) else text)
@@ -69,13 +160,7 @@ class _Listing(BaseModel):
 
 
 def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
-    """The completion in a body.
-
-    Example:
-        >>> body = b'{"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]}'
-        >>> read_completion(body, Endpoint("http://localhost/v1", "llama3", "")).text
-        'Hello'
-    """
+    """The completion in a body."""
     reply = read_as(_ChatReply, body, endpoint)
     usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
     with billed(usage, _said(reply)):
@@ -147,7 +232,7 @@ def truncated(usage: Usage, endpoint: Endpoint) -> ModelError:
 def broken_off(reason: str, endpoint: Endpoint) -> ModelError:
     """The error for a reply with an unknown finish reason."""
     return ModelError(
-        f"{endpoint.shown} ended the reply as '{endpoint.quote(reason)}', not as whole",
+        f"{endpoint.shown} ended the reply as '{endpoint.quote(reason)}', not as complete",
         kind="transport",
     )
 
@@ -185,7 +270,7 @@ def blank(endpoint: Endpoint) -> ModelError:
 def not_by_tool(said: str, endpoint: Endpoint) -> ModelError:
     """The error for a reply without the requested tool call."""
     return ModelError(
-        f"{endpoint.model} replies without the tool it has to call: {endpoint.quote(said)}",
+        f"{endpoint.model} replies without the required tool call: {endpoint.quote(said)}",
         kind="unconstrained",
     )
 
@@ -254,15 +339,13 @@ def _completion(text: str, reply: _ChatReply, usage: Usage, endpoint: Endpoint) 
     )  # fmt: skip
 
 
-_HELP = "is the address right? It mostly ends in /v1"
+_HELP = "check the address, which usually ends in /v1"
 
 
 def _not_json(body: bytes, endpoint: Endpoint) -> ModelError:
     # Truncated again after keys are hidden, so that no partial key is left.
     excerpt = endpoint.quote(body[:2_000].decode(errors="replace"))[:120]
-    message = (
-        f"the reply of {endpoint.shown} is not JSON, or breaks off: {excerpt or 'it is empty'}"
-    )
+    message = f"the reply of {endpoint.shown} is not complete JSON: {excerpt or 'it is empty'}"
     return ModelError(message, kind="malformed", help=_HELP)
 
 
@@ -271,7 +354,7 @@ def _wrong(error: ValidationError, endpoint: Endpoint, what: str) -> ModelError:
 
 
 def _unlike(what: str, place: str, endpoint: Endpoint) -> ModelError:
-    """The error for a body that does not validate at a place, or is no object."""
-    wrong = f"its '{place}' is missing or of the wrong type" if place else "it is no JSON object"
-    message = f"the reply of {endpoint.shown} is no {what}: {wrong}"
+    """The error for a body that does not validate at a place, or is not an object."""
+    wrong = f"its '{place}' is missing or of the wrong type" if place else "it is not a JSON object"
+    message = f"the reply of {endpoint.shown} is not a {what}: {wrong}"
     return ModelError(message, kind="malformed", help=_HELP)

@@ -18,8 +18,8 @@ from pearl.errors import ModelError
 from pearl.llm import Usage
 from pearl.llm.backends.openai import faults
 from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.flaws import Watch, repeats
 from pearl.llm.progress import MAX_TAIL, CallProgress, report
-from pearl.llm.repetition import Watch, repeats
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
@@ -128,4 +128,4 @@ class _StreamedReply:
 
 
 def _broken(endpoint: Endpoint) -> ModelError:
-    return ModelError(f"the stream of {endpoint.shown} breaks off", kind="transport")
+    return ModelError(f"the stream of {endpoint.shown} ends early", kind="transport")

@@ -1,23 +1,29 @@
-"""The connection to a server: where a request may be sent on to, and how much of a reply is read.
+"""HTTP connections to a server: headers, proxy, certificates, redirects, limits of a reply's size.
 
-A redirect takes the whole prompt along, and what `OPENAI_CUSTOM_HEADERS` holds; so it is followed
-within the server only. A reply is read and unpacked in pieces, and no further than it may be long.
-What comes with a status of failure is a `StatusError`, what does not come a `ModelError`.
+An error status raises `StatusError`; a missing response raises `ModelError`. Redirects are followed
+within the server only, because they take along the whole prompt and the key.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import select
 import ssl
-import zlib
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
+from ipaddress import ip_address, ip_network
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 from multidict import CIMultiDict
-from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Omit
 from yarl import URL
 
 from pearl.errors import ModelError
@@ -25,50 +31,36 @@ from pearl.errors.addresses import redacted
 from pearl.errors.escaping import json_bytes
 from pearl.llm import Request
 from pearl.llm.backends.openai import faults
-from pearl.llm.backends.openai.connections import connector_of, proxy_of
 from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.plugins.version import __version__
 
 CONNECT_TIMEOUT_S = 10.0
-
+MAX_CONNECTIONS = 1_000
+KEEP_ALIVE_S = 4.0  # Less than uvicorn's 5 s
 MAX_HEADER_BYTES = 64 * 1024
-"""Of one header."""
 
+# Maximum bytes of a reply, decompressed: a constant, and per requested token (streamed replies
+# have an event for each token); of the body of an error status, whose rest is not read.
 MAX_BYTES = 4 * 2**20
-"""Bytes of a reply at most, beside those of the tokens asked for; unpacked, as all lengths here."""
-
 BYTES_A_TOKEN = 64
-"""Bytes of JSON for each token asked for: the longest are long, and escapes make six of one."""
-
 BYTES_A_STREAMED_TOKEN = 512
-"""The same where every token comes in an event of its own."""
-
 MAX_ERROR_BYTES = 64 * 1024
-"""Read of what comes with a status of failure; the rest of it would not be shown."""
-
-PIECE_BYTES = 64 * 1024
-"""Unpacked at once: a byte that came may stand for a thousand."""
-
 MAX_REDIRECTS = 5
-
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_WITH_BODY = frozenset({307, 308})
-"""Those that leave a request what it is; after the others it is a GET."""
-
-_PACKED = frozenset({"gzip", "deflate", "br", "zstd"})
-_ASKED_FOR = ("gzip", "deflate")
+_WITH_BODY = frozenset({307, 308})  # Those that repeat the request; after the others it is a GET
 
 _most: ContextVar[int] = ContextVar("most", default=MAX_BYTES)
 
 
 def reply_bytes(request: Request, window: int, *, is_streamed: bool = False) -> int:
-    """Bytes that the reply to a request may have."""
+    """Maximum bytes of the reply to a request."""
     a_token = BYTES_A_STREAMED_TOKEN if is_streamed else BYTES_A_TOKEN
     return MAX_BYTES + a_token * (request.max_output_tokens or window)
 
 
 @contextmanager
 def at_most(n_bytes: int) -> Iterator[None]:
-    """Replies that are asked for within may be so long."""
+    """Context that sets the maximum size of replies."""
     token = _most.set(n_bytes)
     try:
         yield
@@ -77,17 +69,13 @@ def at_most(n_bytes: int) -> Iterator[None]:
 
 
 class Wire:
-    """Connections to one server, in the event loop that runs when it is made."""
+    """Connections to one server, in the running event loop."""
 
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
         self._endpoint = endpoint
-        client = _official(endpoint)
-        url = URL(str(client.base_url))
-        self._headers_of_json = _headers(client, url)
-        self._headers = self._headers_of_json.copy()
-        self._headers.popall("content-type", None)
+        url = URL(endpoint.base)
+        self._headers = _headers(endpoint, url)
         self._base = url.with_user(None)
-        self._query = {name: str(value) for name, value in client.default_query.items()}
         self._urls: dict[str, URL] = {}
         proxy = proxy_of(endpoint.base)
         self._proxy = None if proxy is None else URL(proxy)
@@ -97,44 +85,43 @@ class Wire:
         self._timeout = aiohttp.ClientTimeout(sock_connect=connect_s, sock_read=timeout_s)
         self._session = aiohttp.ClientSession(
             connector=connector_of(endpoint.base, proxy or ""),
-            auto_decompress=False,
             max_line_size=MAX_HEADER_BYTES,
             max_field_size=MAX_HEADER_BYTES,
         )
-        # aiohttp < 4, which has no argument for it: nothing is asked a second time in silence.
-        self._session._retry_connection = False
 
     async def close(self) -> None:
         """End all connections."""
         await self._session.close()
 
     def __del__(self) -> None:
-        # Whoever runs one question in an event loop of its own has no place to close anything.
+        # A caller that uses `asyncio.run` once per question never calls `close`. aiohttp < 4 has no
+        # public way to close without a loop; it would log an error to stderr for each
+        # (test_a_caller_that_does_not_close_hears_nothing).
         session = getattr(self, "_session", None)
         if session is not None and not session.closed:
             connector = session.connector
             session.detach()
-            connector._close()  # aiohttp < 4: `close` is to be awaited
+            connector._close()
 
     async def post(self, path: str, body: Mapping[str, Any]) -> bytes:
-        """The body of the reply to JSON data."""
+        """Post JSON data; the body of the reply."""
         async with self._sent("POST", path, data=json_bytes(body)) as pieces:
             return b"".join([piece async for piece in pieces])
 
     async def get(self, path: str, query: Mapping[str, str | int] | None = None) -> bytes:
-        """What stands at a path; as `post`."""
+        """Get the body of a path."""
         async with self._sent("GET", path, query) as pieces:
             return b"".join([piece async for piece in pieces])
 
     async def upload(self, path: str, name: str, data: bytes, fields: Mapping[str, str]) -> bytes:
-        """The reply to a form with a file of JSON lines; as `post`."""
+        """Post a form with a file of JSON lines; the body of the reply."""
         form = aiohttp.FormData(fields)
         form.add_field("file", data, filename=name, content_type="application/jsonl")
         async with self._sent("POST", path, data=form) as pieces:
             return b"".join([piece async for piece in pieces])
 
     async def stream(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        """The data of each event of a reply that is sent while it is written; as `post`."""
+        """Post JSON data; the data of each event of the reply, as it is generated."""
         async with self._sent("POST", path, data=json_bytes(body)) as pieces:
             rest = bytearray()
             async for piece in pieces:
@@ -151,10 +138,10 @@ class Wire:
                     yield json.loads(data)
 
     def _url(self, path: str) -> URL:
-        """The address of a path, made once."""
         url = self._urls.get(path)
         if url is None:
-            url = self._urls[path] = self._base.joinpath(path.lstrip("/")).update_query(self._query)
+            url = self._base.joinpath(path.lstrip("/")).update_query(self._endpoint.query)
+            self._urls[path] = url
         return url
 
     @asynccontextmanager
@@ -169,12 +156,15 @@ class Wire:
         url = self._url(path)
         if query:
             url = url.update_query(query)
-        is_json = isinstance(data, bytes)
-        headers = self._headers_of_json if is_json else self._headers
-        timeout = self._timeout_of_json if is_json else self._timeout
+        headers, timeout = self._headers, self._timeout
+        if isinstance(data, bytes):
+            timeout = self._timeout_of_json
+        else:
+            headers = headers.copy()
+            headers.popall("content-type", None)
         try:
             for _ in range(MAX_REDIRECTS + 1):
-                # One that is left before its end ends the connection.
+                # Leaving before the end of a reply closes its connection.
                 async with self._session.request(
                     method, url, data=data, headers=headers, proxy=self._proxy, timeout=timeout,
                     allow_redirects=False,
@@ -184,43 +174,43 @@ class Wire:
                             raise await self._refusal(response)
                         yield self._pieces(response, _most.get())
                         return
-                    url = self._onward(method, url, response)
+                    url = self._redirected(method, url, response)
         except (aiohttp.ClientError, OSError) as error:
             raise faults.cut_off(_cause(error, url), self._endpoint) from None
         raise ModelError(
-            f"{self._endpoint.shown} sends the request on and on ({MAX_REDIRECTS} redirects)",
+            f"{self._endpoint.shown} redirects the request again and again ({MAX_REDIRECTS} times)",
             kind="bad_request",
-            help="give the address where it ends: --base-url",
+            help="give the final address: --base-url",
         )
 
-    def _onward(self, method: str, asked: URL, response: aiohttp.ClientResponse) -> URL:
-        """Where a redirect leads."""
-        said = response.headers["location"]
+    def _redirected(self, method: str, asked: URL, response: aiohttp.ClientResponse) -> URL:
+        """The target of a redirect."""
+        target = response.headers["location"]
         why, help = "which is another server", "if it is yours, give that address: --base-url"
         try:
-            onward = asked.join(URL(said))
-            said = str(onward)
-            is_within = onward.origin() == asked.origin()
+            url = asked.join(URL(target))
+            target = str(url)
+            is_within = url.origin() == asked.origin()
         except ValueError:
             is_within = False
         if is_within and method != "GET" and response.status not in _WITH_BODY:
             is_within = False
             why, help = "without its body", "check the address: --base-url"
         if is_within:
-            return onward.with_user(None)
+            return url.with_user(None)
         raise ModelError(
-            f"{self._endpoint.shown} sends the request on to "
-            f"{self._endpoint.quote(redacted(said))}, {why}: not followed",
+            f"{self._endpoint.shown} redirects the request to "
+            f"{self._endpoint.quote(redacted(target))}, {why}: not followed",
             kind="bad_request",
             help=help,
         )
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> faults.StatusError:
         pieces = self._pieces(response, MAX_ERROR_BYTES, is_cut=True)
-        said = b"".join([piece async for piece in pieces])
-        body: object = said.decode(errors="replace")
+        data = b"".join([piece async for piece in pieces])
+        body: object = data.decode(errors="replace")
         with suppress(ValueError, RecursionError):
-            body = json.loads(said)
+            body = json.loads(data)
         if isinstance(body, dict):
             body = body.get("error", body)
         return faults.StatusError(response.status, body, response.headers, response.url.path)
@@ -228,98 +218,126 @@ class Wire:
     async def _pieces(
         self, response: aiohttp.ClientResponse, most: int, *, is_cut: bool = False
     ) -> AsyncIterator[bytes]:
-        """The body, unpacked."""
+        """The decompressed body, of limited size; aiohttp decompresses in bounded pieces."""
         left = most
-        async for piece in self._unpacked(response):
+        async for piece in response.content.iter_any():
             if len(piece) > left:
-                if not is_cut:
-                    raise self._too_long(most)
-                yield piece[:left]
-                return
+                if is_cut:
+                    yield piece[:left]
+                    return
+                raise ModelError(
+                    f"the reply of {self._endpoint.shown} is longer than {most / 2**20:,.1f} MiB, "
+                    "far more than was asked for",
+                    kind="malformed",
+                    help="check the server; --max-output-tokens allows 64 bytes more per token",
+                )
             left -= len(piece)
             yield piece
 
-    async def _unpacked(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-        said = response.headers.get("content-encoding", "")
-        packed = [each for each in map(str.strip, said.lower().split(",")) if each in _PACKED]
-        if not packed:
-            async for piece in response.content.iter_any():
-                yield piece
-            return
-        if len(packed) > 1 or packed[0] not in _ASKED_FOR:
-            raise ModelError(
-                f"the reply of {self._endpoint.shown} is packed as '{self._endpoint.quote(said)}', "
-                "which was not asked for",
-                kind="malformed",
-            )
-        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, whichever it is
-        is_first = True
-        try:
-            async for piece in response.content.iter_any():
-                if is_first and packed[0] == "deflate" and piece[0] & 0x0F != zlib.DEFLATED:
-                    unpacker = zlib.decompressobj(-zlib.MAX_WBITS)  # as some servers have it
-                is_first = False
-                while piece and not unpacker.eof:
-                    yield unpacker.decompress(piece, PIECE_BYTES)
-                    piece = unpacker.unconsumed_tail
-            while not unpacker.eof and (piece := unpacker.decompress(b"", PIECE_BYTES)):
-                yield piece
-        except zlib.error as error:
-            raise self._broken(f"it cannot be unpacked ({error})") from None
-        if not is_first and not unpacker.eof:
-            raise self._broken("it breaks off")
 
-    def _broken(self, why: str) -> ModelError:
-        return ModelError(
-            f"the reply of {self._endpoint.shown} is packed, and {why}", kind="transport"
-        )
+def _headers(endpoint: Endpoint, url: URL) -> CIMultiDict[str]:
+    """The headers of requests with JSON data, as the official client would send them.
 
-    def _too_long(self, most: int) -> ModelError:
-        return ModelError(
-            f"the reply of {self._endpoint.shown} is longer than {most / 2**20:,.1f} MiB, "
-            "far more than was asked for",
-            kind="malformed",
-            help="check the server; --max-output-tokens allows replies 64 bytes more for each token",
-        )
-
-
-def _official(endpoint: Endpoint) -> AsyncOpenAI:
-    """The official client, which decides on the address, the key and the headers, and sends nothing.
-
-    It reads what people have set for it: OPENAI_ORG_ID, OPENAI_PROJECT_ID, OPENAI_CUSTOM_HEADERS.
+    They differ from its headers in the names of software (`user-agent`, `x-stainless-...`).
     """
-    # It would tell any server OPENAI_ORG_ID and OPENAI_PROJECT_ID.
-    of_openai = dict.fromkeys(("OpenAI-Organization", "OpenAI-Project"), Omit())
-    return AsyncOpenAI(
-        # Local servers ask for no key, but the client insists on one.
-        api_key=endpoint.key or "none",
-        base_url=endpoint.base,
-        default_query=endpoint.query,
-        default_headers={} if endpoint.is_openai else of_openai,  # type: ignore[arg-type]
-        # It connects to nothing, so it trusts no certificate, which it would take long to read.
-        http_client=DefaultAsyncHttpxClient(
-            trust_env=False, verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        ),
+    key = f"Bearer {endpoint.key or 'none'}"  # servers without keys ignore it
+    if url.user is not None:
+        key = aiohttp.encode_basic_auth(url.user, url.password or "")
+    headers = CIMultiDict(
+        {
+            "authorization": key,
+            "accept": "application/json",
+            "content-type": "application/json",
+            "user-agent": f"pearl/{__version__}",
+            "accept-encoding": "gzip, deflate",
+        }
     )
-
-
-def _headers(client: AsyncOpenAI, url: URL) -> CIMultiDict[str]:
-    """What goes along with every request of JSON data."""
-    headers = CIMultiDict({"accept-encoding": ", ".join(_ASKED_FOR)})
-    if url.user is None:
-        headers.update(client.auth_headers)
-    else:
-        headers["authorization"] = aiohttp.encode_basic_auth(url.user, url.password or "")
-    for name, value in client.default_headers.items():
-        if isinstance(value, Omit):
-            headers.popall(name, None)
-        elif name:
-            headers[name] = value
+    if endpoint.is_openai:
+        for name, variable in _OF_OPENAI:
+            if value := os.environ.get(variable):
+                headers[name] = value
+    for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n"):
+        name, colon, value = line.partition(":")
+        if colon and name.strip():
+            headers[name.strip()] = value.strip()
     return headers
 
 
+# Headers for OpenAI's own server only, and their variables.
+_OF_OPENAI = (("openai-organization", "OPENAI_ORG_ID"), ("openai-project", "OPENAI_PROJECT_ID"))
+
+
+def connector_of(*urls: str) -> aiohttp.TCPConnector:
+    """Create the connector for the addresses of a server and its proxy, in the running event loop."""
+    is_tls = any(url.startswith("https:") for url in urls)
+    connector = aiohttp.TCPConnector(
+        limit=MAX_CONNECTIONS,
+        keepalive_timeout=KEEP_ALIVE_S,
+        ssl=_certificates() if is_tls else True,  # reading them takes a while
+    )
+    # aiohttp < 4 has no argument for the protocol of a connection.
+    connector._factory = partial(_Handler, asyncio.get_running_loop())  # type: ignore[assignment]
+    return connector
+
+
+class _Handler(ResponseHandler):
+    def is_connected(self) -> bool:
+        """Whether it can be reused: not if there is unread data, such as the end of the connection.
+
+        llama.cpp's server ends connections right after some replies, before the event loop notices
+        (test_the_beginning_of_a_prompt_is_read_once fails without this).
+        """
+        if not super().is_connected():
+            return False
+        assert self.transport is not None
+        fileno = self.transport.get_extra_info("socket").fileno()
+        if not hasattr(select, "poll"):
+            return not select.select([fileno], [], [], 0)[0]
+        poll = select.poll()
+        poll.register(fileno, select.POLLIN)
+        return not poll.poll(0)
+
+
+def _certificates() -> ssl.SSLContext:
+    """The certificates of `SSL_CERT_FILE` or `SSL_CERT_DIR`, else those of the system."""
+    is_named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
+    if sys.platform in ("darwin", "win32") and not is_named:
+        import truststore
+
+        return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return ssl.create_default_context()  # OpenSSL reads the variables
+
+
+def proxy_of(url: str) -> str | None:
+    """The proxy for a server; None for none.
+
+    From `HTTP_PROXY` or `HTTPS_PROXY`, by the scheme, else `ALL_PROXY`; `NO_PROXY` lists suffixes of
+    names, addresses and networks (`10.0.0.0/8`).
+    """
+    parts = urlsplit(url)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    host = parts.hostname or ""
+    if not proxy or proxy_bypass(parts.netloc.rpartition("@")[2]) or proxy_bypass(host):
+        return None
+    if any(_is_in(host, network.strip()) for network in proxies.get("no", "").split(",")):
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    scheme = urlsplit(proxy).scheme
+    if scheme not in ("http", "https"):
+        raise ValueError(f"proxies of the kind '{scheme}' are not supported")
+    return proxy
+
+
+def _is_in(host: str, network: str) -> bool:
+    try:
+        return ip_address(host) in ip_network(network, strict=False)
+    except ValueError:  # a name, on either side
+        return False
+
+
 def _cause(error: Exception, url: URL) -> Exception:
-    """What went wrong; a connection that ends in the middle of a handshake does not say so."""
+    """The cause; a connection that ends in the middle of a handshake does not name it."""
     if isinstance(error, aiohttp.ClientConnectorError) and url.scheme == "https":
         reason = error.os_error
         if isinstance(reason, ConnectionError) and not isinstance(reason, ConnectionRefusedError):

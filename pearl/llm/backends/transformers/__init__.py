@@ -24,36 +24,27 @@ from pearl.documents.document import file_source
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import Completion, Constrains, Message, Request, Usage
 from pearl.llm.backends import Abilities, ModelSettings
-from pearl.llm.backends.transformers.decoding import write
-from pearl.llm.backends.transformers.likelihoods import rate
-from pearl.llm.backends.transformers.loading import LoadedWeights, load, read_window
-from pearl.llm.backends.transformers.masks import Masks
-from pearl.llm.backends.transformers.prefixes import Prefixes
-from pearl.llm.backends.transformers.tokenizing import FolderTokenizer
-from pearl.llm.blank import is_blank
-from pearl.llm.likelihoods import write_numbers
+from pearl.llm.backends.transformers.decoding import Masks, Prefixes, rate, write
+from pearl.llm.backends.transformers.loading import (
+    FolderTokenizer,
+    LoadedWeights,
+    load,
+    read_window,
+)
+from pearl.llm.flaws import is_blank, loop_in, repeats
+from pearl.llm.messages import write_numbers
 from pearl.llm.progress import MAX_TAIL, CallProgress, report
-from pearl.llm.repetition import loop_in, repeats
 from pearl.plugins.extras import require_extra
 
 __all__ = ["ABILITIES", "DESCRIPTION", "TransformersModel", "create"]
 
 DESCRIPTION = "weights in a folder, run in this process: transformers:PATH"
-
-MAX_OUTPUT_TOKENS = 4_096
-"""Default limit of a reply in tokens."""
-
-CHECKED_EVERY = 64
-"""Tokens between two checks for repetition."""
-
-CHECKED = 4_096
-"""Tokens at the end of a reply that are checked for repetition."""
-
-TAIL_TOKENS = 100
-"""Tokens at the end of a reply whose text is reported while it is written."""
-
+MAX_OUTPUT_TOKENS = 4_096  # Default limit of a reply in tokens
+CHECKED_EVERY = 64  # Tokens between two checks for repetition
+CHECKED = 4_096  # Tokens at the end of a reply that are checked for repetition
+TAIL_TOKENS = 100  # Tokens at the end of a reply whose text is reported while it is written
+# Maximum characters of a free text under a constraint, as for the explanation of a step.
 MAX_TEXT = 240
-"""Maximum characters of a free text under a constraint, as for the explanation of a step."""
 
 
 def create(name: str, settings: ModelSettings) -> TransformersModel:
@@ -195,7 +186,7 @@ class TransformersModel:
         return Completion(write_numbers(values), self.name, usage)
 
     def _timer(self, is_cancelled: threading.Event) -> Callable[[], None]:
-        """What raises once the time of a call is over, or nobody waits for it."""
+        """A check that raises when a call times out or is cancelled."""
         until = time.monotonic() + self._timeout_s
 
         def check() -> None:
@@ -212,7 +203,7 @@ class TransformersModel:
         """The error of a failed computation: out of memory, most of all."""
         reason = " ".join(str(error).split())[:200]
         return ModelError(
-            f"{self.name} could not compute: {reason}",
+            f"{self.name} failed: {reason}",
             kind="bad_request",
             help="a smaller --window takes less memory",
         )

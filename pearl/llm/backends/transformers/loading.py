@@ -1,20 +1,21 @@
-"""Folder of weights → tokenizer and model. Nothing is downloaded, and no code of the folder is run."""
+"""Folder of weights: its model and its tokenizer."""
 
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from pearl.documents.own_tokenizer import TokenizerError
 from pearl.errors import DataError
 
 _EXPECTED = "a folder as save_pretrained writes it: config.json, *.safetensors, tokenizer.json"
-
+# Names of the window in configurations.
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-"""Names of the window in configurations."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class LoadedWeights:
 def read_window(folder: Path) -> int | None:
     """The context window in tokens, from `config.json`; None if it has none."""
     if not folder.is_dir():
-        raise DataError("there is no such folder of weights", path=folder, help=_EXPECTED)
+        raise DataError("the folder of weights does not exist", path=folder, help=_EXPECTED)
     path = folder / "config.json"
     try:
         config = json.loads(path.read_bytes())
@@ -55,7 +56,7 @@ def read_window(folder: Path) -> int | None:
     except (ValueError, RecursionError):
         raise DataError("is not JSON", path=path, help=_EXPECTED) from None
     if not isinstance(config, dict):
-        raise DataError("is no JSON object", path=path, help=_EXPECTED)
+        raise DataError("is not a JSON object", path=path, help=_EXPECTED)
     text = config.get("text_config")
     for part in (config, text if isinstance(text, dict) else {}):
         for name in _WINDOWS:
@@ -93,7 +94,7 @@ def load(folder: Path) -> LoadedWeights:
         if names := sorted(map(str, info.get(problem) or ())):
             count = f"{len(names)} of them, such as {names[0][:100]}"
             raise DataError(
-                f"the weights are not all there or do not fit: {count}", path=folder, help=_EXPECTED
+                f"weights are missing or do not fit: {count}", path=folder, help=_EXPECTED
             )
     n_tokens = len(tokenizer)
     n_rows = model.get_input_embeddings().num_embeddings
@@ -118,10 +119,44 @@ def _ends(tokenizer: Any, model: Any, folder: Path) -> frozenset[int]:
         ends = getattr(source, "eos_token_id", None)
         found.update([ends] if isinstance(ends, int) else ends or ())
     if not found:
-        raise DataError("neither the tokenizer nor the model says how a text ends", path=folder)
+        raise DataError("neither the tokenizer nor the model defines an end token", path=folder)
     return frozenset(found)
 
 
 def _broken(folder: Path, message: str, error: Exception) -> DataError:
     reason = " ".join(str(error).split()) or type(error).__name__
     return DataError(f"{message}: {reason[:200]}", path=folder, help=_EXPECTED)
+
+
+class FolderTokenizer:
+    """The tokenizer of a folder of weights, read at the first count."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name = name
+        self._path = folder / "tokenizer.json"
+        self._loading = threading.Lock()
+        self._tokenizer: Any = None
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text."""
+        with self._loading:
+            if self._tokenizer is None:
+                self._tokenizer = self._loaded()
+        valid = text.encode(errors="replace").decode()  # it rejects lone surrogates
+        return len(self._tokenizer.encode(valid, add_special_tokens=False).ids)
+
+    def frame_tokens(self) -> int:
+        """0: the template is filled in with the weights, and a reply is cut where the window ends."""
+        return 0
+
+    def _loaded(self) -> Any:
+        try:
+            from tokenizers import Tokenizer
+
+            tokenizer = Tokenizer.from_file(str(self._path))
+        except Exception as error:  # tokenizers raises bare ones
+            reason = " ".join(str(error).split())[:200]
+            raise TokenizerError(f"{self._path.name}: {reason}") from error
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        return tokenizer

@@ -32,12 +32,8 @@ __all__ = ["DESCRIPTION", "IS_CACHED", "MiniLM", "create"]
 
 DESCRIPTION = "all-MiniLM-L6-v2 in this process: minilm; English, 384 dimensions"
 IS_CACHED = True
-
-MAX_TOKENS = 256
-"""Of a text, the two that mark its ends included."""
-
-BATCH_TOKENS = 1_024
-"""Tokens that are encoded together; more make it no faster."""
+MAX_TOKENS = 256  # Of a text, the two that mark its ends included
+BATCH_TOKENS = 1_024  # Tokens that are encoded together; more make it no faster
 
 
 def create(name: str, settings: EmbedderSettings) -> MiniLM:
@@ -68,7 +64,7 @@ class MiniLM:
         """Vectors of unit length, shape (len(texts), dimension), in order."""
         import numpy as np
 
-        from pearl.llm.embedders.minilm.threads import n_cores, one_thread_a_product
+        from pearl.llm.embedders.minilm.network import n_cores, one_thread_a_product
 
         if self._threads is None:
             self._threads = ThreadPoolExecutor(n_cores(), thread_name_prefix="minilm")
@@ -117,7 +113,7 @@ class MiniLM:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """The numbers of texts that are encoded together, those of similar lengths."""
+    """Batches of text indices of similar lengths."""
     batch: list[int] = []
     n_tokens = 0
     for number in sorted(range(len(lengths)), key=lengths.__getitem__):

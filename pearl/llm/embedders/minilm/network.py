@@ -10,21 +10,26 @@ Source: Devlin et al., BERT (2019); Reimers and Gurevych, Sentence-BERT (2019).
 from __future__ import annotations
 
 import json
+import os
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+
 Floats: TypeAlias = "NDArray[np.float32]"
 
+# Elements that a function of single elements is applied to at once: they stay in the cache.
 _BLOCK = 1 << 15
-"""Elements that a function of single elements is applied to at once: they stay in the cache."""
 
 # erf(x) = x P(x²) / Q(x²) within 4e-7 for |x| ≤ 4, beyond which it is ±1 in float32. Highest power
 # first. Source: the function `erf` of Eigen 3.
@@ -209,3 +214,32 @@ def _erf(x: Floats, y: Floats, square: Floats, p: Floats, q: Floats) -> None:
         out += np.float32(powers[-1])
     y *= p
     y /= q
+
+
+_lock = threading.Lock()
+_n_users = 0
+_limited = ExitStack()
+
+
+def n_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def one_thread_a_product() -> Iterator[None]:
+    """Limit the threads of matrix products of this process, until the last of several users leaves."""
+    global _n_users
+    with _lock:
+        if not _n_users:
+            _limited.enter_context(ThreadpoolController().limit(limits=1, user_api="blas"))
+        _n_users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _n_users -= 1
+            if not _n_users:
+                _limited.close()

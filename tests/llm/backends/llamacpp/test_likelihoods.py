@@ -11,7 +11,7 @@ import pytest
 from pearl.llm import Message
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.llamacpp import LlamaCppModel, create
-from pearl.llm.likelihoods import log_likelihoods
+from pearl.llm.messages import log_likelihoods
 from tests.llm.backends.llamacpp.gguf_models import write_random_model
 from tests.models import answer_task
 

@@ -24,12 +24,11 @@ import pytest
 from pearl.actions.library import load_library
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.decoding.forms import steps_constraint
-from pearl.errors import DataError, ModelError, PearlError, UsageError
+from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import Completion, Message, Request
 from pearl.llm.backends import ModelSettings, llamacpp
 from pearl.llm.backends.llamacpp import LlamaCppModel, create
-from pearl.llm.backends.llamacpp.header import Header, read_header
-from pearl.llm.backends.llamacpp.memory import available_bytes, memory_advice
+from pearl.llm.backends.llamacpp.header import read_header
 from pearl.llm.progress import CallProgress, listening
 from tests.llm.backends.llamacpp.gguf_models import write_random_model
 from tests.models import answer_task
@@ -105,13 +104,6 @@ def test_a_reply_says_which_model_wrote_it_and_what_it_took(weights: Path) -> No
     assert completion.usage.n_output_tokens > 0
 
 
-def test_nothing_is_started_before_the_first_request(weights: Path) -> None:
-    async def use(model: LlamaCppModel) -> None:
-        assert model._worker is None
-
-    used(weights, use)
-
-
 def test_a_cut_reply_is_an_error(weights: Path) -> None:
     with pytest.raises(ModelError, match="cut off after 1 tokens") as caught:
         used(weights, lambda model: model.complete(asked("who?", 1)))
@@ -143,17 +135,6 @@ def test_documents_that_alternate_keep_their_state(weights: Path) -> None:
         ]
 
     assert min(used(weights, use)[2:]) > 300
-
-
-def test_without_reuse_every_prompt_is_read_anew(weights: Path) -> None:
-    async def use() -> list[int]:
-        model = LlamaCppModel(weights, TIMEOUT_S, 4_096, reuse=False)
-        try:
-            return [await n_cached(model, f"{HARBOUR}{i} who?") for i in range(2)]
-        finally:
-            await model.aclose()
-
-    assert asyncio.run(use()) == [0, 0]
 
 
 @needs_proc
@@ -221,7 +202,7 @@ def test_a_process_killed_over_a_request_is_an_error_that_says_so(tmp_path: Path
         call = asyncio.create_task(model.complete(drawn))
         await asyncio.sleep(0.2)
         os.kill(pid_of(model), signal.SIGKILL)
-        with pytest.raises(ModelError, match=r"died over a request to .*: ended by SIGKILL") as caught:  # fmt: skip
+        with pytest.raises(ModelError, match=r"crashed on a request to .*: ended by SIGKILL") as caught:  # fmt: skip
             await call
         assert caught.value.kind == "transport"
         assert caught.value.is_retryable
@@ -323,7 +304,7 @@ def test_a_program_that_is_ended_leaves_no_process_behind(
     ("content", "said"),
     [
         (b"", "is empty"),
-        (b"It was a dark and stormy night.", "is no GGUF file"),
+        (b"It was a dark and stormy night.", "is not a GGUF file"),
         (b"GGUF", "is cut off"),
         (b"GGUF\x00\x00\x00\x03", "version 50331648"),
         (b"GGUF\x03\x00\x00\x00" + b"\xff" * 64, "is cut off"),
@@ -340,12 +321,6 @@ def test_a_file_that_is_no_model_is_told_at_once(tmp_path: Path, content: bytes,
     assert len(str(caught.value).splitlines()) <= 3
 
 
-def test_a_folder_and_a_missing_file_are_told_at_once(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "none.gguf"):
-        with pytest.raises(DataError, match="cannot be read"):
-            create(str(path), ModelSettings())
-
-
 @pytest.mark.parametrize(
     ("share", "said"), [(0.9, "not within the file bounds"), (0.02, "failed to read key-value")]
 )
@@ -360,13 +335,6 @@ def test_a_file_that_is_cut_off_is_a_model_error(
     assert caught.value.kind == "bad_request"
     assert len(str(caught.value).splitlines()) <= 3
     assert capfd.readouterr() == ("", "")
-
-
-def test_an_unknown_architecture_is_a_model_error(tmp_path: Path) -> None:
-    path = write_random_model(tmp_path / "new.gguf", architecture="unheard-of")
-    with pytest.raises(ModelError, match="unknown model architecture: 'unheard-of'") as caught:
-        used(path, lambda model: model.complete(asked("who?")))
-    assert len(str(caught.value).splitlines()) <= 3
 
 
 def test_a_model_without_a_chat_template_is_given_plain_text(tmp_path: Path) -> None:
@@ -397,16 +365,6 @@ def test_without_a_template_a_reply_ends_where_the_model_writes_the_next_instruc
     monkeypatch.setattr(llamacpp, "COMPLETION_STOPS", [text[4:7]])
     completion = used(path, lambda model: model.complete(asked("who?", 12)))
     assert completion.text == text[: text.index(text[4:7])]
-
-
-def test_a_model_with_a_chat_template_is_given_that(weights: Path) -> None:
-    async def use(model: LlamaCppModel) -> None:
-        assert model.notice == ""
-        await model.complete(asked("who?", None))
-        shown = sent(model, "/apply-template", messages=CONVERSATION)["prompt"]
-        assert shown.startswith("<|im_start|>system\nBe brief.<|im_end|>\n")
-
-    used(weights, use)
 
 
 @pytest.mark.parametrize(
@@ -441,14 +399,6 @@ def test_the_header_tells_the_memory_of_the_window(weights: Path, tmp_path: Path
     assert header.n_bytes == weights.stat().st_size
     bare = write_random_model(tmp_path / "bare.gguf", has_template=False)
     assert not read_header(bare).has_template
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the memory that is left is read on Linux")
-def test_the_memory_that_is_left_is_known_here() -> None:
-    available = available_bytes()
-    assert available is not None
-    assert 2**26 < available < 2**50
-    assert not memory_advice(Header(8_192, True, 1_024, 2**20), 8_192, available)
 
 
 def test_the_window_is_what_the_model_was_trained_on_within_reason(tmp_path: Path) -> None:
@@ -535,9 +485,3 @@ def test_others_on_the_machine_are_not_served(weights: Path) -> None:
         refused.value.close()
 
     used(weights, use)
-
-
-def test_every_failure_is_an_expected_one(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/no/such/python")
-    with pytest.raises(PearlError, match="no process can be started"):
-        used(weights, lambda model: model.complete(asked("who?")))

@@ -5,17 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import socket
-import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from pearl.errors import ModelError
-from pearl.llm.backends.openai.connections import proxy_of
 from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.llm.backends.openai.wire import Wire
+from pearl.llm.backends.openai.wire import Wire, proxy_of
 from tests.conftest import PROXIES
 from tests.server import Server, completion
 
@@ -91,103 +87,7 @@ def test_who_is_asked_without_a_proxy(
     assert proxy_of(url) == (None if is_direct else "http://proxy.example.org:3128")
 
 
-def test_what_the_user_has_set_goes_along(
-    openai_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Team: seven\n Authorization : Key 1 ")
-    monkeypatch.setenv("OPENAI_ORG_ID", "org")
-
-    async def main() -> None:
-        wire = Wire(Endpoint(openai_server.url, "m", "key"), 5.0)
-        await wire.post("/chat/completions", {"messages": []})
-        await wire.close()
-
-    asyncio.run(main())
-    headers = openai_server.requests[0].headers
-    assert (headers["x-team"], headers["authorization"]) == ("seven", "Key 1")
-    assert "openai-organization" not in headers, "it is OpenAI's alone"
-
-
-def test_openai_is_told_organization_and_project(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_ORG_ID", "org")
-    monkeypatch.setenv("OPENAI_PROJECT_ID", "project")
-
-    async def main() -> Wire:
-        wire = Wire(Endpoint("https://api.openai.com/v1", "m", "key"), 5.0)
-        await wire.close()
-        return wire
-
-    headers = asyncio.run(main())._headers
-    assert (headers["openai-organization"], headers["OpenAI-Project"]) == ("org", "project")
-
-
-def test_a_listing_is_not_asked_for_twice_in_silence() -> None:
-    n_asked = 0
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal n_asked
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(HEAD + OK)
-        n_asked += 1
-        await reader.readuntil(b"\r\n\r\n")
-        n_asked += 1
-
-    async def use(port: int) -> None:
-        wire = Wire(Endpoint(f"http://127.0.0.1:{port}/v1", "m", ""), 5.0)
-        await wire.get("/models")
-        with pytest.raises(ModelError):
-            await wire.get("/models")
-        await wire.close()
-
-    talk(answer, use)
-    assert n_asked == 2
-
-
-def test_a_whole_reply_counts_though_more_comes_with_it() -> None:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(HEAD + OK + b"garbage")
-
-    async def use(port: int) -> bytes:
-        wire = Wire(Endpoint(f"http://127.0.0.1:{port}/v1", "m", ""), 5.0)
-        found = await wire.get("/models")
-        await wire.close()
-        return found
-
-    assert talk(answer, use) == OK
-
-
-def test_a_connection_that_ended_while_the_loop_stood_still_is_not_used_again() -> None:
-    is_read, hung_up = threading.Semaphore(0), threading.Semaphore(0)
-
-    def serve(listening: socket.socket) -> None:
-        for _ in range(2):
-            connection, _ = listening.accept()
-            asked = b""
-            while not asked.endswith(b"}"):
-                asked += connection.recv(65536)
-            connection.sendall(HEAD + OK)
-            is_read.acquire()
-            connection.close()
-            hung_up.release()
-
-    with socket.create_server(("127.0.0.1", 0)) as listening, asyncio.Runner() as runner:
-        thread = threading.Thread(target=serve, args=(listening,), daemon=True)
-        thread.start()
-
-        async def made() -> Wire:
-            return Wire(Endpoint(f"http://127.0.0.1:{listening.getsockname()[1]}/v1", "m", ""), 5.0)
-
-        wire = runner.run(made())
-        for _ in range(2):
-            assert runner.run(wire.post("/chat/completions", {"messages": []}))
-            is_read.release()
-            hung_up.acquire()
-        runner.run(wire.close())
-        thread.join()
-
-
-def test_whoever_forgets_to_close_hears_nothing(
+def test_a_caller_that_does_not_close_hears_nothing(
     openai_server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from pearl.errors import ModelError
-from pearl.llm import Message, Request
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.openai.endpoint import Endpoint, key_variable
-from tests.models import answer_task
-from tests.server import Server
 
 LOCAL = ("http://127.0.0.1:1/v1", "http://[::1]/v1", "http://localhost:8000/v1", "http://10.1.2.3/v1",
          "http://172.31.0.1/v1", "https://192.168.1.9/v1", "http://[fd00::1]/v1")  # fmt: skip
@@ -58,18 +53,3 @@ def test_the_variable_that_is_named_is_the_one(monkeypatch: pytest.MonkeyPatch) 
     assert notice("") == "openai: m at http://here/v1, without a key"
     with pytest.raises(ModelError, match="NO_KEY is not set"):
         notice("NO_KEY")
-
-
-def test_what_else_is_of_openai_goes_nowhere_else(
-    openai_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_WEBHOOK_SECRET"):
-        monkeypatch.setenv(name, f"secret-{name}")
-    model = create_model("openai:test-model", ModelSettings(openai_server.url, 10.0))
-
-    async def ask() -> None:
-        await model.complete(Request((Message("user", "Who?"),), answer_task("Who?", "")))
-        await model.aclose()
-
-    asyncio.run(ask())
-    assert "secret" not in repr(openai_server.requests[0].headers)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.llm.backends.openai.faults import answered, retry_after_s
+from pearl.llm.backends.openai.faults import retry_after_s
 
 
 @pytest.mark.parametrize(
@@ -58,14 +57,3 @@ def test_a_server_may_ask_to_wait_until(after_s: float, wait_s: float) -> None:
 def test_any_header_is_a_wait_or_none(text: str) -> None:
     wait_s = retry_after_s({"retry-after": text, "x-ratelimit-reset-tokens": text})
     assert wait_s is None or 0 <= wait_s < float("inf")
-
-
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [(400, "bad_request"), (401, "auth"), (403, "auth"), (408, "deadline"), (425, "transport"), (429, "rate_limited"), (500, "transport")],
-)  # fmt: skip
-def test_what_a_status_means(status: int, kind: str) -> None:
-    assert (
-        answered(status, {"message": "no"}, {}, Endpoint("http://localhost/v1", "m", "")).kind
-        == kind
-    )

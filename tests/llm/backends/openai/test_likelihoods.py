@@ -13,7 +13,7 @@ from pearl.errors import ModelError
 from pearl.llm import Message
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.openai import create
-from pearl.llm.likelihoods import log_likelihoods
+from pearl.llm.messages import log_likelihoods
 from tests.models import answer_task
 from tests.server import Canned, Seen, Server
 
@@ -107,7 +107,7 @@ def test_what_was_told_is_not_asked_again(openai_server: Server) -> None:
 
 @pytest.mark.parametrize("kind", ["sglang", "ollama", "generic", "openai", None])
 def test_other_servers_are_not_asked(openai_server: Server, kind: str | None) -> None:
-    with pytest.raises(ModelError, match="tells no likelihoods"):
+    with pytest.raises(ModelError, match="does not report likelihoods"):
         rated(openai_server, kind, llamacpp)
     assert not openai_server.requests
 

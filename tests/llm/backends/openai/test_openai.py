@@ -14,33 +14,13 @@ from pearl.llm import Completion, Message, Model, Request, Usage
 from pearl.llm.backends import ModelSettings, create_model
 from tests.conftest import PROXIES
 from tests.models import answer_task
-from tests.server import FAULTS, PAGE, Canned, Server, completion, error
+from tests.server import PAGE, Canned, Server, completion, error
 
 KEY = "sk-very-secret-0123456789"
 
 REQUEST = Request(
     (Message("system", "Be brief."), Message("user", "Who?")), answer_task("Who?", "")
 )
-
-KINDS: dict[str, ModelErrorKind | None] = {
-    "400": "bad_request", "401": "auth", "402": "quota", "403": "auth", "404": "bad_request",
-    "408": "deadline", "409": "transport", "413": "bad_request", "418": "bad_request",
-    "422": "bad_request", "429": "rate_limited", "quota": "quota", "500": "transport",
-    "502": "transport", "503": "transport", "529": "transport", "304": "bad_request", "loop": None,
-    "nowhere": "bad_request", "filtered prompt": "filtered", "reset": "transport",
-    "short body": "transport", "hang": "deadline", "drip": "deadline", "not gzip": "transport",
-    "half JSON": "malformed", "no body": "malformed", "page": "malformed",
-    "page as JSON": "malformed", "JSON as page": None, "not UTF-8": "malformed",
-    "deep": "malformed", "long number": "malformed", "number": "malformed", "null": "malformed",
-    "list": "malformed", "error": "malformed", "error 429": "rate_limited",
-    "error text": "malformed", "no choices": "empty", "null choices": "malformed",
-    "missing choices": "malformed", "wrong choices": "malformed", "null content": "empty",
-    "empty content": "empty", "blank content": "empty", "number content": "malformed",
-    "cut": "truncated", "cut while thinking": "truncated", "content filter": "filtered",
-    "refusal": "refused", "surrogate": None, "no usage": None, "null usage": None,
-    "no finish reason": None, "bare": None,
-}  # fmt: skip
-"""What each fault is to us; None for a reply that can be used all the same."""
 
 
 @pytest.fixture(autouse=True)
@@ -113,36 +93,6 @@ def test_lone_surrogates_do_not_come_in(openai_server: Server) -> None:
     assert ask(openai_server).text == "a\ufffdb \U0001f600"
 
 
-def test_every_fault_has_its_kind() -> None:
-    assert set(KINDS) == set(FAULTS)
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_every_fault_ends_in_a_completion_or_a_model_error(
-    fault: str, openai_server: Server
-) -> None:
-    openai_server.next(fault)
-    kind = KINDS[fault]
-    timeout_s = 0.5 if fault in ("hang", "drip") else 5.0
-    if kind is None:
-        assert ask(openai_server, timeout_s=timeout_s).text.strip()
-        return
-    with fails(kind) as caught:
-        ask(openai_server, timeout_s=timeout_s)
-    assert openai_server.url in str(caught.value) or "test-model" in str(caught.value)
-    assert len(openai_server.requests) == 1  # retries are not the client's business
-    assert "_Reply" not in str(caught.value)
-
-
-@pytest.mark.parametrize("fault", ["hang", "drip"])
-def test_the_deadline_is_for_the_whole_call(fault: str, openai_server: Server) -> None:
-    ask(openai_server)  # the first call imports the client
-    openai_server.next(fault)
-    with fails("deadline") as caught:
-        ask(openai_server, timeout_s=0.4)
-    assert "within 0.4 s" in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
@@ -151,8 +101,8 @@ def test_the_deadline_is_for_the_whole_call(fault: str, openai_server: Server) -
         ("429", "--concurrency"),
         ("500", "internal"),
         ("503", "overloaded"),
-        ("error", "an error in place of a reply: upstream failed"),
-        ("page", "mostly ends in /v1"),
+        ("error", "an error instead of a reply: upstream failed"),
+        ("page", "usually ends in /v1"),
         ("422", "field required"),
         ("413", "--window"),
         ("refusal", "I can't help with that"),
@@ -228,7 +178,7 @@ def test_a_wrong_address_is_not_taken_for_an_unknown_model(openai_server: Server
     with fails("bad_request") as caught:
         ask(openai_server)
     assert "answered 404: Not Found" in str(caught.value)
-    assert "mostly ends in /v1" in str(caught.value)
+    assert "usually ends in /v1" in str(caught.value)
 
 
 def test_a_bad_request_for_a_known_model_is_quoted(openai_server: Server) -> None:

@@ -43,12 +43,6 @@ def test_llamacpp_is_never_sent_what_it_aborts_at(openai_server: Server) -> None
     assert renderings(openai_server) == ["gbnf", "gbnf"]
 
 
-def test_llguidance_goes_first_where_it_is_said_to_be_there(openai_server: Server) -> None:
-    model = model_of(be(openai_server, "llguidance"), "llguidance")
-    assert ask(model).text == PLAN
-    assert renderings(openai_server) == ["llguidance", "llguidance"]
-
-
 def test_the_probe_is_short_and_harmless(openai_server: Server) -> None:
     request = replace(ASKED, temperature=0.7, seed=5)
     assert ask(model_of(be(openai_server, "vllm")), request).text == PLAN

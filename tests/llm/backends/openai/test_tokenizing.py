@@ -10,7 +10,7 @@ import pytest
 
 from pearl.documents.tokens import Counter, estimate
 from pearl.llm.backends import ModelSettings
-from pearl.llm.backends.openai import OpenAIModel, create, tokenizing
+from pearl.llm.backends.openai import OpenAIModel, create, sessions
 from tests.server import Canned, Seen, Server
 
 TEXT = "The captain waited for the tide, and nobody came to the harbour. " * 40
@@ -104,9 +104,8 @@ def test_openai_itself_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_server_that_fails_is_left(
     openai_server: Server, fault: str | Canned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokenizing, "TIMEOUT_S", 1.0)
-    for _ in range(3):  # the tokens of the template, of its message, and of the text
-        openai_server.next(fault)
+    monkeypatch.setattr(sessions, "TIMEOUT_S", 1.0)
+    openai_server.next(fault)
     openai_server.answer = as_vllm
     counter = counter_of(openai_server, server="vllm")
     assert counter.count(TEXT) == counter.count(TEXT) == estimate(TEXT)

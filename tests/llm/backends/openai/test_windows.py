@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pearl import Document, Pearl
 from pearl.documents.tokens import DEFAULT_WINDOW
 from pearl.llm.backends import ModelSettings, create_model
-from pearl.llm.backends.openai import windows
+from pearl.llm.backends.openai import sessions
 from pearl.llm.backends.openai.replies import Listed, read_models
-from pearl.llm.backends.openai.windows import LEAST, MOST, listed_window
+from pearl.llm.backends.openai.sessions import LEAST, MOST, listed_window
 from pearl.trace import RunStarted, Trace
 from tests.server import FAULTS, Canned, Seen, Server
 
@@ -83,8 +83,8 @@ def test_a_server_that_tells_none_leaves_what_is_known_of_the_name(
 def test_a_server_that_is_not_there_or_hangs_is_not_waited_for(
     openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pearl.llm.backends.openai.session.LIST_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(windows, "LIST_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("pearl.llm.backends.openai.sessions.LIST_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(sessions, "LIST_TIMEOUT_S", 0.2)
     openai_server.listing = FAULTS["hang"]
     assert window(openai_server) == DEFAULT_WINDOW
     gone = ModelSettings("http://127.0.0.1:9/v1")

@@ -70,11 +70,6 @@ def placed(sent: Canned, wired: Wired) -> Canned:
     return replace(sent, headers=headers)
 
 
-def test_there_are_so_many_and_each_has_its_name() -> None:
-    assert len(CASES) >= 300
-    assert len({case.id for case in CASES}) == len(CASES)
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_it_is_what_it_was_said_to_be(case: Case, wired: Wired) -> None:
     wired.here.forget()

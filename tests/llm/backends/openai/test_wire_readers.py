@@ -10,7 +10,7 @@ import pytest
 
 from pearl.errors import ModelError
 from pearl.llm import Completion, Message, Request, Usage
-from pearl.llm.backends.openai import servers
+from pearl.llm.backends.openai import OpenAIModel, servers
 from pearl.llm.backends.openai.batches import Batches
 from pearl.llm.backends.openai.endpoint import Endpoint
 from tests.llm.backends.openai.wire_cases import (
@@ -128,18 +128,7 @@ def test_a_call_of_a_tool(name: str) -> None:
 
 def batches() -> Batches:
     """Only for reading."""
-
-    def never(*_: Any) -> Any:
-        raise AssertionError
-
-    return Batches(
-        ENDPOINT,
-        connect=never,
-        body_of=never,
-        refused=never,
-        drop_temperature=lambda: None,
-        timeout_s=1.0,
-    )
+    return OpenAIModel(ENDPOINT, 1.0, None).batches()
 
 
 KEY = bytes(32)

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from pearl.errors import ModelError
-from pearl.llm.backends.transformers import TransformersModel, likelihoods
-from pearl.llm.likelihoods import log_likelihoods
+from pearl.llm.backends.transformers import TransformersModel, decoding
+from pearl.llm.messages import log_likelihoods
 from tests.llm.backends.transformers.asking import asked, reply
 from tests.skips import NO_TORCH
 
@@ -44,7 +44,7 @@ def in_one_pass(model: TransformersModel, text: str, candidate: str) -> float:
 def test_they_are_those_of_one_pass(
     model: TransformersModel, monkeypatch: pytest.MonkeyPatch, n_at_once: int
 ) -> None:
-    monkeypatch.setattr(likelihoods, "N_READ_AT_ONCE", n_at_once)
+    monkeypatch.setattr(decoding, "N_READ_AT_ONCE", n_at_once)
     text = "Why did Ada sell the boat? " * 5
     values, n_cached = rated(model, text)
     assert n_cached == 0

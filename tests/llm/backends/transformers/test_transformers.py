@@ -17,8 +17,8 @@ from pearl.dsl.parser import parse
 from pearl.errors import ModelError
 from pearl.llm import Completion, Message, Request
 from pearl.llm.backends import ModelSettings
-from pearl.llm.backends.transformers import TransformersModel, create, prefixes
-from pearl.llm.backends.transformers.prefixes import n_common
+from pearl.llm.backends.transformers import TransformersModel, create, decoding
+from pearl.llm.backends.transformers.decoding import n_common
 from pearl.llm.progress import CallProgress, listening
 from tests.llm.backends.transformers.asking import LIBRARY, asked, reply
 from tests.llm.backends.transformers.tiny_models import (
@@ -260,7 +260,7 @@ def test_what_is_known_of_a_document_is_not_read_again(
     ]
 
     async def ask(n_kept: int) -> list[Completion]:
-        monkeypatch.setattr(prefixes, "MAX_CACHED", n_kept)
+        monkeypatch.setattr(decoding, "MAX_CACHED", n_kept)
         model = TransformersModel(folder, "random", 4_096)
         done = [
             await model.complete(replace(asked(prompt), constraint=constraint))

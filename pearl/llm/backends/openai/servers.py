@@ -1,0 +1,382 @@
+"""Kinds of servers: how each is recognised, and how requests and replies contain constraints.
+
+Unconstrained requests are the same for all kinds. `PLUGINS` holds the shipped kinds; a plug-in is a
+module with `SERVER`, a `Server`, registered as an entry point of this module's name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import BaseModel, Discriminator, Tag
+
+from pearl import plugins
+from pearl.dsl.decoding.constraint import Constraint, Form
+from pearl.llm import Completion, ConstrainBy, Usage
+from pearl.llm.backends.openai import replies
+from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.backends.openai.likelihoods import Likelihoods, by_next_token, by_prompt
+from pearl.llm.backends.openai.replies import ending, read_completion, read_tool_call, read_usage
+from pearl.llm.flaws import is_blank
+
+Body = dict[str, Any]
+"""A request as JSON; never modified in place."""
+
+Schema = Mapping[str, Any]
+"""A JSON Schema."""
+
+Reader = Callable[[bytes, Endpoint], Completion]
+"""The body of a reply with status 200 → its completion; raises `ModelError` for an unusable one."""
+
+TOOL = "reply"  # Name of tools and schemas
+
+
+def response_format(body: Body, schema: Schema) -> Body:
+    """A request for JSON of a schema, by Chat Completions."""
+    named = {"name": TOOL, "strict": True, "schema": schema}
+    return {**body, "response_format": {"type": "json_schema", "json_schema": named}}
+
+
+def _is_anywhere(endpoint: Endpoint) -> bool:
+    """For self-hosted kinds, which have no fixed address."""
+    return False
+
+
+@dataclass(frozen=True)
+class Server:
+    """One kind of server.
+
+    Attributes:
+        title: Name in messages.
+        help: Advice if it rejects a constraint.
+        owner: The `owned_by` of the models that it lists; "" if not specific.
+        is_at: Whether an address is that of such a server.
+        renderings: Supported forms of a grammar, the best first.
+        with_grammar: Body of Chat Completions, grammar in one of those forms → body that is sent.
+        with_schema: The same for JSON.
+        read_grammar: Reads the reply to a grammar.
+        read_json: Reads the reply to a schema: the JSON as text.
+        path: Path of constrained requests, from the base URL.
+        likelihoods: Computes the log-likelihoods of candidates; None where the server cannot.
+        tokenizes: Name of the text in a request to `/tokenize`; "" without that path.
+        is_of_any_name: Whether a server of one model answers to any name.
+        tells_props: Whether it tells its window at `/props`.
+    """
+
+    title: str
+    help: str
+    owner: str = ""
+    is_at: Callable[[Endpoint], bool] = _is_anywhere
+    renderings: tuple[Form, ...] = ()
+    with_grammar: Callable[[Body, str], Body] | None = None
+    with_schema: Callable[[Body, Schema], Body] = response_format
+    read_grammar: Reader = read_completion
+    read_json: Reader = read_completion
+    path: str = "/chat/completions"
+    likelihoods: Likelihoods | None = None
+    tokenizes: Literal["", "prompt", "content"] = ""
+    is_of_any_name: bool = False
+    tells_props: bool = False
+
+    @property
+    def by(self) -> frozenset[ConstrainBy]:
+        """The supported forms of constraints."""
+        return frozenset({"grammar", "json"} if self.renderings else {"json"})
+
+    def forms(self, by: ConstrainBy) -> tuple[Form, ...]:
+        """The renderings to try, the best first."""
+        return {"grammar": self.renderings, "json": ("json-schema",)}.get(by, ())
+
+    def held(self, body: Body, constraint: Constraint, form: Form) -> Body:
+        """The body of a constrained request.
+
+        Args:
+            body: The request without the constraint.
+            constraint: With a JSON form for the form `json-schema`.
+            form: One of the renderings.
+        """
+        if form == "json-schema":
+            assert constraint.json_form
+            return self.with_schema(body, constraint.json_form.schema)
+        assert self.with_grammar
+        return self.with_grammar(body, constraint.rendered(form))
+
+    def read(self, body: bytes, endpoint: Endpoint, form: Form) -> Completion:
+        """The completion in a reply, JSON as text.
+
+        Raises:
+            ModelError: The model gave no usable reply.
+        """
+        reader = self.read_json if form == "json-schema" else self.read_grammar
+        return reader(body, endpoint)
+
+
+class ServerModule(Protocol):
+    """The interface of a plug-in."""
+
+    SERVER: Server
+
+
+CONTRACT = ServerModule
+
+
+# --- OpenAI's Responses API, for constrained requests
+
+
+class _Part(BaseModel):
+    type: str
+    text: replies.Text | None = None
+    refusal: replies.Text | None = None
+
+
+class _OutputMessage(BaseModel):
+    type: Literal["message"]
+    content: list[_Part]
+    status: replies.Text | None = None
+
+
+class _ToolCall(BaseModel):
+    type: Literal["custom_tool_call"]
+    input: replies.Text
+    status: replies.Text | None = None
+
+
+class _Other(BaseModel):
+    """Reasoning and unknown items."""
+
+
+def _type(item: Any) -> str:
+    type = item.get("type") if isinstance(item, dict) else None
+    return type if type in ("message", "custom_tool_call") else "other"
+
+
+_Item = Annotated[
+    Annotated[_OutputMessage, Tag("message")]
+    | Annotated[_ToolCall, Tag("custom_tool_call")]
+    | Annotated[_Other, Tag("other")],
+    Discriminator(_type),
+]
+
+
+class _Incomplete(BaseModel):
+    reason: str | None = None
+
+
+class _Response(BaseModel):
+    output: list[_Item]
+    status: replies.Text | None = None
+    incomplete_details: _Incomplete | None = None
+    usage: Any = None
+    model: replies.Text | None = None
+
+
+def _responses_body(body: Body) -> Body:
+    """A request of Chat Completions as one of Responses, which has no `seed`."""
+    asked: Body = {"model": body["model"], "input": body["messages"]}
+    for limit in ("max_completion_tokens", "max_tokens"):
+        if limit in body:
+            asked["max_output_tokens"] = body[limit]
+    if "temperature" in body:
+        asked["temperature"] = body["temperature"]
+    # Responses are stored for a month by default; chat completions are not.
+    return {**asked, "store": False}
+
+
+def _with_responses_grammar(body: Body, grammar: str) -> Body:
+    form = {"type": "grammar", "syntax": "lark", "definition": grammar}
+    tool = {"name": TOOL, "description": "Takes your whole reply.", "format": form}
+    return {
+        **_responses_body(body),
+        "tools": [{"type": "custom", **tool}],
+        "tool_choice": {"type": "custom", "name": TOOL},
+    }
+
+
+def _with_text_format(body: Body, schema: Schema) -> Body:
+    form = {"type": "json_schema", "name": TOOL, "strict": True, "schema": schema}
+    return {**_responses_body(body), "text": {"format": form}}
+
+
+def _read_grammar(body: bytes, endpoint: Endpoint) -> Completion:
+    response, usage = _read(body, endpoint)
+    with replies.billed(usage, _said(response)):
+        _check(response, usage, endpoint)
+        calls = [item.input for item in response.output if isinstance(item, _ToolCall)]
+        if not calls and not is_blank(_said(response)):
+            raise replies.not_by_tool(_said(response), endpoint)
+        return _completion(calls[0] if calls else "", response, usage, endpoint)
+
+
+def _read_json(body: bytes, endpoint: Endpoint) -> Completion:
+    response, usage = _read(body, endpoint)
+    with replies.billed(usage, _said(response)):
+        _check(response, usage, endpoint)
+        return _completion(_said(response), response, usage, endpoint)
+
+
+def _read(body: bytes, endpoint: Endpoint) -> tuple[_Response, Usage]:
+    response = replies.read_as(_Response, body, endpoint, "response")
+    usage = read_usage(response.usage, "input_tokens", "output_tokens")
+    return response, usage
+
+
+def _check(response: _Response, usage: Usage, endpoint: Endpoint) -> None:
+    """Raise `ModelError` unless a reply is complete and no refusal."""
+    refusals = [part.refusal for part in _parts(response) if part.refusal]
+    if refusals:
+        raise replies.refusal(refusals[0], endpoint)
+    if response.status == "incomplete":
+        reason = response.incomplete_details and response.incomplete_details.reason
+        # An incomplete reply is truncated, whatever the reason.
+        if reason and ending(reason) != "whole":
+            replies.check_ending(reason, usage, endpoint)
+        raise replies.truncated(usage, endpoint)
+    said = [item for item in response.output if not isinstance(item, _Other)]
+    statuses = [response.status, *(item.status for item in said)]
+    broken = [status for status in statuses if status not in ("completed", None)]
+    if broken:
+        raise replies.broken_off(broken[0], endpoint)
+
+
+def _parts(response: _Response) -> list[_Part]:
+    messages = [item for item in response.output if isinstance(item, _OutputMessage)]
+    return [part for message in messages for part in message.content]
+
+
+def _said(response: _Response) -> str:
+    """The text of a reply."""
+    return "".join(part.text or "" for part in _parts(response))
+
+
+def _completion(text: str, response: _Response, usage: Usage, endpoint: Endpoint) -> Completion:
+    if is_blank(text):
+        raise replies.blank(endpoint)
+    return Completion(text, response.model or endpoint.model, usage)
+
+
+def _with_openai_grammar(body: Body, grammar: str) -> Body:
+    # A custom tool, whose call is required.
+    form = {"type": "grammar", "grammar": {"syntax": "lark", "definition": grammar}}
+    tool = {"name": TOOL, "description": "Takes your whole reply.", "format": form}
+    return {
+        **body,
+        "tools": [{"type": "custom", "custom": tool}],
+        "tool_choice": {"type": "custom", "custom": {"name": TOOL}},
+    }
+
+
+def _with_vllm_grammar(body: Body, grammar: str) -> Body:
+    # vLLM detects the notation by a "::=" anywhere, even in a string.
+    if not re.match(r"[\w-]+ ::=", grammar):
+        grammar = grammar.replace("::=", r":\u003a=")
+    return {**body, "structured_outputs": {"grammar": grammar}}
+
+
+_LLAMACPP = Server(
+    # Without llguidance: grammars that begin with `%llguidance` crash such a build.
+    title="llama.cpp",
+    help="use a newer llama-server, or --constrain off",
+    owner="llamacpp",
+    renderings=("gbnf",),
+    with_grammar=lambda body, grammar: {**body, "grammar": grammar},
+    likelihoods=by_next_token,
+    tokenizes="content",
+    is_of_any_name=True,
+    tells_props=True,
+)
+
+_OPENAI = Server(
+    title="OpenAI",
+    help="use a model that knows custom tools, such as gpt-5, or --constrain off",
+    is_at=lambda endpoint: endpoint.is_openai,
+    renderings=("lark",),
+    with_grammar=_with_openai_grammar,
+    read_grammar=read_tool_call,
+)
+
+PLUGINS = {
+    # Any server that supports `response_format`; selected by the user only.
+    "generic": Server(
+        title="a server of another kind", help="plan without a constraint: --constrain off"
+    ),
+    "llamacpp": _LLAMACPP,
+    # Cannot be detected; selected by the user only.
+    "llguidance": replace(
+        _LLAMACPP,
+        title="llama.cpp with llguidance",
+        help="build llama.cpp with -DLLAMA_LLGUIDANCE=ON, or name its kind: --server llamacpp",
+        owner="",
+        renderings=("llguidance", "gbnf"),
+    ),
+    # JSON of a schema (0.5 and newer), no grammars; cloud models accept the schema and ignore it.
+    "ollama": Server(
+        title="Ollama",
+        help="run a model of your own machine in Ollama 0.5 or newer, or use --constrain off",
+        owner="library",  # models of the official registry; others have their publisher's name
+    ),
+    "openai": _OPENAI,
+    "responses": replace(
+        _OPENAI,
+        title="OpenAI's Responses",
+        is_at=_is_anywhere,
+        with_grammar=_with_responses_grammar,
+        with_schema=_with_text_format,
+        read_grammar=_read_grammar,
+        read_json=_read_json,
+        path="/responses",
+    ),
+    # `ebnf` takes Lark with the llguidance backend, GBNF with its default, xgrammar. Lark goes
+    # first: llguidance reads GBNF as well, but mistakes some of its escapes.
+    "sglang": Server(
+        title="SGLang",
+        help="launch SGLang with --grammar-backend llguidance, or use --constrain off",
+        owner="sglang",
+        renderings=("lark", "gbnf"),
+        with_grammar=lambda body, grammar: {**body, "ebnf": grammar},
+        tokenizes="prompt",
+    ),
+    # 0.12 and newer; older ones ignore `structured_outputs`, which the probe detects. Lark works
+    # with the guidance backend and newer xgrammar backends, GBNF with older ones.
+    "vllm": Server(
+        title="vLLM",
+        help="start vLLM, 0.12 or newer, with --structured-outputs-config.backend guidance, "
+        "or use --constrain off",
+        owner="vllm",
+        renderings=("lark", "gbnf"),
+        with_grammar=_with_vllm_grammar,
+        likelihoods=by_prompt,
+        tokenizes="prompt",
+        with_schema=lambda body, schema: {**body, "structured_outputs": {"json": schema}},
+    ),
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names of all kinds, sorted."""
+    return plugins.names(__name__)
+
+
+@cache
+def load(name: str) -> Server:
+    """The kind of a name.
+
+    Raises:
+        UsageError: There is none of that name.
+    """
+    plugin: Server | ServerModule = plugins.load(__name__, name, "server")
+    return plugin if isinstance(plugin, Server) else plugin.SERVER
+
+
+def by_address(endpoint: Endpoint) -> Server | None:
+    """The kind of a server by its address; None if unknown."""
+    return next((server for server in map(load, names()) if server.is_at(endpoint)), None)
+
+
+def by_owner(owners: Collection[str]) -> Server | None:
+    """The kind of a server by the `owned_by` of its models; None if ambiguous."""
+    found = [server for server in map(load, names()) if server.owner and server.owner in owners]
+    return found[0] if len(found) == 1 else None

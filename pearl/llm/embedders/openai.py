@@ -1,0 +1,286 @@
+"""Any server that speaks OpenAI's `/embeddings`: OpenAI itself, vLLM, Ollama, TEI, llama.cpp, ...
+
+Texts are sent as strings and vectors asked for as floats: arrays of tokens and base64 break several
+servers. Batches that are too large for a server are halved, and stay so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tomllib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pearl.data.journal import Frozen
+from pearl.errors import ModelError, UsageError
+from pearl.llm import Usage
+from pearl.llm.backends.openai import endpoint_of, faults
+from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
+from pearl.llm.backends.openai.faults import StatusError
+from pearl.llm.backends.openai.replies import bounded_usage, read_as, read_usage
+from pearl.llm.backends.openai.sessions import HttpSession
+from pearl.llm.concurrency import gather
+from pearl.llm.embedders import ADDRESS_VARIABLE, EmbedderSettings, address_in_environment
+from pearl.llm.middleware.budget import Budget, spending
+from pearl.llm.middleware.retry import Retries
+from pearl.llm.prices import read_prices
+from pearl.retrieval import TextKind
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class _Model(Frozen):
+    words: tuple[str, ...]
+    query: str = ""
+    passage: str = ""
+
+
+class _Table(Frozen):
+    model: tuple[_Model, ...]
+
+
+def prefix_of(model: str, kind: TextKind) -> str:
+    """The prefix of texts of a kind; "" for most models."""
+    name = model.lower()
+    for entry in _table().model:
+        if all(word in name for word in entry.words):
+            return entry.query if kind == "query" else entry.passage
+    return ""
+
+
+@cache
+def _table() -> _Table:
+    text = Path(__file__).with_name("prefixes.toml").read_text(encoding="utf-8")
+    return _Table.model_validate(tomllib.loads(text))
+
+
+WHAT = "list of embeddings"
+
+
+class _Item(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    index: int
+    embedding: list[float]
+
+
+class _Reply(BaseModel):
+    data: list[_Item]
+    usage: Any = None  # an invalid one does not invalidate a paid reply
+
+
+def read_vectors(
+    body: bytes, n_texts: int, endpoint: Endpoint
+) -> tuple[NDArray[np.float32], Usage]:
+    """Vectors of unit length, in the order of the texts, and what they cost."""
+    import numpy as np
+
+    try:
+        reply = _Reply.model_validate_json(body)
+    except ValidationError:
+        reply = read_as(_Reply, body, endpoint, WHAT)  # which says what it is instead
+    usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
+
+    def malformed(why: str) -> ModelError:
+        return ModelError(
+            f"{endpoint.shown} sent an unusable {WHAT}: {why}",
+            kind="malformed",
+            help=f"check that '{endpoint.model}' is an embedding model",
+            usage=usage,
+        )
+
+    numbers = [item.index for item in reply.data]
+    if sorted(numbers) != list(range(n_texts)):
+        stray = [n for n in numbers if not 0 <= n < n_texts]
+        missing = sorted(set(range(n_texts)).difference(numbers))
+        if stray:
+            raise malformed(f"the index {stray[0]} for {n_texts} texts")
+        if missing:
+            raise malformed(f"{len(missing)} of {n_texts} texts have no vector, first {missing[0]}")
+        raise malformed(f"{len(numbers)} vectors for {n_texts} texts, some twice")
+    rows = [item.embedding for item in sorted(reply.data, key=lambda item: item.index)]
+    dimensions = sorted({len(row) for row in rows})
+    if len(dimensions) > 1 or 0 in dimensions:
+        raise malformed(f"vectors of {', '.join(map(str, dimensions))} dimensions")
+    vectors = np.array(rows, dtype=np.float64).reshape(n_texts, -1)
+    with np.errstate(over="ignore"):  # it is infinite then, and said below
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not np.isfinite(lengths).all():
+        raise malformed("a vector has values that are not finite")
+    if not lengths.all():
+        raise malformed("a vector is zero")
+    unit: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
+    return unit, usage
+
+
+__all__ = ["DESCRIPTION", "IS_CACHED", "OpenAIEmbedder", "create"]
+
+DESCRIPTION = "any OpenAI-compatible server: openai:NAME; $PEARL_EMBEDDINGS_URL for one of your own"
+IS_CACHED = True
+KEY_VARIABLE = "PEARL_EMBEDDINGS_API_KEY"  # Goes before the variables of keys of models
+BATCH_TEXTS = 64  # Texts of a call at most
+BATCH_CHARACTERS = 120_000  # Characters of a call at most; OpenAI takes 300,000 tokens
+MAX_DIMENSIONS = 16_384
+BYTES_A_NUMBER = 32  # What a reply may have: a float64 in JSON has 25 bytes at most
+MAX_CALL_S = 900.0  # Seconds that all calls of one batch may take
+_TOO_MUCH = frozenset({400, 413, 422})  # Statuses of servers that a batch is too large for
+
+
+def create(name: str, settings: EmbedderSettings) -> OpenAIEmbedder:
+    """Create the embedder `name` of the server in `settings`, else in the environment, else OpenAI."""
+    if not name:
+        raise UsageError(
+            "openai: needs the name of an embedding model",
+            help="for example openai:text-embedding-3-small",
+        )
+    url = settings.base_url or address_in_environment()
+    key_env = settings.api_key_env
+    if key_env is None and os.environ.get(KEY_VARIABLE, "").strip():
+        key_env = KEY_VARIABLE
+    endpoint = endpoint_of(name, url, key_env, is_asked=settings.is_asked)
+    return OpenAIEmbedder(endpoint, settings)
+
+
+class OpenAIEmbedder:
+    """One model of embeddings of one server."""
+
+    def __init__(self, endpoint: Endpoint, settings: EmbedderSettings) -> None:
+        query, passage = settings.query_prefix, settings.passage_prefix
+        model = endpoint.model
+        self._prefixes: dict[TextKind, str] = {
+            "query": prefix_of(model, "query") if query is None else query,
+            "passage": prefix_of(model, "passage") if passage is None else passage,
+        }
+        changes: list[tuple[str, object]] = [
+            *self._prefixes.items(), ("dimensions", settings.dimensions),
+        ]  # fmt: skip
+        told = "".join(f" {name}={value!r}" for name, value in changes if value)
+        self.name = f"openai:{endpoint.model}@{endpoint.identity}{told}"
+        self.notice = f"embeddings: {endpoint.greeting}"
+        self.budget = settings.budget or Budget(price=read_prices().of(endpoint.model))
+        self._endpoint = endpoint
+        self._dimensions = settings.dimensions
+        self._timeout_s = settings.timeout_s
+        self._concurrency = settings.concurrency
+        self._session = HttpSession(endpoint, settings.timeout_s)
+        self._retries = Retries(
+            settings.attempts, first_wait_s=settings.first_wait_s,
+            deadline_s=MAX_CALL_S, budget=self.budget,
+        )  # fmt: skip
+        self._most = BATCH_TEXTS
+
+    def __repr__(self) -> str:
+        return f"OpenAIEmbedder({self.name!r})"
+
+    async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
+        """Vectors of unit length, shape (len(texts), dimension), in order."""
+        import numpy as np
+
+        places = asyncio.Semaphore(self._concurrency)
+        prefix = self._prefixes[kind]
+
+        async def batch(some: list[str]) -> NDArray[np.float32]:
+            async with places:
+                return await self._batch(some)
+
+        batches = list(_batches([prefix + scrubbed(text) for text in texts], self._most))
+        try:
+            made = await gather([batch(some) for some in batches])
+        except ModelError as error:
+            error.help = _advice(error)
+            raise
+        if not made:
+            return np.zeros((0, 0), np.float32)
+        dimensions = sorted({vectors.shape[1] for vectors in made})
+        if len(dimensions) > 1 or dimensions[0] != (self._dimensions or dimensions[0]):
+            asked = f" for {self._dimensions}" if self._dimensions else ""
+            raise ModelError(
+                f"{self._endpoint.shown} sent vectors of {', '.join(map(str, dimensions))} "
+                f"dimensions{asked}",
+                kind="malformed",
+                help=f"check that a single model serves '{self._endpoint.model}'",
+            )
+        return np.concatenate(made)
+
+    async def _batch(self, texts: list[str]) -> NDArray[np.float32]:
+        """Vectors of a batch, which is halved if the server says that it is too large."""
+        import numpy as np
+
+        if len(texts) <= self._most:
+            try:
+                return await self._retries.run(lambda: self._call(texts), self._endpoint.shown)
+            except _TooLargeError:
+                if len(texts) == 1:
+                    raise
+            self._most = min(self._most, len(texts) // 2)
+        half = len(texts) // 2
+        return np.concatenate([await self._batch(texts[:half]), await self._batch(texts[half:])])
+
+    async def _call(self, texts: list[str]) -> NDArray[np.float32]:
+        body: dict[str, Any] = {
+            "model": self._endpoint.model,
+            "input": texts,
+            "encoding_format": "float",
+        }
+        if self._dimensions:
+            body["dimensions"] = self._dimensions
+        async with spending(self.budget, self.budget.worst_of(texts)) as call:
+            body_of_reply = await self._post(body, len(texts))
+            vectors, usage = read_vectors(body_of_reply, len(texts), self._endpoint)
+            usage = bounded_usage(usage, sum(map(len, texts)), 0)
+            n_own = 0 if usage.n_input_tokens else sum(map(self.budget.count, texts))
+            call.usage = usage + Usage(n_own)
+        return vectors
+
+    async def _post(self, body: dict[str, Any], n_texts: int) -> bytes:
+        wire = self._session.connect()  # the import must not count towards the timeout
+        from pearl.llm.backends.openai.wire import MAX_BYTES, at_most
+
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                with at_most(MAX_BYTES + n_texts * MAX_DIMENSIONS * BYTES_A_NUMBER):
+                    return await wire.post("/embeddings", body)
+        except TimeoutError:
+            raise faults.too_slow(self._timeout_s, self._endpoint) from None
+        except StatusError as error:
+            refusal = await self._session.refused(error)
+            if error.status in _TOO_MUCH and refusal.kind == "bad_request":
+                raise _TooLargeError(
+                    refusal.message, kind="bad_request", help=refusal.help
+                ) from None
+            raise refusal from None
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self._session.aclose()
+
+
+class _TooLargeError(ModelError):
+    """A refusal that may be one of the size of a batch."""
+
+
+def _batches(texts: Sequence[str], most: int) -> Iterator[list[str]]:
+    batch: list[str] = []
+    n_characters = 0
+    for text in texts:
+        if batch and (len(batch) == most or n_characters + len(text) > BATCH_CHARACTERS):
+            yield batch
+            batch, n_characters = [], 0
+        batch.append(text)
+        n_characters += len(text)
+    if batch:
+        yield batch
+
+
+def _advice(error: ModelError) -> str | None:
+    """Advice for embeddings in place of that for models, whose options are others."""
+    if error.kind == "deadline":
+        return "the server may be busy, or its model slow: try again, or cut passages shorter"
+    return error.help and error.help.replace("--base-url", ADDRESS_VARIABLE)

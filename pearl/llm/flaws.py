@@ -1,0 +1,121 @@
+"""Blank texts and texts that end in a loop, a common failure of small models."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+from pearl.errors import ModelError
+
+if TYPE_CHECKING:
+    from pearl.llm import Usage
+
+
+# Letters and symbols without ink: Hangul fillers, Khmer inherent vowels, the blank Braille cell.
+_EMPTY = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+# Unicode's general categories of blanks, controls, formats (the zero-width ones and the byte
+# order mark among them), surrogates, what is no character, and marks that need a letter to stand
+# on.
+_INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Cn", "Mn", "Me"})
+
+
+def is_blank(text: str) -> bool:
+    r"""Whether a text is empty or consists of white, zero-width and control characters only.
+
+    Example:
+        >>> is_blank(" \n\u200b\ufeff\u2800\0"), is_blank("\u200bno"), is_blank("-")
+        (True, False, False)
+    """
+    return all(
+        character in _EMPTY or unicodedata.category(character) in _INVISIBLE for character in text
+    )
+
+
+MIN_TIMES = 4  # Minimum consecutive repetitions at the end of a text
+# Minimum total length: a refrain, a ruled line or a table of dashes is no loop.
+MIN_CHARACTERS = 1_000
+MAX_PERIOD = 2_000  # Maximum length of the repeated unit in characters
+NEEDLE = 24  # Characters at the end whose earlier occurrences are candidates for the period
+MAX_QUOTED = 60  # Maximum characters of the repeated unit in a message
+CHECKED_EVERY = 256  # Characters between two checks of a streamed text
+_WINDOW = MIN_TIMES * MAX_PERIOD
+_NUMBERING = re.compile(r"^[ \t]*(?:\d+[.):]|[-*•])[ \t]+", re.MULTILINE)
+
+
+def loop_in(text: str) -> str | None:
+    r"""The unit that a text repeats at its end, ignoring the numbering of lines; None for no loop.
+
+    Example:
+        >>> loop_in("It was late. " + "Then he slept. " * 100)
+        'Then he slept. '
+        >>> loop_in("\n".join(f"{n}. Then he slept." for n in range(100)))
+        'Then he slept.\n'
+        >>> loop_in("Row, row, row your boat\n" * 3)
+    """
+    tail = text[-2 * _WINDOW :]  # numbering may be as long as what it numbers
+    for form in (tail, _NUMBERING.sub("", tail)):
+        period = _period(form)
+        if period is not None:
+            return _unit(form[-_WINDOW:], period)
+    return None
+
+
+def _period(text: str) -> int | None:
+    """The length of the repeated unit; None for no loop."""
+    n = len(text)
+    if n < MIN_CHARACTERS:
+        return None
+    needle = text[n - NEEDLE :]
+    at = n - NEEDLE
+    while (at := text.rfind(needle, max(0, n - NEEDLE - MAX_PERIOD), at + NEEDLE - 1)) >= 0:
+        period = n - NEEDLE - at
+        start = n - max(MIN_CHARACTERS, MIN_TIMES * period)
+        if start >= 0 and text[start : n - period] == text[start + period :]:
+            return period
+    return None
+
+
+def _unit(text: str, period: int) -> str:
+    """The repeated unit, rotated to start at a line or word."""
+    unit = text[-period:]
+    for mark in ("\n", " "):
+        at = unit.rfind(mark) + 1
+        if at:
+            return unit[at:] + unit[:at]
+    return unit
+
+
+REPETITION_HELP = (
+    "small models do; use a larger one, or a shorter prompt: --nearest 2, --context retrieve"
+)
+
+
+def repeats(name: str, loop: str, usage: Usage | None, reply: str) -> ModelError:
+    """The error for a reply of the model `name` that ends in a loop."""
+    shown = " ".join(loop.split()) or "blanks"
+    shown = shown if len(shown) <= MAX_QUOTED else f"{shown[: MAX_QUOTED - 1]}…"
+    return ModelError(
+        f"the reply of {name} repeats itself and was stopped: '{shown}'",
+        kind="repetition",
+        help=REPETITION_HELP,
+        usage=usage,
+        reply=reply,
+    )
+
+
+class Watch:
+    """Detects a loop in a text while it is generated."""
+
+    def __init__(self) -> None:
+        self._tail = ""
+        self._n_new = 0
+
+    def add(self, text: str) -> str | None:
+        """Append text; returns the repeated unit once the text ends in a loop."""
+        self._tail = (self._tail + text)[-2 * _WINDOW :]
+        self._n_new += len(text)
+        if self._n_new < CHECKED_EVERY:
+            return None
+        self._n_new = 0
+        return loop_in(self._tail)

