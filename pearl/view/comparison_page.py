@@ -12,8 +12,7 @@ from typing import Any
 from pearl.llm.prices import Prices, read_prices
 from pearl.view.listing import COLUMNS, MAX_ITEMS, Totals, cells_of, number_of, text_of
 from pearl.view.page import render_page
-from pearl.view.record import id_of
-from pearl.view.sources import ResultSource
+from pearl.view.sources import ResultSource, id_of
 
 MAX_PAIRS = 500
 """Rows that changed, and are shown with what changed in them."""

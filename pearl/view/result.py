@@ -27,7 +27,7 @@ from pearl.trace import (
     StepFailed,
     StepFinished,
 )
-from pearl.view.record import ResultRecord
+from pearl.view.sources import ResultRecord
 
 STATUSES = (
     "answered", "degraded", "nothing_found", "undecided", "refused", "failed", "unfinished", "planned",

@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING
 from pearl.errors import PearlError, UsageError
 from pearl.errors.escaping import json_bytes
 from pearl.llm.prices import Prices, read_prices
-from pearl.view.index_page import served_index
-from pearl.view.listing import Totals, cells_of, details_of
+from pearl.view.listing import Totals, cells_of, details_of, served_index
 from pearl.view.page import render_page
-from pearl.view.record import ResultRecord
-from pearl.view.sources import ResultSource
+from pearl.view.sources import ResultRecord, ResultSource
 
 if TYPE_CHECKING:
     from aiohttp import web

@@ -25,8 +25,8 @@ from pearl.mining.refine.refinement import Refinement
 from pearl.trace import CallFailed, ModelWaited, StepFailed, StepStarted, Trace
 from pearl.view.answer_page import answer_page, result_page
 from pearl.view.comparison_page import comparison_page
-from pearl.view.index_page import index_page
-from pearl.view.record import ResultRecord, record_of_answer, row_of_trace
+from pearl.view.listing import index_page
+from pearl.view.sources import ResultRecord, record_of_answer, row_of_trace
 from tests.evals.evallogs import log
 from tests.evals.view.test_refinement import refined
 from tests.mining.refine.drafts import PLAIN

@@ -8,8 +8,7 @@ import pytest
 
 from pearl import Document
 from pearl.trace import RunStarted
-from pearl.view.documents import with_document
-from pearl.view.record import ResultRecord
+from pearl.view.sources import ResultRecord, with_document
 
 TEXT = "Nils sold the boat."
 

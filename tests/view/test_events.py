@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pearl.llm import Usage
 from pearl.trace import RunFinished, StepStarted, event_line
-from pearl.view.events import read_events
+from pearl.view.sources import read_events
 
 FINISHED = RunFinished(status="answered", answer="Ada", usage=Usage(), duration_s=1)
 

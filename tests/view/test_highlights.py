@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.errors import Span
-from pearl.view.highlights import AROUND, Gap, Piece, blocks, highlighted
+from pearl.view.answer_page import AROUND, Gap, Piece, blocks, highlighted
 
 
 @st.composite

@@ -13,7 +13,7 @@ import pytest
 
 from pearl.errors import UsageError
 from pearl.view.comparison_page import aligned, comparison_page, differences
-from pearl.view.index_page import MAX_STATIC, index_page
+from pearl.view.listing import MAX_STATIC, index_page
 from pearl.view.server import ResultServer
 from pearl.view.sources import ResultsFile
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pearl.dsl.parser import parse
-from pearl.view.plan_graph import HEIGHT, draw_plan
+from pearl.view.page import HEIGHT, draw_plan
 
 PLAN = parse("""\
 1. one = FIND(CTX, "one") : First

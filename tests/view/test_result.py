@@ -15,8 +15,8 @@ from pearl.errors import Span
 from pearl.llm import Usage
 from pearl.trace import Event, OptionChosen, RunStarted, StepFailed, StepFinished, StepStarted
 from pearl.view.answer_page import result_page
-from pearl.view.record import ResultRecord, record_of_answer
 from pearl.view.result import read_result
+from pearl.view.sources import ResultRecord, record_of_answer
 
 STORY = Document("Nils sold the boat because the hull was rotten. Ada bought it.", "story.txt")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pearl.llm import Usage
 from pearl.trace import CallFailed, ModelCalled, ModelWaited, PlanAttempted
-from pearl.view.timeline import bars, n_at_once
+from pearl.view.page import bars, n_at_once
 
 
 def called(step: str, t_s: float, duration_s: float, *, is_remembered: bool = False) -> ModelCalled:

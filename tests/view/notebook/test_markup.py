@@ -15,7 +15,7 @@ from pearl.errors import (
     PlanSyntaxError,
     Span,
 )
-from pearl.view.notebook.markup import Html, card, element, lines, shortened
+from pearl.view.notebook import Html, card, element, lines, shortened
 from tests.notebooks import OURS, parsed, texts
 
 TEXT = 'ok\n2. b = FIND_EVNT(CTX, "it") : f\nlast'

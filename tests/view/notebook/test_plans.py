@@ -10,7 +10,7 @@ from pearl.dsl.nodes import Plan, Reference, Step, String
 from pearl.dsl.parser import parse
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter
-from pearl.view.notebook.plans import MAX_DRAWN
+from pearl.view.notebook import MAX_DRAWN
 from tests.notebooks import parsed, texts
 
 LIBRARY = ActionLibrary("mine", [Action("FIND", (Parameter("CTX"), Parameter("X")), "Find X")])
