@@ -30,7 +30,7 @@ from pearl.data.domains.finance import operands
 from pearl.documents.document import Document
 from pearl.documents.table.finding import table_rows
 from pearl.documents.table.quantities import read_quantity
-from pearl.evals.judgments import Judgments, Topic
+from pearl.evals.retrieval import Judgments, Topic
 from pearl.evals.retrieval import RetrievalComparison, RetrievalScores, evaluate_retrieval
 from pearl.interpreter.searchers import new_searcher
 from pearl.llm.client import ClientSettings

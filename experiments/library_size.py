@@ -39,10 +39,10 @@ from pearl.data.journal import reason
 from pearl.errors import DataError, PearlError, UsageError
 from pearl.evals import report
 from pearl.evals.log import EvalLog, read_log
-from pearl.evals.view.pictures import draw
-from pearl.evals.view.summary import series_of
-from pearl.mining.refine.reading import Drafts, read_drafts
-from pearl.mining.refine.refinement import Refinement
+from pearl.evals.pictures import draw
+from pearl.evals.pictures import series_of
+from pearl.mining.refining import Drafts, read_drafts
+from pearl.mining.refinement import Refinement
 
 PICTURE = "library-size"
 STOPPED = 130

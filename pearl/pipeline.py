@@ -39,8 +39,7 @@ from pearl.planner.prompt import Rejected
 from pearl.planner.shape import Shape, shape_card
 from pearl.planner.understanding import Understood
 from pearl.planner.writer import MAX_REPAIRS, one_line
-from pearl.retrieval import DEFAULT_METHOD
-from pearl.retrieval.presets import ranking_settings
+from pearl.retrieval import DEFAULT_METHOD, ranking_settings
 from pearl.retrieval.search import Searcher
 from pearl.tables.sql_engines import SqlEngine
 from pearl.trace import PlanFailed, Trace

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.analysis import analyzer
+from pearl.retrieval.queries import analyzer
 from pearl.retrieval.methods import Query, find_method
 from pearl.retrieval.postings import Postings, SegmentedPostings, TermIndex
 

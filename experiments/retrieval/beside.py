@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from time import perf_counter
 
 from pearl.documents.passages import terms
-from pearl.evals.judgments import Topic
+from pearl.evals.retrieval import Topic
 from pearl.evals.retrieval import DEPTH
-from pearl.retrieval.analysis import analyzer
+from pearl.retrieval.queries import analyzer
 from pearl.retrieval.index import Index
 
 Found = tuple[dict[str, list[str]], list[float]]

@@ -27,7 +27,7 @@ from pathlib import Path
 from beside import bm25s_rankings, tantivy_rankings
 from tables import found_data, print_comparison, print_scores
 
-from pearl.evals.judgments import Judgments, Topic
+from pearl.evals.retrieval import Judgments, Topic
 from pearl.evals.retrieval import (
     RetrievalComparison,
     RetrievalScores,

@@ -13,7 +13,7 @@ from pearl.documents.passages import terms
 from pearl.documents.rows import Row
 from pearl.documents.table.finding import table_rows
 from pearl.errors import Span
-from pearl.retrieval.term_ranker import TermRanker
+from pearl.retrieval.weighting import TermRanker
 
 MAX_DOCUMENTS = 16
 """Documents, the best first, of which a table is looked for."""

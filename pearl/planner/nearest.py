@@ -12,7 +12,7 @@ from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.llm.backends.extractive.planning import build_plan
 from pearl.planner.examples import Example
 from pearl.planner.spans import covering_span
-from pearl.retrieval.term_ranker import TermRanker
+from pearl.retrieval.weighting import TermRanker
 
 
 def nearest_actions(

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.analysis import analyzer
 from pearl.retrieval.methods import Query, find_method
 from pearl.retrieval.postings import Postings, TermIndex
+from pearl.retrieval.queries import analyzer
 from pearl.tables.query_table import QueryTable
 
 

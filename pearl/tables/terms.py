@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pearl.documents.passages import terms
-from pearl.retrieval.expansion import read_groups
 from pearl.retrieval.postings import Postings
+from pearl.retrieval.queries import read_groups
 from pearl.tables.columns import TypedColumn
 from pearl.tables.folding import fold, word_form
 from pearl.tables.query_table import QueryTable
@@ -50,7 +50,7 @@ class Term:
 
 
 class Synonyms:
-    """Phrases that may stand for one another, by a file of `pearl.retrieval.expansion`.
+    """Phrases that may stand for one another, by a file of `pearl.retrieval.queries`.
 
     Example:
         >>> sorted(Synonyms()("Is there an oculist in Haifa?"))[:2]

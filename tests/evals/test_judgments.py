@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pearl.errors import DataError
-from pearl.evals.judgments import Judgments, Topic, read_judgments, read_topics
+from pearl.evals.retrieval import Judgments, Topic, read_judgments, read_topics
 
 
 def written(path: Path, text: str) -> Path:

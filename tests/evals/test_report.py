@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pearl.errors import UsageError
 from pearl.evals import report
 from pearl.evals.log import EvalLog, EvalRecord, PlanShape
-from pearl.evals.outcomes import outcomes, plan_figures
+from pearl.evals.report import outcomes, plan_figures
 from pearl.llm import Usage
 from tests.evals import evallogs
 from tests.evals.evallogs import header, record

@@ -14,8 +14,7 @@ import pytest
 from pearl import Document, Pearl
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.evals.methods import Effort
-from pearl.evals.runner import Evaluation, evaluate
-from pearl.evals.samples import samples_digest, scorable
+from pearl.evals.runner import Evaluation, evaluate, samples_digest, scorable
 from pearl.llm import ActionTask, ChooseTask, PlanTask, Usage
 from pearl.llm.prices import Price
 from pearl.planner.examples import Example

@@ -17,9 +17,9 @@ from pearl.documents.words import words
 from pearl.errors import UsageError
 from pearl.evals.log import EvalLog, EvalRecord, Header
 from pearl.evals.report import chance, compare, is_below, score_of, scores
+from pearl.evals.runner import rescored
+from pearl.evals.runner import score as score_record
 from pearl.evals.scorers import load_scorer
-from pearl.evals.scoring import rescored
-from pearl.evals.scoring import score as score_record
 from tests.evals.evallogs import header, record
 
 DIFFERENT = [

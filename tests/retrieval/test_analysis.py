@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pearl.retrieval.analysis import Stem, analyzer
+from pearl.retrieval.queries import Stem, analyzer
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pearl.errors import DataError
-from pearl.retrieval.expansion import Expansion, QueryThesaurus
 from pearl.retrieval.methods import Query
+from pearl.retrieval.queries import Expansion, QueryThesaurus
 from tests.retrieval.searching import ranked
 
 

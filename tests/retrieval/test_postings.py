@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pearl.documents.passages import terms
 from pearl.errors import DataError
-from pearl.retrieval import assembly, postings
+from pearl.retrieval import postings
 from pearl.retrieval.postings import Postings, SegmentedPostings, TermIndex, merge
 
 WORDS = (
@@ -50,7 +50,7 @@ def equal(one: Postings, two: Postings) -> bool:
 def test_postings_are_the_counts_of_the_terms(texts: list[str], stem: Any, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(postings, "BATCH", block)
-        patch.setattr(assembly, "MAX_TOKENS", block)
+        patch.setattr(postings, "MAX_TOKENS", block)
         index = Postings.build(texts, stem)
     found = [Counter(terms(text, stem=stem)) for text in texts]
     assert index.lengths.tolist() == [sum(counts.values()) for counts in found]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pearl.errors import UsageError
-from pearl.retrieval.presets import find_preset
+from pearl.retrieval import find_preset
 from tests.retrieval.searching import bm25, ranked
 
 FILLER = [f"w{i}" for i in range(40)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pearl.retrieval.analysis import analyzer
-from pearl.retrieval.queries import contextual_query, years_in
+from pearl.retrieval.queries import analyzer, contextual_query, years_in
 
 
 @pytest.mark.parametrize(

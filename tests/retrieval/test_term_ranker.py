@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.term_ranker import TermRanker
+from pearl.retrieval.weighting import TermRanker
 from tests.retrieval.searching import bm25
 
 TEXTS = [["key", "lamp"], ["key", "key", "boat", "oar"], ["tide"], [], ["key", "lamp"]]

@@ -7,7 +7,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pearl.retrieval.tokens import number_terms, number_tokens
+from pearl.retrieval.postings import number_terms, number_tokens
 
 letters = st.sampled_from("ab\u00e9\u6771\U0001f600\ud800\x00 \t\n\u00a0")
 

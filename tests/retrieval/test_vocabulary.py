@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.retrieval.vocabulary import Vocabulary
+from pearl.retrieval.postings import Vocabulary
 
 terms = st.text(st.sampled_from("ab\u00e9\u6771\ud800\x00\U0010ffff"), max_size=12)
 

@@ -6,7 +6,7 @@ from pearl.documents.numbers import whole_number
 from pearl.documents.passages import terms
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
-from pearl.retrieval.term_ranker import TermRanker
+from pearl.retrieval.weighting import TermRanker
 
 ACTION = Action(
     "NEAR",

@@ -160,9 +160,8 @@ def _write(text: str, target: str, *, force: bool) -> None:
 def _draw(logs: tuple[str, ...], out: str | None, *, force: bool) -> None:
     """Logs of evaluations as pictures and one page."""
     from pearl.evals.log import read_log
-    from pearl.evals.view.evaluation import page
-    from pearl.evals.view.pictures import draw
-    from pearl.evals.view.summary import series_of
+    from pearl.evals.pages import page
+    from pearl.evals.pictures import draw, series_of
 
     read = [read_log(path) for path in logs]
     rows = series_of(read)

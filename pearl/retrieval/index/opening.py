@@ -14,12 +14,12 @@ from pearl.documents.passages import Stem
 from pearl.errors import StoreError
 from pearl.plugins.files import cache_file
 from pearl.plugins.version import __version__
-from pearl.retrieval.analysis import analyzer
 from pearl.retrieval.corpus import Cutting
-from pearl.retrieval.corpus.files import CorpusFiles, find_files
+from pearl.retrieval.corpus.sources import CorpusFiles, find_files
 from pearl.retrieval.index.arrays_file import DamagedError
 from pearl.retrieval.index.folder import IndexFolder, State
 from pearl.retrieval.index.updating import Changes, IndexProgress, changed_files, update
+from pearl.retrieval.queries import analyzer
 
 _PROBE = (
     "The children's cafés kept 1,200 keys; geese ran easily, naïve co-ops don't. 東京都 U.S.A. "

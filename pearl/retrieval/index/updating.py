@@ -19,8 +19,15 @@ from pearl import plugins
 from pearl.documents.passages import Stem
 from pearl.errors import DataError
 from pearl.retrieval.corpus import Cutting, cut
-from pearl.retrieval.corpus.files import CorpusFiles
-from pearl.retrieval.corpus.sources import DIGEST, Begun, Entry, New, Resumed, SourceFile
+from pearl.retrieval.corpus.sources import (
+    DIGEST,
+    Begun,
+    CorpusFiles,
+    Entry,
+    New,
+    Resumed,
+    SourceFile,
+)
 from pearl.retrieval.index.arrays_file import Stamp, stamp_of
 from pearl.retrieval.index.folder import IndexFolder, Record, State, StoredSegment
 from pearl.retrieval.index.merging import live_passages

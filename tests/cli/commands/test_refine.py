@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pearl.cli import run
-from pearl.mining.refine.refinement import Refinement
+from pearl.mining.refinement import Refinement
 from pearl.plugins.extras import install_hint
 from tests.mining.refine.drafts import PLAIN, header, mined, row
 from tests.server import Server

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from pearl.evals.log import EvalLog
-from pearl.evals.view.evaluation import MAX_RECORDS, page
-from pearl.evals.view.pictures import draw
-from pearl.evals.view.summary import series_of
+from pearl.evals.pages import MAX_RECORDS, page
+from pearl.evals.pictures import draw, series_of
 from tests.evals.evallogs import header, log, record
 
 VOID = {"meta", "br"}

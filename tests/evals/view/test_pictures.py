@@ -12,9 +12,7 @@ import pytest
 
 from pearl.errors import UsageError
 from pearl.evals.log import EvalLog, PlanShape
-from pearl.evals.view import canvas
-from pearl.evals.view.pictures import Picture, draw
-from pearl.evals.view.summary import series_of
+from pearl.evals.pictures import Picture, colour_of, draw, marker_of, series_of
 from pearl.llm import Usage
 from tests.evals.evallogs import header, log, record
 
@@ -171,7 +169,7 @@ def test_names_are_data() -> None:
 
 
 def test_thirty_methods_look_different() -> None:
-    looks = {(canvas.colour_of(i), canvas.marker_of(i)) for i in range(30)}
+    looks = {(colour_of(i), marker_of(i)) for i in range(30)}
     assert len(looks) == 30
 
 

@@ -9,13 +9,11 @@ import pytest
 
 from pearl.actions.library import read_library
 from pearl.errors import ModelError
-from pearl.evals.view.refinement import refinement_page
+from pearl.evals.pages import refinement_page
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.mining.refine.comparison import compared
-from pearl.mining.refine.reading import read_drafts
-from pearl.mining.refine.refinement import Refinement
-from pearl.mining.refine.refining import RefineSettings, refine_actions
+from pearl.mining.refinement import Refinement, compared
+from pearl.mining.refining import RefineSettings, read_drafts, refine_actions
 from tests.mining.refine.drafts import PLAIN, mined, pairs, row
 
 EVIL = "FIND_EVIL(CTX) : Find <script>alert('x')</script> & \"more\""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pearl.evals.log import EvalLog
-from pearl.evals.view.summary import heading, series_of, subsets_of
+from pearl.evals.pictures import heading, series_of, subsets_of
 from pearl.llm import Usage
 from pearl.llm.prices import Price
 from tests.evals.evallogs import header, log, record

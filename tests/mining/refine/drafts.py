@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pearl.llm import RefineTask, Request
-from pearl.mining.drafts import MinedHeader, MinedRow
+from pearl.mining.miner import MinedHeader, MinedRow
 
 PLAIN = """\
 # Drafts of a morning

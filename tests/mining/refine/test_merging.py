@@ -17,9 +17,8 @@ from pearl.actions.likeness import (
     may_merge,
 )
 from pearl.dsl.signatures import Action
-from pearl.mining.refine.entries import Draft, LibraryEntry, entry_of
-from pearl.mining.refine.merging import Rules, merge_by_rule
-from pearl.mining.refine.reading import read_drafts
+from pearl.mining.merging import Draft, LibraryEntry, Rules, entry_of, merge_by_rule
+from pearl.mining.refining import read_drafts
 from tests.mining.refine.drafts import PLAIN, mined, row
 
 

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from pearl.errors import DataError
-from pearl.mining.refine.reading import read_drafts
+from pearl.mining.refining import read_drafts
 from tests.mining.refine.drafts import PLAIN, header, mined, row
 
 FIND_A = "FIND_A(CTX) : Find the first letter"

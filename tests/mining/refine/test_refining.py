@@ -18,12 +18,9 @@ from pearl.errors import DataError, ModelError
 from pearl.llm import Completion, Model, Request
 from pearl.llm.backends import create_model
 from pearl.llm.backends.scripted import Scripted
-from pearl.mining.refine.comparison import compared
-from pearl.mining.refine.library import library_text, lineage
-from pearl.mining.refine.merging import Rules
-from pearl.mining.refine.reading import Drafts, read_drafts
-from pearl.mining.refine.refinement import Refinement
-from pearl.mining.refine.refining import RefineSettings, refine_actions
+from pearl.mining.merging import Rules
+from pearl.mining.refinement import Refinement, compared, library_text, lineage
+from pearl.mining.refining import Drafts, RefineSettings, read_drafts, refine_actions
 from tests.examples import examples
 from tests.mining.refine.drafts import PLAIN, mined, pairs, row, task_of
 from tests.shared import shared

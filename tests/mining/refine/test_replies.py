@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pearl.actions.library import read_actions
 from pearl.dsl.printer import print_action
-from pearl.mining.refine.replies import read_reply
+from pearl.mining.refining import read_reply
 from tests.dsl.strategies import texts
 
 DRAFTS, _ = read_actions(

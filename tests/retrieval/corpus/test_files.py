@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pearl.errors import DataError, UsageError
-from pearl.retrieval.corpus.files import find_files
+from pearl.retrieval.corpus.sources import find_files
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ import pytest
 from pearl import plugins
 from pearl.errors import DataError
 from pearl.retrieval.corpus import CorpusDocument
-from pearl.retrieval.corpus.files import find_files
-from pearl.retrieval.corpus.sources import Begun, New
+from pearl.retrieval.corpus.sources import Begun, New, find_files
 
 
 def entries(path: Path, known: dict[bytes, int] | None = None) -> list[Any]:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.analysis import analyzer
 from pearl.retrieval.index import Index
 from pearl.retrieval.methods import Query, find_method
+from pearl.retrieval.queries import analyzer
 
 _TIMES = count(1_000_000_000)
 

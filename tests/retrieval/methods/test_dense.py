@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pearl.errors import UsageError
-from pearl.retrieval import SearchSettings, nearest_neighbours
+from pearl.retrieval import SearchSettings
 from pearl.retrieval.index.vectors import JoinedVectors
 from pearl.retrieval.methods import Query, Ranking, dense
 
@@ -123,10 +123,10 @@ def test_faiss_is_used_for_many_vectors_and_many_queries_alone(
     centres = unit(rng.standard_normal((60, 24)))
     vectors = unit(np.repeat(centres, 100, axis=0) + 0.15 * rng.standard_normal((6_000, 24)))
     built: list[int] = []
-    build = nearest_neighbours._built
-    monkeypatch.setattr(nearest_neighbours, "_built", lambda v: built.append(len(v)) or build(v))
-    monkeypatch.setattr(nearest_neighbours, "LEAST_VECTORS", 6_000)
-    monkeypatch.setattr(nearest_neighbours, "AFTER_QUERIES", 2)
+    build = dense._built
+    monkeypatch.setattr(dense, "_built", lambda v: built.append(len(v)) or build(v))
+    monkeypatch.setattr(dense, "LEAST_VECTORS", 6_000)
+    monkeypatch.setattr(dense, "AFTER_QUERIES", 2)
     mask = rng.random(6_000) < 0.5
     exact = [ranked(vectors.copy(), query, 10) for query in centres[:8]]
     for _ in range(2):

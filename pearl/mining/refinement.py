@@ -1,13 +1,19 @@
-"""`Refinement`: the refined library and the fate of every draft. Round-trips as JSON."""
+"""`Refinement`: the refined library and the fate of every draft, as JSON, as an action file, beside another library."""
 
 from __future__ import annotations
 
+import textwrap
+from collections import Counter
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Literal
 
+from pearl.actions.library import read_actions
+from pearl.actions.likeness import Likeness, by_words
 from pearl.data.journal import Frozen
+from pearl.dsl.signatures import ActionLibrary
 from pearl.llm import Usage
-from pearl.mining.refine.entries import StageName
+from pearl.mining.merging import StageName
 
 REFINEMENT_VERSION: Literal[1] = 1
 
@@ -161,3 +167,62 @@ def _noted(counts: Mapping[str, int]) -> str:
         f"{n:,} {what.replace('(s)', '' if n == 1 else 's')}" for what, n in counts.items() if n
     )
     return ", ".join(told)
+
+
+_WIDTH = 100
+
+
+def library_text(refinement: Refinement) -> str:
+    """The library in canonical form, unchanged by `pearl fmt`."""
+    n_in, n_left = len(refinement.drafts), sum(len(a.drafts) for a in refinement.actions)
+    source = " ".join(PurePath(refinement.source).name.split())
+    head = (
+        f"Refined by {refinement.model}: {len(refinement.actions)} actions stand for {n_left} of "
+        f"{n_in} drafts of {source}."
+    )
+    blocks = [_comment(head, "# ")]
+    for action in refinement.actions:
+        stands_for = _comment(f"stands for: {', '.join(lineage(refinement, action))}", "#   ")
+        blocks.append(f"{stands_for}\n{action.text}")
+    return "\n\n".join(blocks) + "\n"
+
+
+def lineage(refinement: Refinement, action: RefinedAction) -> list[str]:
+    """The names of the drafts of an action: `FIND_REASON`, `FIND_REASONS x3`."""
+    names = Counter(refinement.drafts[number].name for number in action.drafts)
+    seeds = {refinement.drafts[n].name for n in action.drafts if refinement.drafts[n].is_seed}
+    return [
+        f"{name}{f' x{n}' if n > 1 else ''}{' (seed)' if name in seeds else ''}"
+        for name, n in sorted(names.items(), key=lambda item: str(item[0]))
+    ]
+
+
+def _comment(text: str, further: str) -> str:
+    """The text as comment lines."""
+    return textwrap.fill(
+        text, _WIDTH, initial_indent="# ", subsequent_indent=further,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def compared(
+    refinement: Refinement, other: ActionLibrary, likeness: Likeness = by_words
+) -> Refinement:
+    """The refinement with a comparison to another library."""
+    ours = read_actions("\n".join(action.text for action in refinement.actions))[0]
+    names = {action.name for action in ours}
+    alike = likeness([*ours, *other.values()])[len(ours) :, : len(ours)]
+    theirs = []
+    for row, name in zip(alike, other, strict=True):
+        if name not in names:
+            at = int(row.argmax())
+            theirs.append(
+                Neighbour(name=name, nearest=ours[at].name, likeness=round(float(row[at]), 3))
+            )
+    comparison = LibraryComparison(
+        library=other.name,
+        in_both=tuple(sorted(names & set(other))),
+        only_ours=tuple(sorted(names - set(other))),
+        only_theirs=tuple(sorted(theirs, key=lambda neighbour: neighbour.name)),
+    )
+    return refinement.model_copy(update={"comparison": comparison})

@@ -1,27 +1,232 @@
-"""`EvalLog`s → pictures: accuracy against cost, by subset, by library size, by confidence; shapes of plans.
-
-Pictures without data in the logs are skipped, with a reason.
-"""
+"""Evaluation logs → five charts as SVG and PNG, byte for byte reproducible. A chart without data is skipped, with a reason."""
 
 from __future__ import annotations
 
+import io
+import logging
 import math
+import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from pearl.evals import report
-from pearl.evals.calibration import of_records
+from pearl.evals.log import EvalLog, EvalRecord, Header
+from pearl.evals.report import Score, chance, of_records, score_of
 from pearl.evals.stats import Interval
-from pearl.evals.view.canvas import GREY, colour_of, figure, legend, marker_of, render, style
-from pearl.evals.view.summary import Series, heading, one_line, subsets_of, variants
+from pearl.plugins.extras import require_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+WIDTH_IN = 6.0
+LINE_IN = 0.19
+PNG_DPI = 200
+
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#808080")
+"""Okabe and Ito's colour-blind safe palette, without yellow (too pale on white) and with grey for
+black (which would hide intervals)."""
+
+_MARKERS = ("o", "s", "D", "^", "v", "P", "X", "p")
+"""One more than colours, so that a repeated colour has another marker."""
+
+GREY = "#767676"
+
+_STYLE = {
+    "axes.edgecolor": GREY,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "figure.titlesize": 10,
+    "font.size": 9,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "svg.fonttype": "none",  # text stays text: searched, selected, read aloud
+    "text.parse_math": False,  # names are data: a $ in one starts no formula
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+}
+
+
+def colour_of(i: int) -> str:
+    """The colour of series i; the palette repeats in paler tints.
+
+    Example:
+        >>> colour_of(0), colour_of(7)
+        ('#0072b2', '#8cc0dc')
+    """
+    turn, at = divmod(i, len(_COLOURS))
+    share = 0.45**turn
+    parts = (int(_COLOURS[at][start : start + 2], 16) for start in (1, 3, 5))
+    return "#" + "".join(f"{round(255 - share * (255 - part)):02x}" for part in parts)
+
+
+def marker_of(i: int) -> str:
+    """The marker of series number i."""
+    return _MARKERS[i % len(_MARKERS)]
+
+
+@contextmanager
+def style(salt: str) -> Iterator[None]:
+    """Apply this style regardless of the user's matplotlib settings, and silence its logs.
+
+    The ids in the SVG are made with `salt`: figures of one page need different ones.
+    """
+    require_extra("pictures", "a picture", "matplotlib")
+    log = logging.getLogger("matplotlib")
+    level = log.level
+    log.setLevel(logging.ERROR)  # it warns about temporary folders if HOME is read-only
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph .* missing")
+            import matplotlib.style
+
+            with matplotlib.style.context(["default", {**_STYLE, "svg.hashsalt": salt}]):
+                yield
+    finally:
+        log.setLevel(level)
+
+
+def figure(title: str, height_in: float, rows: int = 1, columns: int = 1) -> tuple[Figure, Any]:
+    """A figure with a title and a grid of axes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+    FigureCanvasAgg(drawn)
+    # Of names too long for one line: 84 characters of this size are 6 inches wide.
+    drawn.suptitle(title if len(title) <= 84 else title.replace(" · ", "\n", 1))
+    return drawn, drawn.subplots(rows, columns)
+
+
+def legend(
+    drawn: Figure, handles: Sequence[Any], labels: Sequence[str], max_columns: int = 8
+) -> None:
+    """A legend below everything, in as many columns as fit; the figure grows by its lines."""
+    columns = max(1, min(max_columns, len(labels), 84 // (max(map(len, labels)) + 8)))
+    drawn.set_figheight(drawn.get_figheight() + LINE_IN * (len(labels) / columns - 1))
+    drawn.legend(handles, labels, loc="outside lower center", ncols=columns)
+
+
+def render(drawn: Figure) -> tuple[str, bytes]:
+    """The figure as the text of an SVG file and the bytes of a PNG file."""
+    svg, png = io.StringIO(), io.BytesIO()
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    drawn.savefig(svg, format="svg", metadata=nothing)
+    drawn.savefig(png, format="png", dpi=PNG_DPI, metadata={"Software": None})
+    return svg.getvalue(), png.getvalue()
+
+
+FACTS = {
+    "data": "{}",
+    "model": "{}",
+    "mapper": "mapped by {}",
+    "domain": "{}",
+    "n_actions": "{} actions",
+    "library": "{}",
+    "bank": "bank {}",
+    "nearest": "nearest {}",
+    "temperature": "temperature {}",
+    "token_budget": "budget {}",
+    "scorer": "scored by {}",
+}
+"""Header fields that distinguish logs, with their label formats."""
+
+MAX_LABEL = 40
+
+
+@dataclass(frozen=True)
+class Series:
+    """One method of one log."""
+
+    label: str
+    method: str
+    header: Header
+    records: tuple[EvalRecord, ...]
+    cells: dict[str | None, Score]
+
+
+def series_of(logs: Sequence[EvalLog]) -> tuple[Series, ...]:
+    """One series per method of each log, in order."""
+    return tuple(
+        Series(
+            one_line(", ".join(filter(None, (method, variant)))),
+            method,
+            log.header,
+            log.of(method),
+            {
+                subset: score_of(method, subset or "all", records)
+                for subset in (None, *log.subsets)
+                if (records := log.of(method, subset))
+            },
+        )
+        for log, variant in zip(logs, variants([log.header for log in logs]), strict=True)
+        for method in log.methods
+    )
+
+
+def subsets_of(rows: Sequence[Series]) -> tuple[str, ...]:
+    """Every subset of the rows, sorted."""
+    return tuple(sorted({name for row in rows for name in row.cells if name is not None}))
+
+
+def variants(headers: Sequence[Header], *, without: Collection[str] = ()) -> list[str]:
+    """A label that distinguishes each log: "" for a single one, its number if all fields are equal."""
+    differ = {
+        fact for fact in FACTS if len({getattr(header, fact) for header in headers}) > 1
+    } - set(without)
+    if "n_actions" in differ:
+        differ.discard("library")  # its size is shorter
+    said = [
+        ", ".join(
+            FACTS[fact].format(value)
+            for fact in FACTS
+            if fact in differ and (value := getattr(header, fact)) not in (None, "")
+        )
+        for header in headers
+    ]
+    if without or len(set(said)) == len(said):
+        return said
+    return [", ".join(filter(None, (text, f"log {i}"))) for i, text in enumerate(said, start=1)]
+
+
+def heading(rows: Sequence[Series]) -> str:
+    """Data, model and number of samples, as a title."""
+    data = one_line(", ".join(dict.fromkeys(row.header.data for row in rows)), 60)
+    models = one_line(
+        ", ".join(dict.fromkeys(row.header.model or "unknown model" for row in rows)), 60
+    )
+    sizes = sorted({row.cells[None].n_samples for row in rows})
+    n = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
+    n_seeds = len(set(chain.from_iterable((r.seed for r in row.records) for row in rows)))
+    seeds = f", {n_seeds} seeds" if n_seeds > 1 else ""
+    return f"{data} · {models} · n = {n}{seeds}"
+
+
+def one_line(text: str, width: int = MAX_LABEL) -> str:
+    r"""Text as a label: one line, printable, at most `width` characters, both ends kept.
+
+    Example:
+        >>> one_line("a\n\x00b"), one_line("/data/quality/dev.jsonl", 12)
+        ('a �b', '/da…ev.jsonl')
+    """
+    line = " ".join(text.split())
+    line = "".join(c if c.isprintable() else "�" for c in line)
+    if len(line) <= width:
+        return line
+    n_first = (width - 1) // 3
+    return f"{line[:n_first]}…{line[n_first + 1 - width :]}"
+
 
 ACCURACY = "accuracy (%), 95 % interval"
 
@@ -306,7 +511,7 @@ def _chance(rows: Sequence[Series]) -> float | None:
     """The accuracy of guessing if every sample has the same number of options, else None."""
     records = [record for row in rows for record in row.records]
     is_same = len({len(record.options) for record in records}) == 1
-    return report.chance(records) if is_same else None
+    return chance(records) if is_same else None
 
 
 def _apart(numbers: Sequence[int], least: float) -> list[int]:

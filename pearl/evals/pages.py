@@ -1,4 +1,4 @@
-"""`EvalLog`s → one HTML page: pictures, a table, facts, every record. Self-contained."""
+"""Evaluation logs and refinements → HTML pages. Calls no model and changes no input."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from pearl.evals.baselines import BASELINES, baseline_records, letter_use
 from pearl.evals.log import EvalRecord, Header
-from pearl.evals.report import Score, chance, compare, is_below, score_of
-from pearl.evals.view.pictures import Picture
-from pearl.evals.view.summary import Series, heading, one_line, subsets_of
+from pearl.evals.pictures import Picture, Series, heading, one_line, subsets_of
+from pearl.evals.report import (
+    BASELINES,
+    Score,
+    baseline_records,
+    chance,
+    compare,
+    is_below,
+    letter_use,
+    score_of,
+)
 from pearl.llm.prices import Price
+from pearl.mining.refinement import Refinement, lineage
 from pearl.view.page import render_page
 
 MAX_RECORDS = 500
@@ -254,3 +262,26 @@ def _shown(record: EvalRecord) -> dict[str, Any]:
         ],
         "plan": record.plan,
     }
+
+
+_STAGES = {
+    "exact": "same text",
+    "name": "same name",
+    "definition": "same meaning",
+    "model": "by the model",
+    "room": "to make room",
+    "malformed": "malformed",
+}
+
+
+def refinement_page(refinement: Refinement) -> str:
+    """The page."""
+    return render_page(
+        "refinement",
+        f"{len(refinement.actions)} actions from {len(refinement.drafts)} drafts",
+        folder=TEMPLATES,
+        style="report",
+        it=refinement,
+        lineage=lineage,
+        stages=_STAGES,
+    )
