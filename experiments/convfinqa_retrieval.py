@@ -30,8 +30,13 @@ from pearl.data.domains.finance import operands
 from pearl.documents.document import Document
 from pearl.documents.table.finding import table_rows
 from pearl.documents.table.quantities import read_quantity
-from pearl.evals.retrieval import Judgments, Topic
-from pearl.evals.retrieval import RetrievalComparison, RetrievalScores, evaluate_retrieval
+from pearl.evals.retrieval import (
+    Judgments,
+    RetrievalComparison,
+    RetrievalScores,
+    Topic,
+    evaluate_retrieval,
+)
 from pearl.interpreter.searchers import new_searcher
 from pearl.llm.client import ClientSettings
 from pearl.retrieval import SearchSettings
@@ -67,14 +72,7 @@ Cells = Mapping[str, list[tuple[str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class Legs:
-    """What ranks beside `bm25`.
-
-    Attributes:
-        methods: Lexical methods.
-        embeddings: What makes vectors for `dense` and `hybrid`, as `--embeddings` names it; "" for neither.
-        reranker: What reorders the best of the last method, as `--reranker` names it; "" for nothing.
-        reranker_url: Its address; "" for the vendor's own.
-    """
+    """What ranks beside `bm25`."""
 
     methods: Sequence[str] = (LEXICAL,)
     embeddings: str = ""
@@ -142,14 +140,7 @@ def ticker_and_year(page: str) -> tuple[str, str]:
 
 
 class RowTopics:
-    """Turns as topics, with the rows that are right.
-
-    Attributes:
-        pages: Page → its rows.
-        topics: The turns that take a number from a table, with their histories.
-        judgments: Their rows.
-        page_of_topic: Topic → page.
-    """
+    """Turns as topics, with the rows that are right."""
 
     def __init__(self, dialogues: Iterable[Dialogue]) -> None:
         self.pages: dict[str, Cells] = {}
@@ -198,12 +189,7 @@ class RowTopics:
 
 
 async def evaluate_rows(found: RowTopics, legs: Legs | None = None) -> dict[str, RetrievalScores]:
-    """Every setting by every searcher: `SETTING, METHOD` → scores.
-
-    Raises:
-        DataError: No turn takes a number from a table.
-        PearlError: As `evaluate_retrieval` and `new_searcher` do.
-    """
+    """Every setting by every searcher: `SETTING, METHOD` → scores."""
     searchers = (legs or Legs()).searchers()
     plain, paged = (
         Index.build(passages(found.pages, with_page=with_page), Cutting("document"))

@@ -25,12 +25,7 @@ DEPTH = 5
 
 @dataclass(frozen=True)
 class Ranked:
-    """The first sentences of a ranking.
-
-    Attributes:
-        places: Their places in the document from 0, the best first; at most `DEPTH`.
-        signals: By name, how surely the document says what is asked, where the method tells it.
-    """
+    """The first sentences of a ranking."""
 
     places: tuple[int, ...]
     signals: dict[str, float]
