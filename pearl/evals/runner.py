@@ -67,8 +67,8 @@ def score(record: EvalRecord, scorer: str = EXACT) -> float:
         try:
             found = load_scorer(scorer)
             compared: tuple[str, str] | None = (record.answer, record.reference)
-            if hasattr(found, "compared"):
-                compared = found.compared(record)
+            if (select := getattr(found, "compared", None)) is not None:
+                compared = select(record)
             return 0.0 if compared is None else found.score(*compared)
         except PearlError:
             raise

@@ -3,7 +3,10 @@
 The folder's `__init__.py` defines their contract: `CONTRACT`, a protocol. A `_` in a module name is
 read as `-`. Third-party plug-ins are registered as entry points in a group named after the package
 (`pearl.llm.backends`, `pearl.documents.readers`, ...); a shipped plug-in takes precedence over one
-of the same name. Listing the names imports no plug-in.
+of the same name. Listing the names imports no plug-in, except families.
+
+A family is a file that holds several shipped plug-ins in a dictionary `PLUGINS`, by name: a module
+of the folder whose name begins with `_`, or a module in place of the folder.
 """
 
 from __future__ import annotations
@@ -57,8 +60,8 @@ def load(package: str, name: str, kind: str = "plug-in") -> ModuleType | Any:
           help: did you mean 'medical'?
     """
     spelled = _spelled(name)
-    if spelled in _own(package):
-        return import_module(f"{package}.{_own(package)[spelled]}")
+    if (plugin := _own(package).get(spelled)) is not None:
+        return import_module(f"{package}.{plugin}") if isinstance(plugin, str) else plugin
     if spelled in _foreign(package):
         return _load_foreign(package, spelled)
     raise UsageError(f"unknown {kind} '{name}'", help=suggest(name, names(package), f"{kind}s"))
@@ -106,12 +109,19 @@ def _spelled(name: str) -> str:
 
 
 @cache
-def _own(package: str) -> dict[str, str]:
-    """Map of user-facing names to module names, without importing the package."""
-    folder = find_spec(package)
-    assert folder is not None
-    found = pkgutil.iter_modules(folder.submodule_search_locations)
-    return {_spelled(module.name): module.name for module in found}
+def _own(package: str) -> dict[str, Any]:
+    """User-facing names → names of modules, or the plug-ins of families."""
+    spec = find_spec(package)
+    assert spec is not None
+    if spec.submodule_search_locations is None:
+        return dict(import_module(package).PLUGINS)
+    own: dict[str, Any] = {}
+    for module in pkgutil.iter_modules(spec.submodule_search_locations):
+        if module.name.startswith("_"):
+            own |= import_module(f"{package}.{module.name}").PLUGINS
+        else:
+            own[_spelled(module.name)] = module.name
+    return own
 
 
 @cache

@@ -22,8 +22,8 @@ from tests.server import Canned, Server
 FILE = re.compile(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", re.M | re.S)
 
 KINDS = {
-    str(path.parent.relative_to(ROOT)).replace("/", ".")
-    for path in ROOT.glob("pearl/**/__init__.py")
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in ROOT.glob("pearl/**/*.py")
     if re.search(r"^CONTRACT = ", path.read_text(), re.M)
 }
 """Every package whose modules are plug-ins."""
