@@ -1,4 +1,4 @@
-"""Query + index → a ranking of passages. Every other module of this folder is one method.
+"""Query + index → a ranking of passages. Every other module of this folder is one method, or holds several in `PLUGINS`.
 
 Only passages that match are in a ranking, the best first; those with equal scores stand in the
 order of the corpus. A query without known terms gives an empty ranking.

@@ -1,24 +1,26 @@
-"""TF-IDF: the cosine between the vectors of query and passage, one dimension for each term.
+"""Methods that rank by terms: BM25, BM25+ (as BM25, with `delta` for each term that a passage has) and TF-IDF.
 
-With N live passages, n of which have a term, tf its frequency in a passage,
+TF-IDF is the cosine between the vectors of query and passage, one dimension for each term. With N live passages,
+n of which have a term, tf its frequency in a passage,
 
     idf = ln((1 + N) / (1 + n)) + 1
     score = sum over the query's terms of (weight * idf) * (tf * idf) / (|query| * |passage|)
 
-and 1 + ln(tf) instead of tf with `settings.sublinear`. Terms that no passage has are not in the
-vector of the query. These are the scores of scikit-learn's `TfidfVectorizer` (`smooth_idf`,
-`norm="l2"`) for queries that repeat no term.
+and 1 + ln(tf) instead of tf with `settings.sublinear`. Terms that no passage has are not in the vector of the query.
+These are the scores of scikit-learn's `TfidfVectorizer` (`smooth_idf`, `norm="l2"`) for queries that repeat no term.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pearl.retrieval import SearchSettings, weighting
 from pearl.retrieval.methods import Query, Ranking, Searchable, TermScore
 from pearl.retrieval.postings import TermIndex, TermSegment
+from pearl.retrieval.weighting import Bm25, Formula
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,21 +28,25 @@ if TYPE_CHECKING:
 
     from pearl.retrieval.weighting import Rarity
 
-NEEDS_VECTORS = False
 
+@dataclass(frozen=True, slots=True)
+class _LexicalMethod:
+    """A ranking by a formula, whose scores are sums over the terms of the query."""
 
-def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
-    """The `k` passages with the smallest angle to the query."""
-    formula = _Cosine.of(query, index.terms, settings)
-    return weighting.rank(query, index.terms, formula, k, settings)
+    formula: Callable[[Query, TermIndex, SearchSettings], Formula]
+    NEEDS_VECTORS: bool = False
 
+    def rank(self, query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
+        """The `k` best passages that have a term of the query."""
+        formula = self.formula(query, index.terms, settings)
+        return weighting.rank(query, index.terms, formula, k, settings)
 
-def explain(
-    query: Query, index: Searchable, settings: SearchSettings, passage: int
-) -> tuple[TermScore, ...]:
-    """What each term adds to the cosine."""
-    formula = _Cosine.of(query, index.terms, settings)
-    return weighting.explain(query, index.terms, formula, passage)
+    def explain(
+        self, query: Query, index: Searchable, settings: SearchSettings, passage: int
+    ) -> tuple[TermScore, ...]:
+        """The share of each term in the score of a passage."""
+        formula = self.formula(query, index.terms, settings)
+        return weighting.explain(query, index.terms, formula, passage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +102,12 @@ def _lengths(terms: TermIndex, is_sublinear: bool) -> dict[int, NDArray[np.float
         squares = np.bincount(whole.passages, parts**2, minlength=whole.n_passages)
         found[segment.start] = np.sqrt(squares)
     return found
+
+
+PLUGINS = {
+    "bm25": _LexicalMethod(lambda query, terms, settings: Bm25.of(terms, settings, delta=0.0)),
+    "bm25-plus": _LexicalMethod(
+        lambda query, terms, settings: Bm25.of(terms, settings, delta=settings.delta)
+    ),
+    "tfidf": _LexicalMethod(_Cosine.of),
+}
