@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from pearl.errors import DataError
 from pearl.retrieval.corpus import Cutting, sources
-from pearl.retrieval.corpus.sources import document
 from pearl.retrieval.index import Index, updating
 from pearl.retrieval.index.updating import Changes
 from tests.retrieval.index.corpora import assert_same, rows, write
@@ -84,7 +83,7 @@ def test_only_what_changed_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         read.append(label)
         return Path(path).read_bytes()
 
-    monkeypatch.setattr(document, "read_bytes", noted)
+    monkeypatch.setattr(sources, "read_bytes", noted)
     write(corpus, {"a.txt": "salt", "b.txt": "iron", "c.txt": "sea"})
     assert changes(Index.open(corpus)) == Changes(n_new=3)
     assert read == ["a.txt", "b.txt", "c.txt"]
@@ -106,13 +105,13 @@ def test_a_row_that_is_known_is_not_made_again(
     path.write_text(rows(("a", "salt"), ("b", "iron"), (None, "sea")))
     Index.open(path)
     made: list[str] = []
-    parsed = sources.rows.parse_line  # type: ignore[attr-defined]
+    parsed = sources.parse_line
 
     def noted(path: Path, number: int, line: bytes) -> object:
         made.append(line.decode())
         return parsed(path, number, line)
 
-    monkeypatch.setattr("pearl.retrieval.corpus.sources.rows.parse_line", noted)
+    monkeypatch.setattr("pearl.retrieval.corpus.sources.parse_line", noted)
     path.write_text(rows(("a", "salt"), ("c", "lake"), (None, "sea"), ("b", "iron")))
     index = Index.open(path)
     assert [p.document for p in index.passages] == ["a", "c", "3", "b"]
@@ -127,14 +126,14 @@ def test_of_a_file_that_has_grown_only_the_end_is_read(
     path.write_text(begin)
     Index.open(path)
     seen: list[int] = []
-    lines = sources.rows.raw_lines  # type: ignore[attr-defined]
+    lines = sources.raw_lines
 
     def noted(path: Path, *args: object) -> Iterator[tuple[int, bytes]]:
         for number, line in lines(path, *args):
             seen.append(number)
             yield number, line
 
-    monkeypatch.setattr("pearl.retrieval.corpus.sources.rows.raw_lines", noted)
+    monkeypatch.setattr("pearl.retrieval.corpus.sources.raw_lines", noted)
     for text, names, numbers in (
         (begin + rows((None, "iron")), ["a", "2", "4"], [4]),
         (begin + rows((None, "iron"), ("b", "lake")), ["a", "2", "4", "b"], [5]),
