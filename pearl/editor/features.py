@@ -87,13 +87,7 @@ class Hover:
 
 
 def hover(text: str, offset: int, kind: Kind, known: KnownActions) -> Hover | None:
-    """What is to be said of the name at an offset: the definition of an action, the step of a variable.
-
-    Example:
-        >>> from pearl.editor.features import known_actions
-        >>> hover("1. a = FIND_MORAL(CTX) : c", 9, "plan", known_actions("seed")).code
-        'FIND_MORAL(CTX) -> Text'
-    """
+    """What is to be said of the name at an offset: the definition of an action, the step of a variable."""
     word = word_at(text, offset, kind)
     if word is None:
         return None
@@ -161,13 +155,7 @@ class Suggestion:
 
 
 def complete(text: str, offset: int, known: KnownActions) -> list[Suggestion]:
-    r"""Everything that may stand at an offset of a plan, in the order to be shown.
-
-    Example:
-        >>> from pearl.editor.features import known_actions
-        >>> [each.text for each in complete("1. a = SUMMAR", 13, known_actions("seed"))]
-        ['SUMMARIZE', 'SUMMARIZE_X']
-    """
+    r"""Everything that may stand at an offset of a plan, in the order to be shown."""
     step = step_at(text, offset)
     plan = outline(text)
     if step is None:
@@ -275,14 +263,7 @@ class SignatureHelp:
 
 
 def signature_help(text: str, offset: int, known: KnownActions) -> SignatureHelp | None:
-    """The signature of the call that an offset is in; None outside of any.
-
-    Example:
-        >>> from pearl.editor.features import known_actions
-        >>> found = signature_help("1. a = FIND(CTX, ", 17, known_actions("seed"))
-        >>> found.signature, found.active
-        ('FIND(CTX, X)', 1)
-    """
+    """The signature of the call that an offset is in; None outside of any."""
     call = call_at(text, offset)
     if call is None or (source := find_action(call.step.action, outline(text), known)) is None:
         return None
@@ -309,13 +290,7 @@ class NamePlace:
 
 
 def definition(text: str, offset: int, kind: Kind, known: KnownActions) -> NamePlace | None:
-    r"""Where the name at an offset is defined: a step, a line of `New actions:`, of the library.
-
-    Example:
-        >>> from pearl.editor.features import known_actions
-        >>> definition("1. a = FIND(CTX) : b\n2. c = FIND(a) : d", 33, "plan", known_actions("seed"))
-        NamePlace(span=Span(start=3, end=4), path=None)
-    """
+    r"""Where the name at an offset is defined: a step, a line of `New actions:`, of the library."""
     word = word_at(text, offset, kind)
     if word is None or word.role == "document":
         return None
@@ -419,14 +394,7 @@ def formatted(text: str, kind: Kind) -> str | None:
 
 
 def fix_title(text: str, found: Diagnostic, fix: Fix) -> str:
-    """What a fix does, in a few words.
-
-    Example:
-        >>> from pearl.errors import Span
-        >>> found = Diagnostic("syntax", "a blank that does not belong here", Span(1, 2))
-        >>> fix_title("a  b", found, Fix(Span(1, 2), ""))
-        "Remove ' '"
-    """
+    """What a fix does, in a few words."""
     old, new = text[fix.span.start : fix.span.end], fix.replacement
     if max(len(old), len(new)) > _MAX_SHOWN:
         return f"Fix: {found.message}"

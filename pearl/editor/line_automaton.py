@@ -243,12 +243,7 @@ _CODE_POINT = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.)
 
 
 def textmate_grammar() -> dict[str, Any]:
-    """The grammar as JSON data, for editors whose regular expressions are Oniguruma's.
-
-    Example:
-        >>> textmate_grammar()["scopeName"]
-        'source.pearl'
-    """
+    """The grammar as JSON data, for editors whose regular expressions are Oniguruma's."""
     automaton = line_automaton()
     return {
         "name": "PEARL plan",

@@ -65,12 +65,7 @@ class Position:
 
 
 def n_units(text: str, encoding: Encoding) -> int:
-    """How many code units a text has.
-
-    Example:
-        >>> n_units("a🔑", "utf-16"), n_units("a🔑", "utf-8")
-        (3, 5)
-    """
+    """How many code units a text has."""
     if text.isascii():
         return len(text)
     codec, size = _CODECS[encoding]
@@ -78,15 +73,7 @@ def n_units(text: str, encoding: Encoding) -> int:
 
 
 class LineIndex:
-    r"""The lines of a text in an editor.
-
-    Example:
-        >>> index = LineIndex("a\r\n🔑b")
-        >>> index.position(index.text.index("b"))
-        Position(line=1, column=2)
-        >>> index.offset(Position(1, 2)) == index.text.index("b")
-        True
-    """
+    r"""The lines of a text in an editor."""
 
     def __init__(self, source: str, encoding: Encoding = "utf-16") -> None:
         unified = source.replace("\r\n", "\n").replace("\r", "\n")
@@ -139,12 +126,7 @@ _ENTITY = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def plain(text: str) -> str:
-    r"""A text as Markdown that shows it as it is (CommonMark 2.4: any ASCII punctuation may be escaped).
-
-    Example:
-        >>> print(plain("![x](http://a.example) <b>"))
-        \!\[x\]\(http\:\/\/a\.example\) &lt;b&gt;
-    """
+    r"""A text as Markdown that shows it as it is (CommonMark 2.4: any ASCII punctuation may be escaped)."""
     return _PUNCTUATION.sub(lambda found: _ENTITY.get(found[1], f"\\{found[1]}"), text)
 
 

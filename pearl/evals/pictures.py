@@ -59,12 +59,7 @@ _STYLE = {
 
 
 def colour_of(i: int) -> str:
-    """The colour of series i; the palette repeats in paler tints.
-
-    Example:
-        >>> colour_of(0), colour_of(7)
-        ('#0072b2', '#8cc0dc')
-    """
+    """The colour of series i; the palette repeats in paler tints."""
     turn, at = divmod(i, len(_COLOURS))
     share = 0.45**turn
     parts = (int(_COLOURS[at][start : start + 2], 16) for start in (1, 3, 5))

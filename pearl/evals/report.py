@@ -31,12 +31,6 @@ def baseline_records(records: Iterable[EvalRecord]) -> tuple[EvalRecord, ...]:
 
     `longest` is the option of the most characters. `majority` is the most frequent letter of their
     right options, which nobody knows beforehand: it may be a little too high. Of equal ones each counts in part.
-
-    Example:
-        >>> known = {"status": "answered", "question": "Who?", "options": ("I", "the miller"), "method": "mcq"}
-        >>> records = [EvalRecord(sample=str(i), gold=1, **known) for i in range(3)]
-        >>> [(each.method, each.score) for each in baseline_records(records)][::3]
-        [('longest', 1.0), ('majority', 1.0)]
     """
     samples = {record.sample: record for record in records}
     if not samples or not all(r.options and r.gold is not None for r in samples.values()):

@@ -291,12 +291,7 @@ class RetrievalEvaluation:
 
 
 def default_measures(cutoffs: Iterable[int] = (10,)) -> tuple[str, ...]:
-    """nDCG, recall and precision at each cutoff; reciprocal rank and average precision.
-
-    Example:
-        >>> default_measures([5, 10])
-        ('nDCG@5', 'nDCG@10', 'R@5', 'R@10', 'P@5', 'P@10', 'RR', 'AP')
-    """
+    """nDCG, recall and precision at each cutoff; reciprocal rank and average precision."""
     sizes = sorted(set(cutoffs))
     if not sizes or sizes[0] < 1:
         raise UsageError("a cutoff is 1 or more", help="-k 10")

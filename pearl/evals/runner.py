@@ -52,13 +52,7 @@ def right_option(options: Sequence[str], reference: str) -> int | None:
 
 
 def score(record: EvalRecord, scorer: str = EXACT) -> float:
-    """1 for the correct option, else 0; for free text, the scorer's value.
-
-    Example:
-        >>> record = EvalRecord(sample="1", method="mcq", status="answered", question="Who?", gold=1)
-        >>> score(record), score(record.model_copy(update={"choice": 1}))
-        (0.0, 1.0)
-    """
+    """1 for the correct option, else 0; for free text, the scorer's value."""
     if record.status == "failed":
         return 0.0
     if record.gold is not None:
@@ -130,13 +124,7 @@ def scorable(
 
 
 def rotated(samples: Iterable[Sample]) -> list[Sample]:
-    """Every sample with options once for each rotation of them, so that each option has each letter once.
-
-    Example:
-        >>> sample = Sample("q", "Who?", options=("Ann", "Bo", "Cy"), gold=0)
-        >>> [(each.id, each.options, each.gold) for each in rotated([sample])][1]
-        ('q~1', ('Bo', 'Cy', 'Ann'), 2)
-    """
+    """Every sample with options once for each rotation of them, so that each option has each letter once."""
     return [
         sample
         if not by and not sample.options

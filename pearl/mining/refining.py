@@ -172,14 +172,7 @@ class MergeReply:
 
 
 def read_reply(text: str, drafts: Sequence[Action]) -> MergeReply:
-    """Parse a reply, where draft 1 is the first, with bullets, fences and prose around.
-
-    Example:
-        >>> draft, = read_actions("FIND_X(CTX) : Find X")[0]
-        >>> reply = read_reply("- `FIND(CTX, X) : Find X [1, 2]`", [draft, draft])
-        >>> reply.merges[0][0].signature, reply.merges[0][1]
-        ('FIND(CTX, X)', (1, 2))
-    """
+    """Parse a reply, where draft 1 is the first, with bullets, fences and prose around."""
     merges: list[tuple[Action, tuple[int, ...]]] = []
     drops: list[tuple[int, str]] = []
     problems: list[str] = []

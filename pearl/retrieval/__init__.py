@@ -124,12 +124,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 
 
 def find_preset(name: str) -> Preset:
-    """The preset of a name.
-
-    Example:
-        >>> find_preset("corpus-qa").k
-        60
-    """
+    """The preset of a name."""
     if name in PRESETS:
         return PRESETS[name]
     raise UsageError(f"unknown preset '{name}'", help=suggest(name, tuple(PRESETS), "presets"))

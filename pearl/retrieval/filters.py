@@ -54,12 +54,7 @@ class Filter:
 
 
 def parse_filter(text: str) -> Filter:
-    """Read a condition.
-
-    Example:
-        >>> parse_filter("year=2005..2009").tests
-        (('at least', '2005'), ('at most', '2009'))
-    """
+    """Read a condition."""
     found = _CONDITION.fullmatch(text)
     if found is None:
         raise UsageError(

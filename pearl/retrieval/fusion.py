@@ -36,16 +36,7 @@ def rank_fusion(
     *,
     constant: int = RANK_CONSTANT,
 ) -> Ranking:
-    """The `k` best by the sum of 1 / (constant + rank) over the legs that have the passage.
-
-    Example:
-        >>> import numpy as np
-        >>> one = Ranking(np.array([7, 3], np.int32), np.array([2.0, 1.0]))
-        >>> other = Ranking(np.array([3], np.int32), np.array([0.9]))
-        >>> fused = rank_fusion({"one": one, "other": other}, 5)
-        >>> [(int(n), round(float(s), 5)) for n, s in zip(fused.passages, fused.scores)]
-        [(3, 0.03252), (7, 0.01639)]
-    """
+    """The `k` best by the sum of 1 / (constant + rank) over the legs that have the passage."""
     import numpy as np
 
     numbers = _union(legs)
@@ -67,14 +58,6 @@ def weighted_fusion(
     A leg's scores go from its lowest (0) to its highest (1) over all passages that any leg has. A
     passage that a leg lacks does not match there, which is a score of 0 before scaling. Where all
     are equal, all are 1.
-
-    Example:
-        >>> import numpy as np
-        >>> one = Ranking(np.array([7, 3], np.int32), np.array([4.0, 1.0]))
-        >>> other = Ranking(np.array([3, 7], np.int32), np.array([0.9, 0.2]))
-        >>> weights = {"one": 0.25, "other": 0.75}
-        >>> weighted_fusion({"one": one, "other": other}, weights, 5).scores.tolist()
-        [0.75, 0.25]
     """
     import numpy as np
 

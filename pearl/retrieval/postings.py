@@ -42,11 +42,6 @@ def number_tokens(texts: Sequence[str]) -> Tokens:
     """The tokens of texts, between blanks and control characters of ASCII.
 
     Memory: about 30 bytes for each character.
-
-    Example:
-        >>> names, codes, sizes = number_tokens(["a key, a key,", "", "no key,"])
-        >>> [names[code] for code in codes], sizes.tolist()
-        (['a', 'key,', 'a', 'key,', 'no', 'key,'], [4, 0, 2])
     """
     import numpy as np
 

@@ -20,11 +20,6 @@ def analyzer(stem: Stem) -> Callable[[str], list[str]]:
     Stop words are left out, unless the query has nothing else. Passages are indexed with theirs,
     however they are stemmed, and these count in their length: otherwise no query of stop words
     could be answered.
-
-    Example:
-        >>> analyse = analyzer("english")
-        >>> analyse("Who kept the keys?"), analyse("To be or not")
-        (['keep', 'key'], ['to', 'be', 'or', 'not'])
     """
 
     def analyse(query: str) -> list[str]:
@@ -79,10 +74,6 @@ def contextual_query(question: str, history: Sequence[str] = ()) -> WeightedQuer
 
     The question and the first of the conversation, which names what it is about, count in full, the
     others less.
-
-    Example:
-        >>> contextual_query("and in 2009?", ["net sales in 2008?", "the change?"]).parts
-        (('net sales in 2008?', 1.0), ('the change?', 0.6), ('and in 2009?', 1.0))
     """
     said = [text for text in history if text.strip()]
     weights = [1.0, *[FOLLOWING_WEIGHT] * (len(said) - 1)] if said else []
@@ -127,11 +118,6 @@ class QueryThesaurus:
     An entry is found where the query has all its terms; each other entry of its group then adds its
     own, with `weight` times the least of their weights, shared among the terms of a phrase. A term
     of the query keeps its weight.
-
-    Example:
-        >>> thesaurus = QueryThesaurus(((("iitd",), ("indian", "institut", "delhi", "technolog")),), 0.5)
-        >>> thesaurus({"iitd": 1.0})["delhi"], thesaurus({"indian": 1.0})
-        (0.125, {'indian': 1.0})
     """
 
     groups: tuple[tuple[_Entry, ...], ...]

@@ -212,15 +212,7 @@ _SETTINGS = SearchSettings(method="bm25", k1=1.2, b=0.75)
 
 
 class TermRanker:
-    """Ranks texts that are given by their terms.
-
-    Example:
-        >>> ranker = TermRanker([["key", "lamp"], ["oar"], ["key"]])
-        >>> ranker.best(["key", "zebra"], 5)
-        [2, 0]
-        >>> [round(score, 2) for score in ranker.scores(["key"])]
-        [0.39, 0.0, 0.52]
-    """
+    """Ranks texts that are given by their terms."""
 
     def __init__(self, texts: Sequence[Sequence[str]], *, b: float = _SETTINGS.b) -> None:
         self._settings = replace(_SETTINGS, b=b)

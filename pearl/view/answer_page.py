@@ -49,16 +49,7 @@ class Gap:
 def highlighted(
     text: str, marks: Sequence[tuple[int, Span]], *, most: int = MAX_WHOLE
 ) -> list[Piece | Gap]:
-    """Cut a text where marks begin and end, which may lie within one another.
-
-    Example:
-        >>> for piece in highlighted("Nils sold the boat.", [(1, Span(0, 9)), (2, Span(5, 18))]):
-        ...     print(repr(piece.text), piece.marks, piece.begins)
-        'Nils ' (1,) (1,)
-        'sold' (1, 2) (2,)
-        ' the boat' (2,) ()
-        '.' () ()
-    """
+    """Cut a text where marks begin and end, which may lie within one another."""
     shown = _shown(text, [span for _, span in marks], most)
     cuts = {at for span in shown for at in (span.start, span.end)}
     for _, span in marks:
@@ -85,11 +76,6 @@ def blocks(pieces: Iterable[Piece | Gap], *, size: int = BLOCK) -> list[list[Pie
 
     A browser lays out those blocks only that are near what is seen: a text of a million characters is
     there three times as soon.
-
-    Example:
-        >>> pieces = highlighted("one\ntwo\nthree", [(1, Span(4, 7))])
-        >>> [[piece.text for piece in block] for block in blocks(pieces, size=2)]
-        [['one\n'], ['two', '\n'], ['three']]
     """
     found: list[list[Piece | Gap]] = [[]]
     n = 0

@@ -45,10 +45,6 @@ def differences(first: str, second: str, *, by_line: bool = False) -> list[Chang
 
     Texts are cut after `MAX_TEXT` characters. Those of more than `MAX_PIECES` words are compared by
     lines, and of more lines than that by no piece: one is gone, the other new.
-
-    Example:
-        >>> [(c.kind, c.text) for c in differences("Nils sold it", "Ada sold it")]
-        [('gone', 'Nils'), ('new', 'Ada'), ('same', ' sold it')]
     """
     first, second = text_of(first, MAX_TEXT), text_of(second, MAX_TEXT)
     pattern = r"[^\n]*\n|[^\n]+" if by_line else r"\s+|\w+|[^\w\s]"

@@ -53,12 +53,7 @@ class Html(str):
 
 
 def element(name: str, *content: str, **attributes: str | float) -> Html:
-    """An element of HTML or SVG.
-
-    Example:
-        >>> element("p", "a < b ", element("b", "c"), stroke_width=2)
-        '<p stroke-width="2">a &lt; b <b>c</b></p>'
-    """
+    """An element of HTML or SVG."""
     said = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_safe(str(value))}"'
         for key, value in attributes.items()
@@ -82,12 +77,7 @@ def lines(text: str, most: int = 4_000) -> Html:
 
 
 def shortened(text: str, most: int) -> str:
-    """The beginning of a text, and how much is left out.
-
-    Example:
-        >>> shortened("abcdef", 4)
-        'abcd… (2 more characters)'
-    """
+    """The beginning of a text, and how much is left out."""
     left = len(text) - most
     return text if left <= 0 else f"{text[:most]}… ({left:,} more characters)"
 

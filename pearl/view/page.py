@@ -202,13 +202,7 @@ class Bar:
 
 
 def bars(events: Iterable[Event]) -> list[Bar]:
-    """What took time, in the order in which it began.
-
-    Example:
-        >>> from pearl.trace import ModelWaited
-        >>> bars([ModelWaited(t_s=1.0, reason="the server asks for it", wait_s=2.0, attempt=1)])
-        [Bar(what='waits: the server asks for it', kind='wait', start_s=1.0, end_s=3.0)]
-    """
+    """What took time, in the order in which it began."""
     found: list[Bar] = []
     planned_s = 0.0
     for event in events:

@@ -54,11 +54,6 @@ def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
     """What a trace says of a result, as the fields of a row that it knows.
 
     A run that has no end is `unfinished`. Rows that an answer is computed from stand in no trace.
-
-    Example:
-        >>> from pearl.llm import Usage
-        >>> row_of_trace("a", [RunFinished(status="answered", answer="Ada", usage=Usage(), duration_s=1)])
-        {'id': 'a', 'status': 'answered', 'question': None, 'answer': 'Ada', 'usage': {'input_tokens': 0, 'output_tokens': 0, 'cached_tokens': 0}, 'duration_s': 1.0}
     """
     row: dict[str, Any] = {"id": id, "status": "unfinished", "question": None}
     steps: list[dict[str, Any]] = []
@@ -116,10 +111,6 @@ def read_events(lines: Iterable[bytes]) -> tuple[dict[str, tuple[Event, ...]], l
 
     Unlike `pearl.trace.read_trace`, which a run goes on from, nothing here refuses a file: fields
     that are not known are dropped, and so are events that are not.
-
-    Example:
-        >>> read_events([b'{"v":1,"id":"a","event":"went_home"}\n', b'{"v":1,"id":"a","ev'])[1]
-        ['Events that cannot be read are left out: 1 (went_home).', 'The last event was cut off: the run was killed, or is still going on.']
     """
     events: dict[str, list[Event]] = {}
     versions: Counter[str] = Counter()
