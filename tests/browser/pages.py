@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.evals.view.test_refinement import refined
+
 from pearl import Pearl
 from pearl.documents.document import Document, join
 from pearl.evals.log import EvalLog
@@ -27,8 +29,7 @@ from pearl.view.comparison_page import comparison_page
 from pearl.view.listing import index_page
 from pearl.view.sources import ResultRecord, record_of_answer, row_of_trace
 from tests.evals.evallogs import log
-from tests.evals.view.test_refinement import refined
-from tests.mining.refine.drafts import PLAIN
+from tests.mining.drafts import PLAIN
 
 T = TypeVar("T")
 

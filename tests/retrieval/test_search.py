@@ -262,15 +262,3 @@ def test_short_passages_are_beside_the_k_best(index: Index) -> None:
 
 
 # --- settings ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("k1", -0.1), ("b", 1.1), ("b", float("nan")), ("delta", float("inf")), ("year_boost", 0.5),
-        ("dense_weight", -1.0), ("n_reranked", 0), ("stem", "german"), ("idf", "x"), ("fusion", ""),
-    ],
-)  # fmt: skip
-def test_settings_out_of_range_are_refused(setting: str, value: Any) -> None:
-    with pytest.raises(UsageError, match=setting):
-        SearchSettings(**{setting: value})

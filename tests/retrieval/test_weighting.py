@@ -1,4 +1,4 @@
-"""Scores are those of the written formula to 1e-12, one index or several segments."""
+"""Scores of terms beside written formulas and other implementations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.methods import Query, find_method
 from pearl.retrieval.postings import Postings, SegmentedPostings
-from pearl.retrieval.weighting import idf
+from pearl.retrieval.weighting import TermRanker, idf
 from tests.retrieval.searching import Terms, bm25, ranked
 
 VOCABULARY = ("key", "lamp", "oar", "tide", "boat")
@@ -126,3 +126,30 @@ def test_rare_terms_in_many_passages(k: int) -> None:
         found = ranked(rows, Query(query, mask=hidden), k)
         assert found.scores.tolist() == pytest.approx([expected[n] for n in order], rel=1e-12)
         assert sorted(found.passages.tolist()) == sorted(order)
+
+
+TEXTS = [["key", "lamp"], ["key", "key", "boat", "oar"], ["tide"], [], ["key", "lamp"]]
+
+
+@pytest.mark.parametrize("b", [0.75, 0.5])
+def test_the_scores_are_those_of_the_formula(b: float) -> None:
+    expected = bm25(TEXTS, {"key": 1.0, "boat": 1.0}, SearchSettings(k1=1.2, b=b), 0.0)
+    found = TermRanker(TEXTS, b=b).scores(["key", "boat", "key", "zebra"])
+    assert found == pytest.approx([expected.get(i, 0.0) for i in range(len(TEXTS))], rel=1e-12)
+
+
+def test_the_usual_b_is_lucenes() -> None:
+    assert TermRanker(TEXTS).scores(["key"]) == TermRanker(TEXTS, b=0.75).scores(["key"])
+
+
+def test_the_best_match_and_ties_stand_in_order() -> None:
+    ranker = TermRanker(TEXTS)
+    assert ranker.best(["lamp", "tide"], 9) == [2, 0, 4]
+    assert ranker.best(["lamp", "tide"], 2) == [2, 0]
+    assert ranker.best(["zebra"], 9) == ranker.best([], 9) == []
+
+
+def test_nothing_to_rank() -> None:
+    assert TermRanker([]).scores(["key"]) == []
+    assert TermRanker([[], []]).scores(["key"]) == [0.0, 0.0]
+    assert TermRanker([[], []]).best(["key"], 1) == []

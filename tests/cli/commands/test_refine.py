@@ -14,7 +14,7 @@ import pytest
 from pearl.cli import run
 from pearl.mining.refinement import Refinement
 from pearl.plugins.extras import install_hint
-from tests.mining.refine.drafts import PLAIN, header, mined, row
+from tests.mining.drafts import PLAIN, header, mined, row
 from tests.server import Server
 from tests.shared import shared
 

@@ -1,4 +1,4 @@
-"""Pictures of evaluations: what is drawn, what is skipped, the same bytes every time."""
+"""Charts of evaluations: what is drawn, what is skipped, the same bytes every time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 
 from pearl.errors import UsageError
 from pearl.evals.log import EvalLog, PlanShape
-from pearl.evals.pictures import Picture, colour_of, draw, marker_of, series_of
+from pearl.evals.pictures import Picture, colour_of, draw, heading, marker_of, series_of, subsets_of
 from pearl.llm import Usage
+from pearl.llm.prices import Price
 from tests.evals.evallogs import header, log, record
 
 
@@ -27,7 +28,7 @@ def words(picture: Picture) -> str:
     return "\n".join(ET.fromstring(picture.svg).itertext())
 
 
-def of(*records: Any, **fields: Any) -> EvalLog:
+def log_of(*records: Any, **fields: Any) -> EvalLog:
     return EvalLog(header(**fields), records)
 
 
@@ -110,11 +111,11 @@ def test_costs_far_apart_stand_on_a_logarithmic_axis() -> None:
 @pytest.mark.parametrize(
     ("made", "reasons"),
     [
-        (of(record()), {"subsets": "no sample belongs to a subset",
+        (log_of(record()), {"subsets": "no sample belongs to a subset",
                         "plan-shape": "no record has a plan"}),
-        (of(record(usage=Usage(), subsets=("s",)), price=None),
+        (log_of(record(usage=Usage(), subsets=("s",)), price=None),
          {"accuracy-cost": "no costs and no tokens were counted"}),
-        (of(), dict.fromkeys(("accuracy-cost", "subsets", "library-size", "plan-shape", "reliability"),
+        (log_of(), dict.fromkeys(("accuracy-cost", "subsets", "library-size", "plan-shape", "reliability"),
                              "no records")),
     ],
 )  # fmt: skip
@@ -128,27 +129,27 @@ def test_all_failed() -> None:
     failed = [
         record(f"q{i}", status="failed", score=0.0, choice=None, subsets=("s",)) for i in range(5)
     ]
-    pictures, _ = drawn(of(*failed))
+    pictures, _ = drawn(log_of(*failed))
     assert set(pictures) == {"accuracy-cost", "subsets"}
 
 
 @pytest.mark.parametrize("options", [((), ("a", "b")), ((), ())])
 def test_no_chance_line_unless_all_have_as_many_options(options: Sequence[tuple[str, ...]]) -> None:
     records = [record(str(i), options=each) for i, each in enumerate(options)]
-    assert "chance" not in words(drawn(of(*records))[0]["accuracy-cost"])
+    assert "chance" not in words(drawn(log_of(*records))[0]["accuracy-cost"])
 
 
 @pytest.mark.slow
 def test_many_calls_go_into_bins() -> None:
     shapes = [PlanShape(n_steps=1, n_calls=n, depth=1, width=1) for n in (1, 500)]
-    pictures, _ = drawn(of(*(record(str(i), shape=each) for i, each in enumerate(shapes))))
+    pictures, _ = drawn(log_of(*(record(str(i), shape=each) for i, each in enumerate(shapes))))
     assert "(2 plans)" in words(pictures["plan-shape"])
 
 
 def test_confidence_is_drawn_with_its_counts_and_its_error() -> None:
     sure = [record(f"a{i}", confidence=1.0) for i in range(6)]
     unsure = [record(f"b{i}", confidence=0.5, score=0.0, choice=1) for i in range(4)]
-    pictures, _ = drawn(of(*sure, *unsure))
+    pictures, _ = drawn(log_of(*sure, *unsure))
     said = words(pictures["reliability"])
     assert "pearl (n = 10, error 20.0 %)" in said
     assert {"6", "4"} <= set(said.split())
@@ -157,7 +158,7 @@ def test_confidence_is_drawn_with_its_counts_and_its_error() -> None:
 
 def test_names_are_data() -> None:
     hostile = "<b>&$\\frac$\x00\n" + "long" * 40
-    made = of(
+    made = log_of(
         record(method=hostile, subsets=("</text>", "海")), methods=(hostile,), data="$x_1$ ]]>"
     )
     pictures, _ = drawn(made)
@@ -176,7 +177,7 @@ def test_thirty_methods_look_different() -> None:
 def test_every_point_is_in_a_legend_that_leaves_the_axes_their_height() -> None:
     def of_methods(n: int) -> Picture:
         names = tuple(f"a method with a longer name {i}" for i in range(n))
-        made = of(*(record(method=name) for name in names), methods=names)
+        made = log_of(*(record(method=name) for name in names), methods=names)
         return drawn(made)[0]["accuracy-cost"]
 
     few, many = of_methods(1), of_methods(20)
@@ -199,3 +200,76 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError, match=r"needs matplotlib.*\n.*pip install .*\[pictures\]"):
         drawn(log(2))
+
+
+def test_a_cell_counts_what_happened() -> None:
+    records = (
+        record("a", duration_s=1.0),
+        record("b", status="fell_back", choice=None, score=0.0, duration_s=2.0),
+        record("c", status="failed", choice=None, score=0.0, usage=Usage(), duration_s=9.0),
+        record(
+            "d", status="failed", score=1.0, duration_s=4.0
+        ),  # a failure is wrong, come what may
+    )
+    (row,) = series_of([EvalLog(header(), records)])
+    cell = row.cells[None]
+    assert cell.accuracy.estimate == 0.25
+    assert (cell.n, cell.n_failed, cell.n_fell_back, cell.n_unmapped) == (4, 2, 1, 1)
+    assert cell.tokens_per_record == 3 * 9_120 / 4
+    assert cell.cost_per_record_usd is None  # one has none
+    assert (cell.latency_p50_s, cell.latency_p95_s) == (3.0, 8.25)
+
+
+def test_what_a_record_cost_goes_before_the_price() -> None:
+    (row,) = series_of([EvalLog(header(), (record(cost_usd=7.0),))])
+    assert row.cells[None].cost_per_record_usd == 7.0
+
+
+def test_a_cost_that_one_record_lacks_is_unknown() -> None:
+    (row,) = series_of([EvalLog(header(price=None), (record("a", cost_usd=1.0), record("b")))])
+    assert row.cells[None].cost_per_record_usd is None
+
+
+def test_more_seeds_do_not_fake_precision() -> None:
+    once = [record(f"q{i}", score=float(i % 2)) for i in range(40)]
+    often = [r.model_copy(update={"seed": seed}) for seed in range(5) for r in once]
+    narrow, wide = (
+        series_of([EvalLog(header(), tuple(records))])[0].cells[None].accuracy
+        for records in (often, once)
+    )
+    assert narrow.estimate == wide.estimate == 0.5
+    assert narrow.high - narrow.low == pytest.approx(wide.high - wide.low, abs=0.01)
+
+
+def test_subsets_without_records_of_a_method_have_no_cell() -> None:
+    records = (record("a", subsets=("hard",)), record("b", "direct", subsets=("easy",)))
+    rows = series_of([EvalLog(header(), records)])
+    assert [set(row.cells) for row in rows] == [{None, "easy"}, {None, "hard"}]
+    assert subsets_of(rows) == ("easy", "hard")
+
+
+@pytest.mark.parametrize(
+    ("fields", "labels"),
+    [
+        ([{}], ["pearl"]),
+        ([{"n_actions": 9, "library": "a"}, {}], ["pearl, 9 actions", "pearl, 80 actions"]),
+        ([{"model": "m"}, {"model": "n"}], ["pearl, m", "pearl, n"]),
+        ([{"price": Price(input_usd=1, output_usd=1)}, {}], ["pearl, log 1", "pearl, log 2"]),
+        ([{"data": "x"}, {}, {}],
+         ["pearl, x, log 1", "pearl, quality-dev, log 2", "pearl, quality-dev, log 3"]),
+    ],
+)  # fmt: skip
+def test_labels_say_what_tells_logs_apart(
+    fields: list[dict[str, object]], labels: list[str]
+) -> None:
+    logs = [EvalLog(header(**each), (record(),)) for each in fields]
+    assert [row.label for row in series_of(logs)] == labels
+
+
+def test_the_heading_says_data_model_and_n() -> None:
+    rows = series_of([log(6, seeds=(0, 1)), log(4, model="other", seeds=(0, 1))])
+    assert heading(rows) == "quality-dev · openai:gpt-x, other · n = 4 to 6, 2 seeds"
+
+
+def test_a_log_without_records_has_no_rows() -> None:
+    assert series_of([EvalLog(header(), ())]) == ()

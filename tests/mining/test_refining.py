@@ -1,29 +1,348 @@
-"""The whole line: every draft is accounted for, the same replies give the same bytes."""
+"""Drafts → a refined library: read, merged by rule and by a model, pruned."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import re
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.actions.library import format_library, library_names, load_library, read_library
+from pearl.actions.library import (
+    format_library,
+    library_names,
+    load_library,
+    read_actions,
+    read_library,
+)
+from pearl.actions.likeness import (
+    Matrix,
+    agreement,
+    by_embedding,
+    by_words,
+    have_same_name,
+    may_merge,
+)
 from pearl.documents.tokens import Counter
 from pearl.dsl.printer import print_action
+from pearl.dsl.signatures import Action
 from pearl.errors import DataError, ModelError
 from pearl.llm import Completion, Model, Request
 from pearl.llm.backends import create_model
 from pearl.llm.backends.scripted import Scripted
-from pearl.mining.merging import Rules
+from pearl.mining.merging import Draft, LibraryEntry, Rules, entry_of, merge_by_rule
 from pearl.mining.refinement import Refinement, compared, library_text, lineage
-from pearl.mining.refining import Drafts, RefineSettings, read_drafts, refine_actions
+from pearl.mining.refining import Drafts, RefineSettings, read_drafts, read_reply, refine_actions
+from tests.dsl.strategies import texts
 from tests.examples import examples
-from tests.mining.refine.drafts import PLAIN, mined, pairs, row, task_of
+from tests.mining.drafts import PLAIN, header, mined, pairs, row, task_of
 from tests.shared import shared
+
+FIND_A = "FIND_A(CTX) : Find the first letter"
+FIND_B = "FIND_B(CTX) : Find the second letter"
+
+
+def test_plain_drafts_keep_their_flaws() -> None:
+    found = read_drafts(PLAIN, "plain")
+    flaws = {draft.text: draft.flaw for draft in found.drafts if draft.flaw}
+    assert [draft.number for draft in found.drafts] == list(range(13))
+    assert len(flaws) == 4
+    assert "no definition" in str(flaws["FIND_HERO(CTX) :"])
+    assert "no name of an action" in str(flaws["find_villain(CTX) : Find the villain"])
+    assert "two parameters" in str(flaws["FIND_TWICE(CTX, X, X) : Find X in X"])
+
+
+def test_the_published_form_is_read() -> None:
+    (draft,) = read_drafts("FIND_A(CTX) #Find it\n", "x").drafts
+    assert draft.action is not None
+    assert draft.action.definition == "Find it"
+
+
+def test_seeds_come_first_and_rows_by_index_whatever_their_order() -> None:
+    rows = [row(i, FIND_A, FIND_B) for i in range(5)]
+    expected = read_drafts(mined(*rows), "x")
+    assert [draft.question for draft in expected.drafts] == [None] + [
+        f"q{i}" for i in range(5) for _ in "ab"
+    ]
+    assert [draft.is_seed for draft in expected.drafts] == [True] + [False] * 10
+    for seed in range(5):
+        random.Random(seed).shuffle(rows)
+        assert read_drafts(mined(*rows), "x") == expected
+
+
+def test_what_a_row_could_not_say_is_told() -> None:
+    text = mined(
+        row(0, FIND_A, status="unreadable", diagnostics=["reply:1:1: error: odd\n |"]),
+        row(1, status="failed", error="no route"),
+        row(2, FIND_B),
+        row(2, FIND_A),
+    )
+    found = read_drafts(text, "x")
+    assert len(found.drafts) == 3
+    assert found.unread == (
+        "question q0: reply:1:1: error: odd",
+        "question q1: no reply: no route",
+        "question q2: a second row of the same question, left out",
+    )
+
+
+def test_a_row_that_was_mined_on_a_second_try_counts() -> None:
+    rows = [row(0, status="failed", error="x"), row(0, FIND_A)]
+    for order in (rows, rows[::-1]):
+        assert [draft.text for draft in read_drafts(mined(*order), "x").drafts][1:] == [FIND_A]
+
+
+def test_a_cut_last_line_and_broken_lines_are_forgiven() -> None:
+    text = mined(row(0, FIND_A), {"odd": 1}) + json.dumps(row(1, FIND_B))[:40]
+    found = read_drafts(text, "x")
+    assert [draft.text for draft in found.drafts][1:] == [FIND_A]
+    assert found.unread[1] == "line 4: the line is cut"
+    assert found.unread[0].startswith("line 3: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "there is no draft in it"),
+        ("# only a comment\n", "there is no draft in it"),
+        ("Once upon a time\nthere was a plan.\n", "none of 2 drafts can be read; the first: "),
+        (mined(head=header(v=2)), "version 2; this pearl reads version 1"),
+        (json.dumps(row(0, FIND_A)), "does not begin with the header"),
+        ('{"kind": "pearl-mined", "v": 1}\n', "Field required"),
+        ("{not json}\n", "does not begin with the header"),
+        ('{"a": 1', "does not begin with the header"),
+        (mined(head=header(seed_actions=[])), "there is no draft in it"),
+    ],
+)
+def test_what_holds_no_drafts_is_refused(text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        read_drafts(text, "x")
+    assert caught.value.exit_code == 3
+    assert caught.value.help
+
+
+def action(text: str) -> Action:
+    (found,) = read_actions(text)[0]
+    return found
+
+
+def entries(text: str) -> list[LibraryEntry]:
+    return [entry_of(d, d.action) for d in read_drafts(text, "x").drafts if d.action]
+
+
+def merged(text: str, rules: Rules | None = None) -> dict[str, set[str | None]]:
+    """Signature → the stages of its drafts."""
+    found = merge_by_rule(entries(text), rules or Rules())
+    return {
+        entry.action.signature: {stage.name if stage else None for stage in entry.drafts.values()}
+        for entry in found
+    }
+
+
+def test_the_same_is_merged_and_the_rest_stays_apart() -> None:
+    assert merged(PLAIN) == {
+        "FIND_REASON(CTX, X)": {None, "name"},
+        "FIND_EFFECT(CTX, X)": {None},
+        "FIND_NOT_REASON(CTX, X)": {None},
+        "FIND_REASON(CTX, X, Y)": {None},
+        "FIND_WEATHER(CTX)": {None, "exact"},
+        "CONCAT(S1, S2, ...)": {None},
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("FIND_CAUSE(CTX, X) : Find it", "FIND_EFFECT(CTX, X) : Find it"),
+        ("FIND_REASON(CTX, X) : Find it", "FIND_OUTCOME(CTX, X) : Find it"),
+        ("FIND_FIRST(CTX, X) : Find it", "FIND_LAST(CTX, X) : Find it"),
+        ("FIND_TRUE(CTX, X) : Find it", "FIND_NOT_TRUE(CTX, X) : Find it"),
+        ("FIND_CORRECT(CTX, X) : Find it", "FIND_INCORRECT(CTX, X) : Find it"),
+        ("FIND_LIKELY(CTX, X) : Find it", "FIND_LEAST_LIKELY(CTX, X) : Find it"),
+        ("FIND_X(CTX, X) : Find it", "FIND_X(CTX, X, Y) : Find it"),
+        ("FIND_X(CTX, X) : Find it", "FIND_X(X, Y) : Find it"),
+        ("JOIN(A, B) : Join them", "JOIN(A, B, ...) : Join them"),
+    ],
+)
+def test_opposites_and_other_shapes_never_merge(one: str, other: str) -> None:
+    assert not may_merge(action(one), action(other))
+    assert not may_merge(action(other), action(one))
+    by_all = Rules(lambda actions: np.ones((len(actions), len(actions))))
+    assert len(merge_by_rule(entries(f"{one}\n{other}"), by_all)) == 2
+
+
+def test_names_are_alike_in_inflection_verb_and_synonym() -> None:
+    def alike(one: str, other: str) -> bool:
+        return have_same_name(Action(one, ()), Action(other, ()))
+
+    assert alike("FIND_REASON", "FIND_REASONS")
+    assert alike("LOCATE_REASON", "IDENTIFY_MOTIVE")
+    assert not alike("FIND_REASON", "EXPLAIN_REASON")
+    assert not alike("FIND_REASON", "FIND_REASON_BEHIND")
+
+
+def test_names_that_are_alike_by_chance_stay_apart() -> None:
+    one = action("FIND_INTEREST(CTX, X) : Find what makes people care about X")
+    other = action("FIND_INTERESTS(CTX, X) : Find the hobbies of X")
+    assert agreement(one, other) == 0
+    assert len(merged(f"{one.signature} : {one.definition}\n{other.signature} : hobbies")) == 2
+
+
+def test_a_seed_stands_for_others_then_the_most_wanted_then_the_clearest() -> None:
+    rows = [row(i, "FIND_KEY(CTX) : Find the key of the old house") for i in range(2)]
+    other = row(2, "FIND_KEYS(CTX) : Find keys of the house")
+    seed = row(3, "SEARCH(CTX, X) : Search CTX for X and return it")
+    found = merge_by_rule(entries(mined(*rows, other, seed)), Rules())
+    assert [entry.text for entry in found] == [
+        "FIND(CTX, X) : Search CTX for X and return it",
+        "FIND_KEY(CTX) : Find the key of the old house",
+    ]
+    assert found[1].support == 3
+
+
+def test_native_actions_stay_as_they_are() -> None:
+    text = "COUNT(ITEMS) : Count ITEMS\nCOUNT(X) : Tell how many\nTALLY(X) : Count ITEMS\n"
+    found = merge_by_rule(entries(text), Rules())
+    assert [(e.action.name, len(e.drafts)) for e in found] == [("COUNT", 2), ("TALLY", 1)]
+
+
+def embed(texts: Sequence[str]) -> Matrix:
+    """Sweet things here, salty ones there."""
+    sweet = ("cake", "honey")
+    return np.array([[1.0, 0.0] if any(s in t for s in sweet) else [0.0, 1.0] for t in texts])
+
+
+def test_an_embedder_may_measure_likeness() -> None:
+    text = "FIND_CAKE(CTX) : Find cake\nSEEK(CTX) : Look for honey\nFIND_SALT(CTX) : Find salt\n"
+    assert len(merged(text)) == 3
+    assert merged(text, Rules.for_embedder(embed)) == {
+        "SEEK(CTX)": {None, "definition"},
+        "FIND_SALT(CTX)": {None},
+    }
+
+
+def test_likeness_is_symmetric_and_of_nothing_is_nothing() -> None:
+    found = by_words([action(line) for line in PLAIN.splitlines()[1:9]])
+    assert (found == found.T).all()
+    assert (np.diag(found) == 1).all()
+    assert 0 <= found.min() <= found.max() <= 1
+    for likeness in (by_words, by_embedding(embed)):
+        assert likeness([]).shape == (0, 0)
+
+
+def test_drafts_may_be_of_no_question() -> None:
+    draft = Draft(0, "FIND(CTX) : Find", action("FIND(CTX) : Find it"))
+    assert entry_of(draft, action(draft.text)).support == 1
+
+
+DRAFTS, _ = read_actions(
+    "FIND_A(CTX, X) : Find A\nFIND_B(CTX, X) : Find B\nFIND_C(CTX) : Find C\nFIND_D(CTX) : Find D\n"
+)
+
+
+def merges(text: str) -> list[tuple[str, tuple[int, ...]]]:
+    return [(print_action(action), numbers) for action, numbers in read_reply(text, DRAFTS).merges]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "FIND_AB(CTX, X) : Find A or B [1, 2]",
+        "- FIND_AB(CTX, X) : Find A or B [1,2]",
+        "1. `FIND_AB(CTX, X) : Find A or B [1; 2]`",
+        "* **FIND_AB(CTX, X)** : Find A or B [1-2].",
+        "2) FIND_AB(CTX, X) # Find A or B [2, 1]",
+        "> FIND_AB(CTX,X): Find A or B [ 1–2 ]",
+        "Here you are:\n```\nFIND_AB(CTX, X) : Find A or B [1, 2]\n```\nI hope this helps!",
+    ],
+)
+def test_an_action_is_read_with_its_numbers(line: str) -> None:
+    assert merges(line) == [("FIND_AB(CTX, X) : Find A or B", (1, 2))]
+    assert read_reply(line, DRAFTS).problems == ()
+
+
+def test_drafts_may_be_dropped_with_a_reason() -> None:
+    reply = read_reply("- drop [3] : nobody can\nDROP: [4]\nFIND_A(CTX, X) : Find A [1]", DRAFTS)
+    assert reply.drops == ((3, "nobody can"), (4, "the model gave no reason"))
+    assert [numbers for _, numbers in reply.merges] == [(1,)]
+
+
+def test_the_first_place_of_a_number_counts() -> None:
+    reply = read_reply("FIND_A(CTX, X) : Find A [1, 2]\nFIND_B(CTX, X) : Find B [2]", DRAFTS)
+    assert [numbers for _, numbers in reply.merges] == [(1, 2)]
+    assert reply.problems == ("draft 2 is named twice; the first place counts",)
+
+
+def test_a_line_without_numbers_says_that_its_draft_stays() -> None:
+    assert merges("FIND_C(CTX) : Find C\n") == [("FIND_C(CTX) : Find C", (3,))]
+    reply = read_reply("FIND_A(CTX, X) : Find A [1]\nFIND_NEW(CTX) : Find news", DRAFTS)
+    assert reply.problems == ("FIND_NEW names no draft",)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "FIND_AB(CTX, X, X) : Find A [1, 2]",
+        "FIND_AB(CTX, X) : [1, 2]",
+        "find_ab(CTX, X) : Find A [1, 2]",
+    ],
+)
+def test_a_broken_action_leaves_its_drafts_alone(line: str) -> None:
+    reply = read_reply(f"{line}\nFIND_C(CTX) : Find C [3]", DRAFTS)
+    assert reply.is_usable
+    assert [numbers for _, numbers in reply.merges] == [(3,)]
+    assert len(reply.problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("All of these are fine, I would not change a thing.", "the reply names no draft"),
+        ("FIND_A(CTX, X) : Find A [1, 9]", "there is no draft 9"),
+        ("FIND_A(CTX, X) : Find A [0]", "there is no draft 0"),
+        ("drop [5-9999999] : all", "there is no draft 5, 6, "),
+        ("FIND_A(CTX, X) : Find A [1-99]", "there is no draft 5, 6, "),
+        ("drop [] : none", "the reply names no draft"),
+    ],
+)
+def test_prose_and_invented_numbers_are_refused(text: str, problem: str) -> None:
+    reply = read_reply(text, DRAFTS)
+    assert not reply.is_usable
+    assert (reply.merges, reply.drops) == ((), ())
+    assert reply.problems[-1].startswith(problem)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            texts(),
+            st.lists(st.integers(0, 6)).map(lambda n: f"FIND_Z(CTX) : Find it {n}"),
+            st.lists(st.integers(0, 6)).map(lambda n: f"drop {n} : odd"),
+        ),
+        max_size=6,
+    ).map("\n".join)
+)
+def test_any_reply_names_a_draft_once_at_most(text: str) -> None:
+    reply = read_reply(text, DRAFTS)
+    named = [number for _, numbers in reply.merges for number in numbers]
+    named += [number for number, _ in reply.drops]
+    assert len(named) == len(set(named))
+    assert set(named) <= set(range(1, len(DRAFTS) + 1))
+    assert bool(named) == reply.is_usable
+
+
+def test_a_line_with_an_invented_number_does_not_spoil_the_others() -> None:
+    reply = read_reply("FIND_A(CTX, X) : Find A [1, 2]\ndrop [99] : no\ndrop [3] : dull", DRAFTS)
+    assert reply.is_usable
+    assert [numbers for _, numbers in reply.merges] == [(1, 2)]
+    assert reply.drops == ((3, "dull"),)
+    assert reply.problems == ("there is no draft 99",)
+
 
 THINGS = [
     "boat",
