@@ -9,7 +9,7 @@ indexing from texts, tokens and stems included (rank_bm25 is given the words), m
 tantivy: of its files) and how far memory rises above that of the texts, median milliseconds of
 a query by the clock, and of processor time.
 
-More than 200,000 paragraphs are indexed in segments of 50,000 and never held as texts; the peak of memory
+More than 200,000 paragraphs are never held as texts; the peak of memory
 is then that of the whole process. Those of the others that need all texts at once are left out then.
 """
 
@@ -36,11 +36,10 @@ import numpy as np
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.queries import analyzer
 from pearl.retrieval.methods import Query, find_method
-from pearl.retrieval.postings import Postings, SegmentedPostings, TermIndex
+from pearl.retrieval.postings import Postings
 
 N_WORDS, N_COMMON, VOCABULARY = 80, 100, 120_000
 K = 60
-SEGMENT = 50_000
 MANY = 200_000
 """From so many paragraphs on, texts are not kept."""
 
@@ -101,16 +100,8 @@ class Made(NamedTuple):
 
 
 def pearl(texts: Iterator[str], n: int) -> Made:
-    """BM25+ of PEARL; in segments where there are many paragraphs."""
-    terms: TermIndex
-    if n > MANY:
-        parts = []
-        while batch := list(islice(texts, SEGMENT)):
-            parts.append(Postings.build(batch))
-        terms = SegmentedPostings(parts, [None] * len(parts))
-    else:
-        parts = [Postings.build(texts)]
-        terms = parts[0]
+    """BM25+ of PEARL."""
+    terms = Postings.build(texts)
     index: Any = SimpleNamespace(terms=terms, vectors=None)
     method, analyse, settings = find_method("bm25+"), analyzer("english"), SearchSettings()
 
@@ -118,7 +109,7 @@ def pearl(texts: Iterator[str], n: int) -> Made:
         terms = Query(dict.fromkeys(analyse(query), 1.0))
         return method.rank(terms, index, settings, K).passages.tolist()
 
-    return Made(search, sum(a.nbytes for part in parts for a in part.arrays().values()) / MIB)
+    return Made(search, sum(a.nbytes for a in terms.arrays().values()) / MIB)
 
 
 def tantivy(texts: Iterator[str], n: int) -> Made:
