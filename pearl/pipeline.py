@@ -29,8 +29,8 @@ from pearl.interpreter.shares import reported_as_budget, share, share_parts
 from pearl.llm import Model
 from pearl.llm.client import Client, as_client
 from pearl.llm.middleware.budget import Budget
-from pearl.llm.middleware.dedup_cache import Replies
-from pearl.llm.middleware.progress_listener import ProgressListener
+from pearl.llm.middleware.caching import Replies
+from pearl.llm.middleware.wrappers import ProgressListener
 from pearl.planner.independent import Draws
 from pearl.planner.material import PlannerMaterial
 from pearl.planner.planner import PlannedBy, Planner, PlannerSettings

@@ -11,11 +11,8 @@ from typing import Any, TypeVar
 import pytest
 
 from pearl.llm.middleware import budget as budgeting
-from pearl.llm.middleware import circuit_breaker as halting
-from pearl.llm.middleware import limiter as limiting
-from pearl.llm.middleware import queue as queueing
+from pearl.llm.middleware import rate
 from pearl.llm.middleware import retry as retrying
-from pearl.runs.executors.ray import leasing
 
 Result = TypeVar("Result")
 
@@ -56,9 +53,9 @@ class ComputedLoop(asyncio.SelectorEventLoop):
 def computed(
     patch: pytest.MonkeyPatch, loop: ComputedLoop | None = None
 ) -> Iterator[asyncio.Runner]:
-    """Runs things on a computed clock, which is that of budgets, retries, limits and leases, too."""
+    """Runs things on a computed clock, which budgets, retries and limits use, too."""
     with asyncio.Runner(loop_factory=lambda: loop or ComputedLoop()) as runner:
-        for module in (budgeting, halting, leasing, limiting, queueing, retrying):
+        for module in (budgeting, rate, retrying):
             if hasattr(module, "monotonic"):
                 patch.setattr(module, "monotonic", runner.get_loop().time)
         yield runner

@@ -181,7 +181,7 @@ def _no_network(for_all: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that failed is made again at once."""
-    from pearl.llm.middleware.circuit_breaker import CircuitBreaker
+    from pearl.llm.middleware.retry import CircuitBreaker
 
     monkeypatch.setattr(CircuitBreaker, "sleep", lambda breaker, wait_s: asyncio.sleep(0))
 

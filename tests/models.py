@@ -18,7 +18,7 @@ from pearl.llm import (
     Usage,
 )
 from pearl.llm.backends.scripted import Scripted
-from pearl.llm.middleware.progress_listener import ProgressListener
+from pearl.llm.middleware.wrappers import ProgressListener
 from pearl.llm.progress import CallProgress, CallWait
 from pearl.replies.items import first_words, n_first_words
 from tests.dsl.sampling import sentence

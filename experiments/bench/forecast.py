@@ -28,7 +28,7 @@ from pearl.documents.tokens import Counter
 from pearl.llm import Completion, Request
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.middleware.budget import Budget
-from pearl.llm.middleware.wrapper import Wrapper
+from pearl.llm.middleware.wrappers import Wrapper
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Task
 from pearl.runs.executors.local import run

@@ -48,7 +48,7 @@ async def ours(url: str, seconds: float, n_workers: int) -> None:
     """Ask through the wrappers, for so long."""
     from pearl.errors import ModelError
     from pearl.llm.backends import ModelSettings, create_model
-    from pearl.llm.middleware.limiter import Limited
+    from pearl.llm.middleware.rate import Limited
     from pearl.llm.middleware.retry import Retrying
 
     model = create_model("openai:sim", ModelSettings(url))
@@ -106,7 +106,7 @@ async def work(ask: Callable[[str], Awaitable[bool]], seconds: float, n_workers:
 async def overhead_us() -> float:
     """Microseconds that the wrappers add to one call; the best of five rounds."""
     from pearl.llm.backends.scripted import Scripted
-    from pearl.llm.middleware.limiter import Limited
+    from pearl.llm.middleware.rate import Limited
     from pearl.llm.middleware.retry import Retrying
 
     asked = request("who?")
@@ -195,7 +195,7 @@ async def outlast(url: str, n_calls: int, n_workers: int) -> tuple[float, int]:
 
     from pearl.errors import ModelError
     from pearl.llm.backends import ModelSettings, create_model
-    from pearl.llm.middleware.limiter import Limited
+    from pearl.llm.middleware.rate import Limited
     from pearl.llm.middleware.retry import Retrying
 
     model = create_model("openai:sim", ModelSettings(url))

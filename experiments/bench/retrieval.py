@@ -5,8 +5,7 @@
 Paragraphs of 80 words by Zipf's and Mandelbrot's law, from 120,000 made-up words. Queries of 6 words of one paragraph,
 without the 100 commonest, and of 10: with 4 of these. The 60 best are asked for.
 
-More than 200,000 paragraphs are indexed in segments of 50,000 and never held as texts; the peak of memory
-is then that of the whole process.
+More than 200,000 paragraphs are never held as texts; the peak of memory is then that of the whole process.
 """
 
 from __future__ import annotations
@@ -26,12 +25,11 @@ import numpy as np
 
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.methods import Query, find_method
-from pearl.retrieval.postings import Postings, SegmentedPostings, TermIndex
+from pearl.retrieval.postings import Postings
 from pearl.retrieval.queries import analyzer
 
 N_WORDS, N_COMMON, VOCABULARY = 80, 100, 120_000
 K = 60
-SEGMENT = 50_000
 MANY = 200_000
 """From so many paragraphs on, texts are not kept."""
 
@@ -86,16 +84,8 @@ class Made(NamedTuple):
 
 
 def pearl(texts: Iterator[str], n: int) -> Made:
-    """BM25+ of PEARL; in segments where there are many paragraphs."""
-    terms: TermIndex
-    if n > MANY:
-        parts = []
-        while batch := list(islice(texts, SEGMENT)):
-            parts.append(Postings.build(batch))
-        terms = SegmentedPostings(parts, [None] * len(parts))
-    else:
-        parts = [Postings.build(texts)]
-        terms = parts[0]
+    """BM25+ of PEARL."""
+    terms = Postings.build(texts)
     index: Any = SimpleNamespace(terms=terms, vectors=None)
     method, analyse, settings = find_method("bm25+"), analyzer("english"), SearchSettings()
 
@@ -103,7 +93,7 @@ def pearl(texts: Iterator[str], n: int) -> Made:
         terms = Query(dict.fromkeys(analyse(query), 1.0))
         return method.rank(terms, index, settings, K).passages.tolist()
 
-    return Made(search, sum(a.nbytes for part in parts for a in part.arrays().values()) / MIB)
+    return Made(search, sum(a.nbytes for a in terms.arrays().values()) / MIB)
 
 
 def measure(corpus: Corpus, n_queries: int) -> dict[str, Any]:

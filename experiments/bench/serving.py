@@ -23,7 +23,7 @@ from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PearlError
 from pearl.llm.backends import ModelSettings, create_model
-from pearl.llm.middleware.dedup_cache import Replies
+from pearl.llm.middleware.caching import Replies
 from pearl.llm.middleware.prefix_warmup import PrimingMode
 
 QUICK = "--quick" in sys.argv

@@ -17,8 +17,8 @@ from pearl.errors import PearlError, UsageError
 from pearl.retrieval import DEFAULT_METHOD
 
 if TYPE_CHECKING:
-    from pearl.llm.middleware.dedup_cache import Replies
-    from pearl.llm.middleware.limiter import LimiterStatus
+    from pearl.llm.middleware.caching import Replies
+    from pearl.llm.middleware.rate import LimiterStatus
     from pearl.llm.prices import Price
     from pearl.pipeline import Pearl
 

@@ -29,8 +29,8 @@ from pearl.interpreter.answer import Answer
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.interpreter.choices import read_choice
 from pearl.llm import Usage
+from pearl.llm.middleware.caching import SingleFlight
 from pearl.llm.prices import Price
-from pearl.llm.single_flight import SingleFlight
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, asked_again
 from pearl.retrieval.corpus import CorpusDocument, Cutting

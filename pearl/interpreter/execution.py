@@ -25,7 +25,7 @@ from pearl.interpreter.step_result import StepResult
 from pearl.interpreter.steps import run
 from pearl.llm import Model, Usage
 from pearl.llm.fallback import ConstraintFallback
-from pearl.llm.item_cache import ItemCache
+from pearl.llm.middleware.caching import ItemCache
 from pearl.retrieval.search import Searcher
 from pearl.trace import (
     PlanRewritten,

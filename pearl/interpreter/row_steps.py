@@ -26,7 +26,7 @@ from pearl.interpreter.row_requests import RowRequests, RowStep
 from pearl.llm import ActionTask, Completion, ItemsTask, Request, Usage
 from pearl.llm.fallback import ConstraintFallback
 from pearl.llm.gathering import gather
-from pearl.llm.item_cache import ItemCache
+from pearl.llm.middleware.caching import ItemCache
 from pearl.replies.items import (
     NOT_STATED,
     ItemReplies,

@@ -39,7 +39,7 @@ from pearl.interpreter.step_result import StepResult
 from pearl.llm import ActionTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
 from pearl.llm.gathering import first_failure
-from pearl.llm.item_cache import ItemCache
+from pearl.llm.middleware.caching import ItemCache
 from pearl.replies.typed import Reply, State
 from pearl.retrieval.search import Searcher
 from pearl.trace import (

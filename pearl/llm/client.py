@@ -17,18 +17,12 @@ from pearl.errors import UsageError
 from pearl.llm import Completion, Constrains, Model, Request
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.fallback import ConstraintFallback, Mode, reply_fallback
-from pearl.llm.item_cache import ItemCache
-from pearl.llm.middleware.attempt_reporter import AttemptReporter
 from pearl.llm.middleware.budget import Budget, Budgeted
-from pearl.llm.middleware.circuit_breaker import CircuitBreaker
-from pearl.llm.middleware.dedup_cache import CacheWriter, DedupCache, Replies
-from pearl.llm.middleware.limiter import Limited
-from pearl.llm.middleware.measured import Measured
+from pearl.llm.middleware.caching import CacheWriter, DedupCache, ItemCache, Measured, Replies
 from pearl.llm.middleware.prefix_warmup import PrefixWarmup, PrimingMode
-from pearl.llm.middleware.reply_guard import ReplyGuard
-from pearl.llm.middleware.retry import DEADLINE_S, Retrying
-from pearl.llm.middleware.sampling import Sampling
-from pearl.llm.middleware.wrapper import Wrapper
+from pearl.llm.middleware.rate import Limited
+from pearl.llm.middleware.retry import DEADLINE_S, CircuitBreaker, Retrying
+from pearl.llm.middleware.wrappers import AttemptReporter, ReplyGuard, Sampling, Wrapper
 
 Layer = Callable[[Model], Model]
 """Wraps the model that it is given."""

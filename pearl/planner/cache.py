@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Hashable
 
 from pearl.dsl.checker import CheckedPlan
-from pearl.llm.single_flight import SingleFlight
+from pearl.llm.middleware.caching import SingleFlight
 
 
 class PlanCache:

@@ -15,7 +15,7 @@ from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.nodes import Argument, ListLiteral, Reference, String
 from pearl.errors import PearlError, UsageError
 from pearl.llm import Model
-from pearl.llm.middleware.sampling import Sampling
+from pearl.llm.middleware.wrappers import Sampling
 
 MAX_PLANS = 20
 

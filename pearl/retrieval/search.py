@@ -76,25 +76,46 @@ async def embed_index(
 
 
 async def _embedded(index: Index, embedder: Embedder, progress: EmbeddingProgress | None) -> Index:
-    name = embedder.name
-    missing: Sequence[int] = index.without_vectors(name)
-    if not missing and index.vectors_for(name) is None:
-        missing = range(len(index.contents.segments))  # those that are there do not fit together
-    n_all = sum(index.contents.segments[segment].n_passages for segment in missing)
-    n_done = 0
-    for segment in missing:
-        texts = list(index.segment_texts(segment))
-        parts: list[NDArray[np.float32]] = []
-        for start in range(0, len(texts), STEP):
-            parts.append(await _vectors(texts[start : start + STEP], embedder))
-            n_done += len(parts[-1])
-            if progress:
-                progress(n_done, n_all)
-        index.store_vectors(name, segment, _joined(parts, embedder))
-    vectors = index.vectors_for(name)
-    if vectors is None:
-        raise _of_different_dimensions(embedder)
+    import numpy as np
+
+    vectors = index.stored_vectors(embedder.name)
+    every = np.arange(len(index.passages))
+    missing = every if vectors is None else np.flatnonzero(np.isnan(vectors[:, 0]))
+    if len(missing):
+        made = await _made(index, missing, embedder, progress)
+        if vectors is None or len(missing) == len(every):
+            vectors = made
+        elif made.shape[1] == vectors.shape[1]:
+            vectors = vectors.copy()
+            vectors[missing] = made
+        else:  # another model answers under this name
+            vectors = await _made(index, every, embedder, progress)
+        index.store_vectors(embedder.name, vectors)
     return replace(index, vectors=vectors)
+
+
+async def _made(
+    index: Index,
+    numbers: NDArray[np.int64],
+    embedder: Embedder,
+    progress: EmbeddingProgress | None,
+) -> NDArray[np.float32]:
+    """The vectors of some passages, shape (len(numbers), dimension)."""
+    import numpy as np
+
+    parts: list[NDArray[np.float32]] = []
+    for start in range(0, len(numbers), STEP):
+        some = numbers[start : start + STEP].tolist()
+        parts.append(await _vectors([index.contents.text(n) for n in some], embedder))
+        if progress:
+            progress(start + len(some), len(numbers))
+    if len({part.shape[1] for part in parts}) > 1:
+        raise ModelError(
+            f"the vectors of {embedder.name} have different dimensions",
+            kind="malformed",
+            help="check that one model stands behind that name",
+        )
+    return np.concatenate(parts)
 
 
 async def _vectors(texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
@@ -107,22 +128,6 @@ async def _vectors(texts: Sequence[str], embedder: Embedder) -> NDArray[np.float
     vectors = np.zeros((len(texts), made.shape[1]), dtype=np.float32)
     vectors[numbers] = made[: len(numbers)]
     return vectors
-
-
-def _joined(parts: Sequence[NDArray[np.float32]], embedder: Embedder) -> NDArray[np.float32]:
-    import numpy as np
-
-    if len({part.shape[1] for part in parts}) > 1:
-        raise _of_different_dimensions(embedder)
-    return np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)
-
-
-def _of_different_dimensions(embedder: Embedder) -> ModelError:
-    return ModelError(
-        f"the vectors of {embedder.name} have different dimensions",
-        kind="malformed",
-        help="check that one model stands behind that name",
-    )
 
 
 Done = TypeVar("Done")

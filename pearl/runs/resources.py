@@ -16,7 +16,7 @@ from pearl.dsl.graph import build_graph
 from pearl.dsl.passes.critical_path import n_following
 from pearl.errors import BudgetError, PausedError, PearlError
 from pearl.interpreter.offloading import off_loop
-from pearl.llm.single_flight import SingleFlight
+from pearl.llm.middleware.caching import SingleFlight
 from pearl.pipeline import Pearl
 
 Made = TypeVar("Made")

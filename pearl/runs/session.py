@@ -19,7 +19,7 @@ from pearl.errors import BudgetError, StoreError, UsageError
 from pearl.interpreter.answer import Answer
 from pearl.llm.client import Client
 from pearl.llm.middleware.budget import Budget, check_limits
-from pearl.llm.middleware.dedup_cache import Replies
+from pearl.llm.middleware.caching import Replies
 from pearl.llm.prices import Price, Prices, read_prices
 from pearl.pipeline import Pearl
 from pearl.runs.executors import (

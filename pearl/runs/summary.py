@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pearl.errors import BudgetError, PearlError
-from pearl.llm.middleware.limiter import LimiterStatus
+from pearl.llm.middleware.rate import LimiterStatus
 from pearl.runs.executors import Listener, Outcome
 from pearl.runs.store import Run, Status
 

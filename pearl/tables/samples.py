@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.methods import Query, find_method
-from pearl.retrieval.postings import Postings, TermIndex
+from pearl.retrieval.postings import Postings
 from pearl.retrieval.queries import analyzer
 from pearl.tables.query_table import QueryTable
 
@@ -21,7 +21,7 @@ from pearl.tables.query_table import QueryTable
 class Texts:
     """Texts that are ranked by their terms."""
 
-    terms: TermIndex
+    terms: Postings
     vectors: None = None
 
     def best(self, wanted_terms: Iterable[str], k: int) -> list[int]:

@@ -18,8 +18,8 @@ from pearl.errors import PearlError, UsageError
 from pearl.llm import Completion, Message, Model, Request
 from pearl.llm.backends import ModelSettings, address_of, create_model
 from pearl.llm.middleware.budget import Budget, Budgeted
-from pearl.llm.middleware.dedup_cache import DedupCache
-from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.caching import DedupCache
+from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import Retrying
 from tests.llm.backends.llamacpp.gguf_models import write_random_model
 from tests.llm.backends.transformers.tiny_models import save_saying

@@ -14,7 +14,7 @@ from pearl.llm import Constrains, Message, Request
 from pearl.llm.client import Client
 from pearl.llm.likelihoods import against_null, log_likelihoods, read_numbers, write_numbers
 from pearl.llm.middleware.budget import Budget
-from pearl.llm.middleware.dedup_cache import request_key
+from pearl.llm.middleware.caching import request_key
 from tests.models import MemoryReplies, Reading, answer_task
 
 MESSAGES = (Message("user", "Which action?"),)

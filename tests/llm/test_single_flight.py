@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 
-from pearl.llm.single_flight import SingleFlight
+from pearl.llm.middleware.caching import SingleFlight
 
 
 class Work:

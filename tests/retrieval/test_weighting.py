@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.methods import Query, find_method
-from pearl.retrieval.postings import Postings, SegmentedPostings
+from pearl.retrieval.postings import Postings
 from pearl.retrieval.weighting import TermRanker, idf
 from tests.retrieval.searching import Terms, bm25, ranked
 
@@ -40,34 +39,6 @@ def test_scores_are_those_of_the_formula(
     assert scores == pytest.approx(expected, rel=1e-12, abs=1e-12)
     order = sorted(scores, key=lambda number: (-scores[number], number))
     assert found.passages.tolist() == order
-
-
-@given(
-    st.lists(passages, max_size=3), queries, settings, st.data(),
-    st.sampled_from(("bm25", "bm25+", "tfidf")),
-)  # fmt: skip
-def test_segments_with_deletions_score_as_a_fresh_index(
-    parts: list[list[list[str]]],
-    query: dict[str, float],
-    settings: SearchSettings,
-    data: st.DataObject,
-    method: str,
-) -> None:
-    flags = st.booleans()
-    dead = [
-        np.array(data.draw(st.lists(flags, min_size=len(p), max_size=len(p))), bool) for p in parts
-    ]
-    live = np.flatnonzero(~np.concatenate([np.zeros(0, bool), *dead]))
-    every = [passage for part in parts for passage in part]
-    k = data.draw(st.integers(0, 12))
-    short = replace(settings, free_words=data.draw(st.integers(0, 4)))
-    many = ranked(
-        SegmentedPostings([Postings.of_terms(part) for part in parts], dead),
-        Query(query), k, short, method,
-    )  # fmt: skip
-    fresh = ranked([every[i] for i in live], Query(query), k, short, method)
-    assert many.passages.tolist() == live[fresh.passages].tolist()
-    assert many.scores.tolist() == fresh.scores.tolist()
 
 
 @given(passages, queries, settings, st.sampled_from(("bm25", "bm25+", "tfidf")))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pearl.documents.document import Document
     from pearl.documents.kinds import DocumentKind
     from pearl.dsl.checker import CheckedPlan
-    from pearl.llm.middleware.dedup_cache import Replies
+    from pearl.llm.middleware.caching import Replies
     from pearl.pipeline import Pearl
 
 

@@ -1,30 +1,499 @@
-"""Collects calls and sends them together as one batch when no further call can be made.
+"""Collects calls and sends them as batches; to a caller it is a slow model. Round: requests collected until none arrives for a while.
 
-To a caller it is a slow model. Requests are collected until none has arrived for a while: then
-every caller waits. The collected requests form one round.
+The order makes a kill harmless: upload the file (free), write the record, create the batch (paid), store the replies, remove the record. A restart finds the record.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import os
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
+from typing import TypeVar
+from uuid import uuid4
 
-from pearl.errors import ModelError, PausedError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pearl.errors import ModelError, PausedError, StoreError
 from pearl.llm import Completion, Model, Request
-from pearl.llm.backends.openai.batches import Batches
-from pearl.llm.middleware.batch_submission import (
-    DEFAULT_PACE,
-    BatchProgress,
-    OnTrouble,
-    Pace,
-    Submitter,
-)
-from pearl.llm.middleware.circuit_breaker import CircuitBreaker
-from pearl.llm.middleware.dedup_cache import Replies, request_key
-from pearl.llm.middleware.pending_batches import PendingBatches
-from pearl.llm.middleware.wrapper import Wrapper
+from pearl.llm.backends.openai.batches import MAX_BYTES, MAX_REQUESTS, Batch, Batches
+from pearl.llm.middleware.caching import Replies, request_key
+from pearl.llm.middleware.retry import CircuitBreaker
+from pearl.llm.middleware.wrappers import Wrapper
+
+FOLDER = "batches"
+
+_NEW = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
+
+
+class PendingBatch(BaseModel):
+    """A batch that was submitted, or was about to be."""
+
+    model_config = ConfigDict(ser_json_bytes="hex", val_json_bytes="hex")
+
+    server: str
+    model: str
+    file_id: str
+    keys: frozenset[bytes]
+    batch_id: str | None = None
+    path: Path | None = Field(default=None, exclude=True)
+
+
+class PendingBatches:
+    """The batches of one model at one server that are not read yet."""
+
+    def __init__(self, folder: Path | None, server: str, model: str) -> None:
+        self._folder = folder and folder / FOLDER
+        self._server = server
+        self._model = model
+        self._by_key: dict[bytes, PendingBatch] = {}
+        if self._folder is not None:
+            try:
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                for path in sorted(self._folder.glob("*.json")):
+                    self._load(path)
+            except OSError as error:
+                raise _unusable(self._folder, error) from None
+
+    def take(self, keys: Iterable[bytes]) -> list[PendingBatch]:
+        """Take the batches with these requests; each is returned once, unless it is put back."""
+        found = {id(record): record for key in keys if (record := self._by_key.get(key))}
+        for record in found.values():
+            for key in record.keys:
+                if self._by_key.get(key) is record:
+                    del self._by_key[key]
+        return list(found.values())
+
+    def put_back(self, record: PendingBatch) -> None:
+        """Return a batch that was not read after all."""
+        self._by_key.update(dict.fromkeys(record.keys, record))
+
+    def add(self, file_id: str, keys: Iterable[bytes]) -> PendingBatch:
+        """Record a batch that is about to be created, synced to disk."""
+        record = PendingBatch(
+            server=self._server,
+            model=self._model,
+            file_id=file_id,
+            keys=frozenset(keys),
+            path=self._folder and self._folder / f"{uuid4().hex}.json",
+        )
+        _save(record)
+        return record
+
+    def created(self, record: PendingBatch, batch_id: str) -> None:
+        """Record the server's id of a batch, synced to disk."""
+        record.batch_id = batch_id
+        _save(record)
+
+    def remove(self, record: PendingBatch) -> None:
+        """Remove the record of a batch that was read."""
+        if record.path is not None:
+            record.path.unlink(missing_ok=True)
+
+    def _load(self, path: Path) -> None:
+        try:
+            record = PendingBatch.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return  # another process has read its batch meanwhile
+        except ValidationError:
+            raise StoreError(
+                "it is no record of a batch",
+                path=path,
+                help="remove it: its requests may be submitted, and paid, once more",
+            ) from None
+        if (record.server, record.model) == (self._server, self._model):
+            record.path = path
+            self.put_back(record)
+
+
+def _save(record: PendingBatch) -> None:
+    if record.path is None:
+        return
+    part = record.path.with_suffix(".part")
+    try:
+        with os.fdopen(os.open(part, _NEW, 0o600), "wb") as file:
+            file.write(record.model_dump_json().encode())
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(record.path)
+        folder = os.open(part.parent, os.O_RDONLY)  # the name is on the disk with its folder
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise _unusable(record.path, error) from None
+
+
+def _unusable(path: Path, error: OSError) -> StoreError:
+    return StoreError(error.strerror or str(error), path=path)
+
+
+KEPT_AT_ONCE = 1_000
+"""Replies that are stored concurrently; the store groups them."""
+
+POLL_GROWTH = 1.5
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Timing and size limits."""
+
+    quiet_s: float = 2.0
+    poll_s: float = 5.0
+    longest_poll_s: float = 60.0
+    patience_s: float = 3600.0
+    max_requests: int = MAX_REQUESTS
+    max_bytes: int = MAX_BYTES
+
+
+DEFAULT_PACE = Pace()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchProgress:
+    """Progress of a round."""
+
+    round: int
+    n_requests: int
+    n_found: int = 0
+    n_batches: int = 0
+    n_done: int = 0
+    is_left: bool = False
+
+    def __str__(self) -> str:
+        """One line for people.
+
+        Example:
+            >>> str(BatchProgress(2, 1_204, n_batches=1, n_done=310))
+            'round 2: 1,204 requests in 1 batch, 310 done'
+        """
+        requests = f"{self.n_requests:,} request{'' if self.n_requests == 1 else 's'}"
+        batches = f"{self.n_batches:,} batch{'' if self.n_batches == 1 else 'es'}"
+        found = f" ({self.n_found:,} submitted before)" if self.n_found else ""
+        if self.is_left:
+            state = "left under way at the server; run the same command again to read the replies"
+        else:
+            state = f"{self.n_done:,} done" if self.n_done else "waiting"
+        return f"round {self.round}: {requests}{found} in {batches}, {state}"
+
+
+Deliver = Callable[[bytes, Completion | Exception], None]
+"""Callback for the result of a request, by its key."""
+
+OnTrouble = Callable[[ModelError, float], None]
+"""Callback for a failed call, with the seconds of further retries."""
+
+
+class Submitter:
+    """Carries out rounds of requests by batches."""
+
+    def __init__(
+        self,
+        batches: Batches,
+        records: PendingBatches,
+        deliver: Deliver,
+        *,
+        replies: Replies | None = None,
+        pace: Pace = DEFAULT_PACE,
+        on_progress: Callable[[BatchProgress], None] | None = None,
+        on_trouble: OnTrouble | None = None,
+    ) -> None:
+        self._batches = batches
+        self._records = records
+        self._deliver = deliver
+        self._replies = replies
+        self._pace = pace
+        self._on_progress = on_progress
+        self._on_trouble = on_trouble
+        self._is_in_trouble = False
+        self._unread: set[bytes] = set()
+        """Requests that were paid, and whose results could not be read."""
+        self._turn = asyncio.Lock()
+        self._n_rounds = 0
+        self.n_under_way = 0
+        """Batches that are waited for."""
+        self._has_ended = asyncio.Event()
+
+    async def carry_out(self, requests: Mapping[bytes, Request]) -> None:
+        """Carry out one round of requests, by key, until each has its reply or error."""
+        self._n_rounds += 1
+        records = self._records.take(requests)
+        found = {key for record in records for key in record.keys & requests.keys()}
+        round = _Round(BatchProgress(self._n_rounds, len(requests), len(found)), self._on_progress)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for record in records:
+                    asked = {key: requests[key] for key in record.keys & requests.keys()}
+                    group.create_task(self._see_through(asked, record, round, is_new=False))
+                rest = {key: request for key, request in requests.items() if key not in found}
+                for asked, data in self._files(rest):
+                    if submitted := await self._submitted(asked, data):
+                        group.create_task(self._see_through(asked, submitted, round, is_new=True))
+        except asyncio.CancelledError:
+            round.update(is_left=round.progress.n_batches > 0)
+            raise
+
+    def _files(
+        self, requests: Mapping[bytes, Request]
+    ) -> Iterator[tuple[dict[bytes, Request], bytes]]:
+        """The requests as files within the limits, one at a time: each may be large."""
+        part: dict[bytes, Request] = {}
+        data = bytearray()
+        for key, request in requests.items():
+            line = self._batches.line(key, request)
+            is_too_long = len(data) + len(line) > self._pace.max_bytes
+            if part and (is_too_long or len(part) == self._pace.max_requests):
+                yield part, bytes(data)
+                part, data = {}, bytearray()
+            part[key] = request
+            data += line
+        if part:
+            yield part, bytes(data)
+
+    async def _submitted(self, asked: Collection[bytes], data: bytes) -> PendingBatch | None:
+        """Submit a file of requests; None if it failed, with the error delivered."""
+        try:
+            return await self._submit(asked, data)
+        except Exception as error:  # noqa: BLE001 - delivered to the callers
+            self._fail(asked, error)
+            return None
+
+    async def _submit(self, keys: Collection[bytes], data: bytes) -> PendingBatch:
+        """Upload a file of requests, record it and create its batch."""
+        file_id = await self._patiently(lambda: self._batches.upload(data))
+        record = self._records.add(file_id, keys)
+        is_doubtful = False
+
+        async def create() -> Batch:
+            nonlocal is_doubtful
+            # An answer that got lost does not mean that nothing was created.
+            if is_doubtful and (found := await self._find(file_id)):
+                return found
+            try:
+                return await self._batches.create(file_id)
+            except ModelError as error:
+                is_doubtful = is_doubtful or error.is_retryable
+                raise
+
+        try:
+            batch = await self._patiently(create)
+        except ModelError:
+            if is_doubtful:
+                self._records.put_back(record)
+            else:
+                self._records.remove(record)
+            raise
+        try:
+            self._records.created(record, batch.id)
+        except StoreError:
+            self._records.put_back(record)
+            raise
+        return record
+
+    async def _find(self, file_id: str) -> Batch | None:
+        try:
+            return await self._batches.find(file_id)
+        except ModelError as error:
+            if error.kind == "bad_request":  # the server lists no batches
+                return None
+            raise
+
+    async def _see_through(
+        self, asked: Mapping[bytes, Request], record: PendingBatch, round: _Round, *, is_new: bool
+    ) -> None:
+        """Wait for a batch and deliver its results; submit again what was rejected or lost."""
+        self.n_under_way += 1
+        try:
+            is_delivered, _ = await self._delivered(asked, record, round, is_new=is_new)
+        finally:
+            self.n_under_way -= 1
+            self._has_ended.set()
+        if not is_delivered:
+            async with self._turn:
+                await self._once_more(asked, round)
+
+    async def _delivered(
+        self, asked: Mapping[bytes, Request], record: PendingBatch, round: _Round, *, is_new: bool
+    ) -> tuple[bool, Batch | None]:
+        """Wait for a batch and deliver its results."""
+        try:
+            batch = await self._ended(record, round, is_new=is_new)
+            if batch is not None and not batch.is_too_much:
+                await self._read(asked, record, batch)
+                return True, batch
+            self._records.remove(record)
+        except Exception as error:  # noqa: BLE001 - delivered to the callers
+            self._records.put_back(record)
+            self._fail(asked, error)
+            return True, None
+        return False, batch
+
+    async def _once_more(self, asked: Mapping[bytes, Request], round: _Round) -> None:
+        """Submit again what the server rejected as too large or lost, one batch after the other.
+
+        Servers limit the tokens that wait in all batches. So a batch that was too large waits for
+        those before it, and is halved if there are none.
+        """
+        data = b"".join(self._batches.line(key, asked[key]) for key in asked)
+        while record := await self._submitted(asked, data):
+            is_delivered, batch = await self._delivered(asked, record, round, is_new=True)
+            if is_delivered:
+                return
+            if self.n_under_way:
+                self._has_ended.clear()
+                await self._has_ended.wait()
+                continue
+            if batch is None or len(asked) == 1:
+                message = f"{self._batches.server} knows nothing of a batch it has created"
+                problem = batch and batch.problem
+                self._fail(asked, problem or ModelError(message, kind="bad_request"))
+                return
+            keys = list(asked)
+            middle = len(keys) // 2
+            for half in (keys[:middle], keys[middle:]):
+                await self._once_more({key: asked[key] for key in half}, round)
+            return
+
+    async def _ended(self, record: PendingBatch, round: _Round, *, is_new: bool) -> Batch | None:
+        """The batch of a record when it is over; None if the server has none."""
+        if record.batch_id is None:
+            found = await self._patiently(lambda: self._find(record.file_id))
+            if found is None:
+                return None
+            self._records.created(record, found.id)
+        id = record.batch_id
+        assert id is not None
+        round.update(n_batches=1)
+        wait_s, n_done = self._pace.poll_s, 0
+        known_at = monotonic()
+        if is_new:
+            await asyncio.sleep(wait_s)
+        while True:
+            batch = await self._patiently(lambda: self._batches.retrieve(id))
+            if batch is None:  # checked twice, because another submission is paid again
+                batch = await self._patiently(lambda: self._find(record.file_id))
+            if batch is None:
+                return None
+            round.update(n_done=batch.n_done - n_done)
+            n_done = batch.n_done
+            if batch.is_over:
+                return batch
+            if batch.is_under_way:
+                known_at = monotonic()
+            elif monotonic() - known_at > self._pace.patience_s:
+                raise ModelError(
+                    f"the batch {id} has the unknown status {batch.status[:40]!r} at {self._batches.server}",
+                    kind="bad_request",
+                    help="run the same command again to look at it again; nothing is submitted twice",
+                )
+            await asyncio.sleep(wait_s)
+            wait_s = min(self._pace.longest_poll_s, POLL_GROWTH * wait_s)
+
+    async def _read(
+        self, asked: Mapping[bytes, Request], record: PendingBatch, batch: Batch
+    ) -> None:
+        """Store the replies, also to requests that nobody awaits now, and deliver the results."""
+        if batch.problem is not None:
+            self._records.remove(record)
+            self._fail(asked, batch.problem)
+            return
+        results = await self._patiently(lambda: self._batches.results(batch, asked))
+        if results is None:
+            again = f"remove {record.path}" if record.path else "run the same command again"
+            raise ModelError(
+                f"{self._batches.server} has no results of the batch {batch.id}, which it completed",
+                kind="bad_request",
+                help=f"ask for them there; to submit, and pay, its requests once more, {again}",
+            )
+        if self._replies is not None:
+            keeping = [
+                self._replies.keep(key, result)
+                for key, result in results.items()
+                if key in record.keys and isinstance(result, Completion)
+            ]
+            for start in range(0, len(keeping), KEPT_AT_ONCE):
+                await asyncio.gather(*keeping[start : start + KEPT_AT_ONCE])
+        self._records.remove(record)
+        for key in asked:
+            self._deliver(key, self._paid_once_more(key, results.get(key) or self._missing(batch)))
+
+    def _paid_once_more(
+        self, key: bytes, result: Completion | ModelError
+    ) -> Completion | ModelError:
+        """The result; the second one that cannot be read ends the attempts, each of which is paid."""
+        if isinstance(result, Completion) or result.kind != "malformed":
+            return result
+        if key not in self._unread:
+            self._unread.add(key)
+            return result
+        return ModelError(
+            f"{result.message}, twice",
+            kind="bad_request",
+            usage=result.usage,
+            help="look at the batches there before you run it again: both were paid",
+        )
+
+    def _missing(self, batch: Batch) -> ModelError:
+        """The error of a request that has no line."""
+        if batch.status == "cancelled":
+            return ModelError(
+                f"the batch was cancelled at {self._batches.server}",
+                kind="bad_request",
+                help="run the same command again to submit what is left",
+            )
+        if batch.status == "expired":
+            message = f"the batch expired at {self._batches.server} before this request's turn"
+            return ModelError(message, kind="deadline")
+        message = f"the batch came back from {self._batches.server} without this request"
+        return ModelError(message, kind="malformed")
+
+    def _fail(self, keys: Collection[bytes], error: Exception) -> None:
+        for key in keys:
+            self._deliver(key, error)
+
+    async def _patiently(self, call: Callable[[], Awaitable[Result]]) -> Result:
+        """Repeat a call while it fails, up to `Pace.patience_s`."""
+        give_up, wait_s = monotonic() + self._pace.patience_s, self._pace.poll_s
+        while True:
+            try:
+                result = await call()
+            except ModelError as error:
+                named_s = error.retry_after_s or wait_s
+                if not error.is_retryable or monotonic() + named_s > give_up:
+                    raise
+                if self._on_trouble is not None and not self._is_in_trouble:
+                    self._on_trouble(error, self._pace.patience_s)
+                self._is_in_trouble = True
+            else:
+                self._is_in_trouble = False
+                return result
+            await asyncio.sleep(named_s)
+            wait_s = min(self._pace.longest_poll_s, 2 * wait_s)
+
+
+class _Round:
+    """Reports the progress of one round."""
+
+    def __init__(
+        self, progress: BatchProgress, on_progress: Callable[[BatchProgress], None] | None
+    ) -> None:
+        self.progress = progress
+        self._on_progress = on_progress
+
+    def update(self, *, n_batches: int = 0, n_done: int = 0, is_left: bool = False) -> None:
+        """Add to the counts, and report a change."""
+        old = self.progress
+        self.progress = replace(
+            old, n_batches=old.n_batches + n_batches, n_done=old.n_done + n_done, is_left=is_left
+        )
+        if self._on_progress is not None and self.progress != old:
+            self._on_progress(self.progress)
+
 
 PASSES = 20
 """Iterations of the event loop that have to be quiet, too, because on a busy machine it lags."""

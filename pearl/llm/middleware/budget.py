@@ -14,7 +14,7 @@ from time import monotonic
 from pearl.documents.tokens import Counter
 from pearl.errors import BudgetError, ModelError, UsageError
 from pearl.llm import Completion, Model, Request, Usage
-from pearl.llm.middleware.wrapper import Wrapper
+from pearl.llm.middleware.wrappers import Wrapper
 from pearl.llm.prices import Price
 
 FRAME_TOKENS = 8

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 from pearl.errors import UsageError
 from pearl.llm import Completion, Model, PrefixUse, Request
-from pearl.llm.middleware.wrapper import Wrapper
+from pearl.llm.middleware.wrappers import Wrapper
 
 PrimingMode = Literal["auto", "off"]
 PRIMING_MODES: tuple[PrimingMode, ...] = get_args(PrimingMode)

@@ -1,19 +1,117 @@
-"""Retries with exponential backoff."""
+"""Retries with exponential backoff, and the circuit breaker of a run."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from math import ceil
 from typing import Any, TypeVar
 
-from pearl.errors import ModelError, UsageError
+from pearl.errors import ModelError, PausedError, PearlError, UsageError
 from pearl.llm import Completion, Model, Request
 from pearl.llm.middleware.budget import Budget
-from pearl.llm.middleware.circuit_breaker import CircuitBreaker, fatal_error
-from pearl.llm.middleware.wrapper import Wrapper
+from pearl.llm.middleware.wrappers import Wrapper
 from pearl.llm.progress import REPORT_S, CallWait, n_failed_attempts, report
+
+Result = TypeVar("Result")
+
+LONGEST_WAIT_S = 600.0
+"""Maximum seconds that a server may ask to wait; beyond that the run pauses."""
+
+SILENT_CALLS = 10
+SILENT_S = 20.0
+"""Consecutive unanswered calls, and their minimum time span in seconds, that end the run."""
+
+
+def fatal_error(error: ModelError) -> PearlError | None:
+    """The error that ends the whole run after a failed call, or None if other calls may succeed."""
+    if error.kind in ("quota", "auth"):
+        return error
+    wait_s = error.retry_after_s or 0.0
+    if error.is_retryable and wait_s > LONGEST_WAIT_S:
+        return PausedError(
+            f"the server wants {ceil(wait_s / 60):,} minutes before the next call: {error.message}",
+            help="run the same command again then: finished work is kept",
+        )
+    return None
+
+
+class CircuitBreaker:
+    """The circuit breaker of a run; it opens once, with the error that ends the run."""
+
+    def __init__(self) -> None:
+        self.error: PearlError | None = None
+        self._n_running = 0
+        self._waiters: set[asyncio.Future[Any]] = set()
+        self._n_silent = 0
+        self._silent_since = 0.0
+
+    def throw(self, error: PearlError) -> None:
+        """Open the breaker and wake all waiters with the error; the first error is kept."""
+        if self.error is None:
+            self.error = error
+            for waiter in self._waiters:
+                if not waiter.done():
+                    waiter.set_exception(error)
+
+    def check(self) -> None:
+        """Raise if the breaker is open."""
+        if self.error is not None:
+            # One error for many calls: each would add its frames to those of the others.
+            raise self.error.with_traceback(None)
+
+    def lift(self) -> None:
+        """Close the breaker for another run."""
+        self.error = None
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Context of related work; the outermost one closes the breaker."""
+        if not self._n_running:
+            self.lift()
+        self._n_running += 1
+        try:
+            yield
+        finally:
+            self._n_running -= 1
+
+    def answered(self) -> None:
+        """Record an answer of the server, even a rejection."""
+        self._n_silent = 0
+
+    def unanswered(self, error: ModelError, now: float) -> tuple[float, PausedError | None]:
+        """Record a call without an answer: the pause in seconds, and the error of an outage."""
+        if not self._n_silent:
+            self._silent_since = now
+        self._n_silent += 1
+        silent_s = now - self._silent_since
+        if self._n_silent < SILENT_CALLS:
+            return 0.0, None
+        if silent_s < SILENT_S:
+            return silent_s / 2, None
+        return 0.0, PausedError(
+            f"{self._n_silent:,} calls in a row got no answer in {silent_s:.0f} s: {error.message}",
+            help="run the same command again when the server answers: finished work is kept",
+        )
+
+    async def sleep(self, wait_s: float) -> None:
+        """Sleep, unless the run ends first."""
+        self.check()
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self.interruptible(waiter)
+
+    async def interruptible(self, waiter: asyncio.Future[Result]) -> Result:
+        """Await `waiter`, unless the run ends first."""
+        self._waiters.add(waiter)
+        try:
+            return await waiter
+        finally:
+            self._waiters.discard(waiter)
+
 
 Reply = TypeVar("Reply")
 

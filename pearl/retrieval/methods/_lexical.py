@@ -1,6 +1,6 @@
 """Methods that rank by terms: BM25, BM25+ (as BM25, with `delta` for each term that a passage has) and TF-IDF.
 
-TF-IDF is the cosine between the vectors of query and passage, one dimension for each term. With N live passages,
+TF-IDF is the cosine between the vectors of query and passage, one dimension for each term. With N passages,
 n of which have a term, tf its frequency in a passage,
 
     idf = ln((1 + N) / (1 + n)) + 1
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pearl.retrieval import SearchSettings, weighting
 from pearl.retrieval.methods import Query, Ranking, Searchable, TermScore
-from pearl.retrieval.postings import TermIndex, TermSegment
+from pearl.retrieval.postings import Postings
 from pearl.retrieval.weighting import Bm25, Formula
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class _LexicalMethod:
     """A ranking by a formula, whose scores are sums over the terms of the query."""
 
-    formula: Callable[[Query, TermIndex, SearchSettings], Formula]
+    formula: Callable[[Query, Postings, SearchSettings], Formula]
     NEEDS_VECTORS: bool = False
 
     def rank(self, query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
@@ -53,28 +53,26 @@ class _LexicalMethod:
 class _Cosine:
     """What a term adds to the cosine."""
 
-    terms: TermIndex
+    terms: Postings
     is_sublinear: bool
     length: float
 
     @classmethod
-    def of(cls, query: Query, terms: TermIndex, settings: SearchSettings) -> _Cosine:
+    def of(cls, query: Query, terms: Postings, settings: SearchSettings) -> _Cosine:
         known = {term: len(terms.postings(term)[0]) for term in query.terms}
-        parts = [query.terms[term] * _idf(terms.n_live, n) for term, n in known.items() if n]
+        parts = [query.terms[term] * _idf(terms.n_passages, n) for term, n in known.items() if n]
         return cls(terms, settings.sublinear, math.hypot(*parts) or 1.0)
 
     def idf(self, n_with: int) -> float:
-        return _idf(self.terms.n_live, n_with)
+        return _idf(self.terms.n_passages, n_with)
 
     def gain(
-        self, segment: TermSegment, idf: Rarity, passages: NDArray[Any], counts: NDArray[Any]
+        self, terms: Postings, idf: Rarity, passages: NDArray[Any], counts: NDArray[Any]
     ) -> NDArray[np.float64]:
         import numpy as np
 
         key = ("tfidf", self.is_sublinear)
-        lengths = weighting.remembered(
-            self.terms, key, lambda: _lengths(self.terms, self.is_sublinear)
-        )[segment.start]
+        lengths = weighting.remembered(terms, key, lambda: _lengths(terms, self.is_sublinear))
         tf = _frequency(counts, self.is_sublinear)
         return np.asarray(tf * idf / (lengths[passages] * self.length), np.float64)
 
@@ -90,18 +88,13 @@ def _frequency(counts: NDArray[Any], is_sublinear: bool) -> NDArray[np.float64]:
     return 1 + np.log(tf) if is_sublinear else tf
 
 
-def _lengths(terms: TermIndex, is_sublinear: bool) -> dict[int, NDArray[np.float64]]:
-    """The lengths of the vectors of all passages, by the start of their segment."""
+def _lengths(terms: Postings, is_sublinear: bool) -> NDArray[np.float64]:
+    """The lengths of the vectors of all passages, shape (passages,)."""
     import numpy as np
 
-    found = {}
-    for segment, n_with in zip(terms.segments, terms.frequencies, strict=True):
-        whole = segment.whole
-        idf = np.log((1 + terms.n_live) / (1 + n_with)) + 1
-        parts = _frequency(whole.counts, is_sublinear) * np.repeat(idf, np.diff(whole.starts))
-        squares = np.bincount(whole.passages, parts**2, minlength=whole.n_passages)
-        found[segment.start] = np.sqrt(squares)
-    return found
+    idf = np.log((1 + terms.n_passages) / (1 + terms.frequencies)) + 1
+    parts = _frequency(terms.counts, is_sublinear) * np.repeat(idf, terms.frequencies)
+    return np.sqrt(np.bincount(terms.passages, parts**2, minlength=terms.n_passages))
 
 
 PLUGINS = {

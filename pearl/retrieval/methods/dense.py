@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from pearl.errors import UsageError
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.methods import Query, Ranking, Searchable, Vectors, top
+from pearl.retrieval.methods import Query, Ranking, Searchable, top
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from pearl.retrieval.methods import Vectors
 
 
 LEAST_VECTORS = 200_000
@@ -50,7 +48,9 @@ _known: dict[int, _Cells] = {}
 """By the id of an array, while it lives."""
 
 
-def nearest(vectors: Vectors, vector: NDArray[np.float32], k: int) -> NDArray[np.int32] | None:
+def nearest(
+    vectors: NDArray[np.float32], vector: NDArray[np.float32], k: int
+) -> NDArray[np.int32] | None:
     """The numbers of at least `k` vectors that are near, ascending; None to compare every vector."""
     if len(vectors) < LEAST_VECTORS or find_spec("faiss") is None:
         return None
@@ -75,7 +75,7 @@ def nearest(vectors: Vectors, vector: NDArray[np.float32], k: int) -> NDArray[np
     return near
 
 
-def _built(vectors: Vectors) -> Any:
+def _built(vectors: NDArray[np.float32]) -> Any:
     """The cells of vectors, as an index of faiss."""
     import faiss  # it starts threads, and may clash with those of torch if it is imported first
     import numpy as np
@@ -136,7 +136,7 @@ def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> R
 
 
 def _candidates(
-    vectors: Vectors,
+    vectors: NDArray[np.float32],
     vector: NDArray[np.float32],
     mask: NDArray[np.bool_] | None,
     k: int,

@@ -50,7 +50,7 @@ from pearl.trace import Event, Trace
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from pearl.llm.middleware.dedup_cache import Replies
+    from pearl.llm.middleware.caching import Replies
 
 __all__ = [
     "CONTRACT",

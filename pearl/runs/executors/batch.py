@@ -20,10 +20,9 @@ from pearl.errors import ModelError, UsageError
 from pearl.llm import Model
 from pearl.llm.backends.openai.batches import Batches
 from pearl.llm.client import Client
-from pearl.llm.middleware.batch_submission import DEFAULT_PACE, BatchProgress, OnTrouble, Pace
-from pearl.llm.middleware.batching import Batched
-from pearl.llm.middleware.circuit_breaker import CircuitBreaker
-from pearl.llm.middleware.dedup_cache import Replies
+from pearl.llm.middleware.batching import DEFAULT_PACE, Batched, BatchProgress, OnTrouble, Pace
+from pearl.llm.middleware.caching import Replies
+from pearl.llm.middleware.retry import CircuitBreaker
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Listener, Outcome, Task, Unit, local
 from pearl.trace import Event

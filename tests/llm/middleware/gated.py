@@ -6,7 +6,7 @@ import asyncio
 
 from pearl.errors import ModelError
 from pearl.llm import Completion, Message, Request, Usage
-from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import Retrying
 from tests.models import answer_task
 

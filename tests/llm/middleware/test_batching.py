@@ -16,9 +16,7 @@ from pearl.errors import PausedError
 from pearl.llm import Message, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.openai import create
-from pearl.llm.middleware.batch_submission import BatchProgress, Pace
-from pearl.llm.middleware.batching import Batched
-from pearl.llm.middleware.pending_batches import PendingBatches
+from pearl.llm.middleware.batching import Batched, BatchProgress, Pace, PendingBatches
 from tests.llm.backends.openai.batch_server import BatchServer, serving_batches
 from tests.models import answer_task
 

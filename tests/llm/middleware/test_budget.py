@@ -15,7 +15,7 @@ from pearl.llm import ChooseTask, Completion, Constrains, Message, Model, Reques
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.middleware.budget import FRAME_TOKENS, Budget, Budgeted, Spent
-from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import Retrying
 from pearl.llm.prices import Price
 from tests.clock import computed

@@ -12,7 +12,7 @@ import pytest
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors import ModelError
 from pearl.llm import ChooseTask, Completion, Message, Request, Usage
-from pearl.llm.middleware.dedup_cache import CacheWriter, DedupCache, request_key
+from pearl.llm.middleware.caching import CacheWriter, DedupCache, request_key
 from tests.models import Acting
 
 TASK = ChooseTask("Who?", ("I", "you"))

@@ -9,10 +9,8 @@ import pytest
 from pearl.errors import ModelError, ModelErrorKind, PausedError, PearlError, UsageError
 from pearl.llm import Completion, Request
 from pearl.llm.backends import ModelSettings, create_model
-from pearl.llm.middleware.circuit_breaker import CircuitBreaker
-from pearl.llm.middleware.limiter import Limited
-from pearl.llm.middleware.retry import Retrying
-from pearl.llm.middleware.token_bucket import TokenBucket
+from pearl.llm.middleware.rate import Limited
+from pearl.llm.middleware.retry import CircuitBreaker, Retrying
 from tests.clock import computed
 from tests.llm.middleware.gated import Gated, settle, start
 from tests.server import Server
@@ -228,17 +226,6 @@ def test_limits_that_allow_nothing_are_refused() -> None:
             Limited(Gated(), n, **settings)  # type: ignore[arg-type]
 
 
-def test_a_bucket_never_has_its_caller_come_back_for_nothing() -> None:
-    bucket, now = TokenBucket(7.3, 0.0), 0.0
-    for _ in range(1_000):
-        delay_s = bucket.delay_s(1.0, now)
-        if delay_s:
-            now += delay_s
-            assert bucket.delay_s(1.0, now) == 0.0
-        bucket.spend(1.0)
-    assert now == pytest.approx(1_000 / 7.3, rel=0.02)
-
-
 @pytest.mark.parametrize(("fault", "message"), [("quota", "quota"), ("401", "401"), ("403", "403")])
 def test_a_refused_key_is_one_call(openai_server: Server, fault: str, message: str) -> None:
     openai_server.next(fault)
@@ -269,6 +256,44 @@ def test_a_run_on_a_server_that_is_gone_ends(monkeypatch: pytest.MonkeyPatch) ->
         asked = Retrying(limited, first_wait_s=0.0, breaker=limited.breaker)
         return await asyncio.gather(*start(asked, *map(str, range(40))), return_exceptions=True)
 
-    monkeypatch.setattr("pearl.llm.middleware.circuit_breaker.SILENT_S", 0.0)
+    monkeypatch.setattr("pearl.llm.middleware.retry.SILENT_S", 0.0)
     kinds = [type(found) for found in asyncio.run(main())]
     assert kinds.count(PausedError) > 30
+
+
+def test_a_few_unanswered_calls_or_slow_ones_are_no_outage() -> None:
+    breaker = CircuitBreaker()
+    gone, slow = ModelError("no server", kind="transport"), ModelError("late", kind="deadline")
+    assert not any(breaker.unanswered(gone, 0.1 * i)[1] for i in range(30))
+    breaker.answered()
+    assert not any(breaker.unanswered(slow, 30.0 * i)[1] for i in range(9))
+    breaker.answered()
+    errors = [breaker.unanswered(gone, 100.0 + 3.0 * i)[1] for i in range(10)]
+    assert not any(errors[:-1])
+    assert "10 calls in a row got no answer in 27 s: no server" in str(errors[-1])
+
+
+def test_work_that_begins_beside_other_work_is_of_the_same_run() -> None:
+    breaker, error = CircuitBreaker(), ModelError("no credit", kind="quota")
+    with breaker.running():
+        with breaker.running():
+            breaker.throw(error)
+        with breaker.running():
+            assert breaker.error is error
+    with breaker.running():
+        breaker.check()
+
+
+def test_server_errors_do_not_reduce_the_concurrency() -> None:
+    async def main() -> None:
+        model = Gated()
+        limited = Limited(model, 8)
+        for prompt in "abcdef":
+            tasks = start(limited, prompt)
+            await settle()
+            model.fail(prompt, ModelError("internal", kind="transport"))
+            await asyncio.gather(*tasks, return_exceptions=True)
+        assert limited.limits.n_places == 8
+        assert limited.limits.requests_per_s is None
+
+    asyncio.run(main())

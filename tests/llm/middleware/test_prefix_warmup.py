@@ -13,8 +13,8 @@ from pearl.errors import ModelError, UsageError
 from pearl.interpreter.prompt import action_messages, again_messages
 from pearl.llm import Completion, Constrains, Message, Request, Usage
 from pearl.llm.middleware import prefix_warmup as priming
-from pearl.llm.middleware.limiter import Limited
 from pearl.llm.middleware.prefix_warmup import BLOCK_TOKENS, PROOFS, PrefixWarmup
+from pearl.llm.middleware.rate import Limited
 from tests.models import answer_task
 
 LONG = "Ada sold the boat because it leaked. " * 200

@@ -12,7 +12,7 @@ import pytest
 
 from pearl.errors import PausedError
 from pearl.llm.backends import ModelSettings, create_model
-from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import Retrying
 from pearl.llm.progress import CallWait
 from tests.llm.middleware.gated import request

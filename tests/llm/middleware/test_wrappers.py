@@ -11,9 +11,9 @@ from pearl.errors import RETRYABLE_KINDS, ModelError, ModelErrorKind, PausedErro
 from pearl.llm import Completion, Message, Model, Request
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.scripted import Scripted
-from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import Retrying
-from pearl.llm.middleware.sampling import Sampling
+from pearl.llm.middleware.wrappers import Sampling
 from pearl.llm.progress import CallWait
 from tests.clock import computed
 from tests.models import answer_task, telling_waits

@@ -35,16 +35,15 @@ FOLDERS = st.dictionaries(
 
 @pytest.fixture(autouse=True)
 def _small() -> Iterator[None]:
-    """Segments are full and compacted soon, and every file that is written gets another stamp."""
+    """Parts are spilled to the disk soon, and every file that is written gets another stamp."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(updating, "MAX_PASSAGES", 6)
-        patch.setattr(updating, "MAX_SMALL", 2)
+        patch.setattr(updating, "MAX_BYTES", 20)
         patch.setattr(updating, "SURE_NS", -(10**18))
         yield
 
 
 @given(st.lists(FOLDERS, min_size=2, max_size=6), st.sampled_from(["", "window", "sentence"]))
-@example(  # two segments, and the last passage is the first of the corpus
+@example(  # the last document becomes the first of the corpus
     [
         {"a.txt": "salt", "b.md": "iron salt", "z.txt": "sea lake"},
         {"a.txt": "lake", "b.md": "iron salt", "z.txt": "sea lake"},
@@ -62,8 +61,6 @@ def test_any_history_finds_what_a_fresh_index_finds(
         index = Index.open(corpus, cutting=Cutting(unit), stem="none")
         fresh = Index.open(corpus, cutting=Cutting(unit), stem="none", at=other, is_fresh=True)
         assert_same(index, fresh)
-        n_small = sum(len(s.segment.documents) < 3 for s in index.opened.state.segments)  # type: ignore[union-attr]
-        assert n_small <= 3
         again = Index.open(corpus, cutting=Cutting(unit), stem="none")
         assert again.opened is not None
         assert again.opened.changes == Changes()
@@ -220,27 +217,19 @@ def test_vectors_go_with_their_passages(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     files = {f"{n}.txt": f"salt {n}" for n in range(9)}
     write(corpus, files)
-
-    def filled() -> Index:
-        index = Index.open(corpus)
-        for segment in index.without_vectors("small"):
-            texts = list(index.segment_texts(segment))
-            vectors = np.array([[float(text.split()[1]), 1.0] for text in texts], np.float32)
-            index.store_vectors("small", segment, vectors)
-        return index
-
-    def of(index: Index) -> list[float]:
-        vectors = index.vectors_for("small")
-        assert vectors is not None
-        return vectors[:][:, 0].tolist()
-
-    assert of(filled()) == list(range(9))
-    assert of(Index.open(corpus)) == list(range(9))
-    for n in range(9):  # until segments are merged, and vectors with them
-        files[f"{n}.txt"] = f"salt {n + 100}"
-        write(corpus, files)
-        assert Index.open(corpus).vectors_for("small") is None
-        assert of(filled()) == [i + 100 * (i <= n) for i in range(9)]
     index = Index.open(corpus)
-    index.store_vectors("small", 0, np.zeros((len(list(index.segment_texts(0))), 3), np.float32))
-    assert Index.open(corpus).vectors_for("small") is None or len(index.contents.segments) == 1
+    values = np.array([[float(passage.text.split()[1]), 1.0] for passage in index.passages])
+    index.store_vectors("small", values.astype(np.float32))
+
+    def firsts() -> list[float]:
+        vectors = Index.open(corpus).stored_vectors("small")
+        assert vectors is not None
+        return vectors[:, 0].tolist()
+
+    assert firsts() == list(range(9))
+    del files["4.txt"]
+    write(corpus, {**files, "0.txt": "iron 10", "55.txt": "iron 11"})
+    found = firsts()
+    assert [n for n in found if n == n] == [1, 2, 3, 5, 6, 7, 8]
+    assert [i for i, n in enumerate(found) if n != n] == [0, 5]  # NaN: to be embedded
+    assert Index.open(corpus, is_fresh=True).stored_vectors("small") is None

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from pearl.errors import UsageError
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.index.vectors import JoinedVectors
 from pearl.retrieval.methods import Query, Ranking, dense
 
 
@@ -57,25 +56,6 @@ def test_it_is_the_order_of_exact_cosines(seed: int, n: int, k: int, share: floa
     assert found.passages.tolist() == written_out(vectors, vector, mask)[:k]
     exact = vectors[found.passages].astype(float) @ vector.astype(float)
     np.testing.assert_allclose(found.scores, exact, atol=1e-12)
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(0, 40))
-def test_segments_and_their_order_make_no_difference(seed: int, k: int) -> None:
-    rng = np.random.default_rng(seed)
-    vectors = unit(rng.standard_normal((50, 8)))
-    vector = unit(rng.standard_normal(8))
-    mask = rng.random(50) < 0.5
-    order = rng.permutation(50)
-    slots = np.argsort(order)[rng.permutation(50)[:30]]
-    parts = [part.copy() for part in np.split(vectors[order], [0, 13, 14, 40])]
-    joined = JoinedVectors(parts, slots)
-    whole = np.concatenate(parts)[slots]
-    np.testing.assert_array_equal(joined[:], whole)
-    np.testing.assert_array_equal(joined[3:9], whole[3:9])
-    for some in (None, mask[:30]):
-        one, other = ranked(joined, vector, k, some), ranked(whole, vector, k, some)
-        assert one.passages.tolist() == other.passages.tolist()
-        np.testing.assert_array_equal(one.scores, other.scores)
 
 
 def test_equal_passages_stand_in_the_order_of_the_corpus() -> None:

@@ -155,7 +155,6 @@ def every_thing(folder: Path, n: int, n_nodes: int) -> Row:
         ray_run("ray", tasks_of(folder, n))
         ray_run("worker_killed", tasks_of(folder, n, killing=frozenset({n // 4, n // 2})))
         found["worker_killed"]["kills"] = len(list(folder.glob("killed-*")))
-        ray_run("limiter_killed", tasks_of(folder, n), lambda i: kill_limiter() if i == 9 else None)
         found["skew"] = skewed(folder)
         found["driver_killed"] = driver_killed(folder, n, expected)
 
@@ -168,13 +167,6 @@ def every_thing(folder: Path, n: int, n_nodes: int) -> Row:
         ray.shutdown()
         cluster.shutdown()
     return found
-
-
-def kill_limiter() -> None:
-    import ray
-
-    (name,) = ray.util.list_named_actors()
-    ray.kill(ray.get_actor(name), no_restart=True)
 
 
 def skewed(folder: Path) -> str:

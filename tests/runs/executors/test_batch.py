@@ -20,7 +20,7 @@ import pytest
 from pearl import Document, Pearl
 from pearl.errors import ModelError, PearlError, UsageError
 from pearl.llm.backends.scripted import Scripted
-from pearl.llm.middleware.pending_batches import FOLDER
+from pearl.llm.middleware.batching import FOLDER
 from pearl.runs.executors import Outcome, Task, local
 from pearl.runs.executors.batch import BatchProgress, Pace, run
 from pearl.runs.store import Store

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from pearl.llm.backends.extractive.ranking import SentenceHit, SentenceIndex, SentenceQuery
+from pearl.llm.middleware.caching import SingleFlight
 from pearl.llm.progress import CallProgress, report
-from pearl.llm.single_flight import SingleFlight
 from pearl.retrieval import Embedder
 
 if TYPE_CHECKING:

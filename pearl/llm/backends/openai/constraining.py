@@ -23,7 +23,7 @@ from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import Refuses
 from pearl.llm.backends.openai.servers import Body, Server
 from pearl.llm.blank import is_blank
-from pearl.llm.single_flight import SingleFlight
+from pearl.llm.middleware.caching import SingleFlight
 from pearl.replies.normaliser import without_reasoning
 
 SENTENCE = "Seven umbrellas hum in quartz"

@@ -16,16 +16,13 @@ from contextlib import aclosing, chdir, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from time import monotonic
 from typing import Any, TypeVar
-from uuid import uuid4
 
 from pearl.errors import PearlError, UsageError
 from pearl.pipeline import Pearl
 from pearl.plugins.extras import require_extra
 from pearl.runs.executors import Listener, Outcome, Task, Unit
 from pearl.runs.executors.local import AHEAD, UNDER_WAY, document_of, perform
-from pearl.runs.executors.ray.limiter import CallLease, Limiter
 from pearl.runs.executors.ray.wire import unpacked_error, unpacked_outcome
 from pearl.runs.executors.ray.worker import RayWorker, WorkerConfig
 from pearl.runs.identity import version
@@ -163,7 +160,7 @@ class _Found:
 
 
 class _Crew:
-    """The workers and their limiter."""
+    """The workers, each with an equal share of the limits."""
 
     def __init__(self, pearl: Pearl, n_workers: int | None) -> None:
         nodes = _nodes()
@@ -171,25 +168,18 @@ class _Crew:
         n_places = settings.concurrency
         n = min(n_workers or len(nodes), n_places)
         rate, tokens = settings.requests_per_minute, settings.tokens_per_minute
-        own = replace(
-            settings,
-            requests_per_minute=None,  # the leases hold them to it, all together
-            tokens_per_minute=tokens and tokens / n,
-        )
-        per_s = rate and rate / 60
-        head = next((node for node in nodes if "node:__internal_head__" in node["Resources"]), None)
         self._most = UNDER_WAY * n_places  # tasks under way, all of which one may have to take
         self._share = -(-self._most // n)
-        # By its name: a handle among the arguments of an actor could be gone when that restarts.
-        self._limiter_name = f"pearl-limiter-{uuid4().hex}"
-        limiter = _actor(_LimiterActor, head, is_pinned=True, name=self._limiter_name)
-        self.limiter = limiter.remote(n_places, n, per_s)
         self.workers: list[_Slot] = []
         for i in range(n):
-            lease = CallLease(n_places // n, per_s and per_s / n)
-            setup = WorkerConfig(
-                f"worker-{i}", version(), pearl.settings, own, lease, str(Path.cwd())
+            # Each worker adapts its share to the server by itself: AIMD needs no coordinator.
+            own = replace(
+                settings,
+                concurrency=n_places // n + (i < n_places % n),
+                requests_per_minute=rate and rate / n,
+                tokens_per_minute=tokens and tokens / n,
             )
+            setup = WorkerConfig(version(), pearl.settings, own, str(Path.cwd()))
             self.workers.append(_Slot(setup, self._hired(setup, nodes[i % len(nodes)])))
         self._document: Hashable = None
         self._last = self.workers[0]
@@ -201,8 +191,7 @@ class _Crew:
         for slot in self.workers:
             if slot.reviving is not None:
                 slot.reviving.cancel()
-        for actor in (self.limiter, *(slot.actor for slot in self.workers)):
-            ray.kill(actor)
+            ray.kill(slot.actor)
 
     async def run(self, unit: Unit) -> _Found:
         """Execute a unit on any worker, retrying elsewhere if the worker is lost."""
@@ -261,7 +250,7 @@ class _Crew:
 
     def _hired(self, setup: WorkerConfig, node: Mapping[str, Any] | None) -> Any:
         worker = _actor(RayWorker, node, max_concurrency=self._most + 1)
-        return worker.remote(setup, self._limiter_name)
+        return worker.remote(setup)
 
 
 def _nodes() -> list[Mapping[str, Any]]:
@@ -272,20 +261,7 @@ def _nodes() -> list[Mapping[str, Any]]:
     return [node for node in listed() if node["Alive"]]
 
 
-class _LimiterActor:
-    """An actor around `Limiter` that uses the clock of its node."""
-
-    def __init__(self, n_places: int, n_workers: int, rate: float | None) -> None:
-        self._limiter = Limiter(n_places, n_workers, rate, monotonic())
-
-    async def report(self, worker: str, report: dict[str, Any]) -> CallLease:
-        """As `Limiter.report`."""
-        return self._limiter.report(worker, report, monotonic())
-
-
-def _actor(
-    kind: type, node: Mapping[str, Any] | None, *, is_pinned: bool = False, **options: Any
-) -> Any:
+def _actor(kind: type, node: Mapping[str, Any] | None, **options: Any) -> Any:
     """A kind of actor that is restarted as often as need be, on this node if it is there.
 
     What it was doing when it was lost is not repeated by Ray but by `_Crew`, elsewhere and at once.
@@ -293,7 +269,7 @@ def _actor(
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    where = node and NodeAffinitySchedulingStrategy(node["NodeID"], soft=not is_pinned)
+    where = node and NodeAffinitySchedulingStrategy(node["NodeID"], soft=True)
     return ray.remote(kind).options(
         num_cpus=0,
         max_restarts=-1,

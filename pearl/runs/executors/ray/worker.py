@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,6 @@ from pearl.llm.client import Client, ClientSettings
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Unit
 from pearl.runs.executors.local import perform
-from pearl.runs.executors.ray.leasing import Leased
-from pearl.runs.executors.ray.limiter import CallLease
 from pearl.runs.executors.ray.wire import packed_error, packed_outcome
 from pearl.runs.identity import version
 from pearl.runs.resources import Resources
@@ -26,24 +23,19 @@ from pearl.runs.resources import Resources
 class WorkerConfig:
     """Configuration of a worker."""
 
-    name: str
     version: str
     settings: Mapping[str, Any]
     client: ClientSettings
-    first: CallLease
     folder: str
 
 
 class RayWorker:
     """Executes units like `local`."""
 
-    def __init__(self, setup: WorkerConfig, limiter: str) -> None:
-        # Nothing here may fail: who asks could not be told why.
+    def __init__(self, setup: WorkerConfig) -> None:
+        # Nothing here may fail: Ray would not report why to the driver.
         self._setup = setup
-        self._limiter = limiter
-        self._handle: Any = None
         self._resources: Resources | None = None
-        self._renewing: asyncio.Task[None] | None = None
 
     async def is_there(self) -> None:
         """Return once the worker is ready."""
@@ -70,17 +62,6 @@ class RayWorker:
         if self._resources is None:
             if Path(self._setup.folder).is_dir():
                 os.chdir(self._setup.folder)
-            settings = self._setup.client
-            model = Leased(settings.create_model(), self._setup.first, self._report)
-            client = Client(replace(settings, model=model))
+            client = Client(self._setup.client)
             self._resources = Resources(Pearl(client, **self._setup.settings))
-            self._renewing = asyncio.create_task(model.renew())
         return self._resources
-
-    async def _report(self, report: dict[str, Any]) -> CallLease:
-        import ray
-
-        if self._handle is None:
-            self._handle = await asyncio.to_thread(ray.get_actor, self._limiter)
-        lease: CallLease = await self._handle.report.remote(self._setup.name, report)
-        return lease

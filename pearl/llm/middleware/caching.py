@@ -1,0 +1,284 @@
+"""Caches of replies: identical calls across steps, questions and documents are made once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
+
+from pearl.documents.digest import digest
+from pearl.dsl.signatures import NOTHING
+from pearl.errors import ModelError, StoreError
+from pearl.llm import Completion, ItemsTask, Model, Request, Usage
+from pearl.llm.middleware.retry import CircuitBreaker
+from pearl.llm.middleware.wrappers import Wrapper
+from pearl.llm.usable import usable
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class _Flight(Generic[T]):
+    """Work that is under way."""
+
+    task: asyncio.Task[T]
+    n_waiting: int = 0
+
+
+class SingleFlight(Generic[T]):
+    """Shares work by its key while it is under way; what comes of it is for the caller to keep.
+
+    Those who wait for the same work share its result, an error, too; whoever asks afterwards has it
+    done anew. Whoever is cancelled leaves the others alone, and the last one to leave ends the work,
+    for nobody would use what it costs.
+
+    Example:
+        >>> async def main() -> None:
+        ...     flights: SingleFlight[str] = SingleFlight()
+        ...     async def work() -> str:
+        ...         print("working")
+        ...         return "done"
+        ...     print(await asyncio.gather(flights.do("a", work), flights.do("a", work)))
+        >>> asyncio.run(main())
+        working
+        ['done', 'done']
+    """
+
+    def __init__(self) -> None:
+        self._flights: dict[Hashable, _Flight[T]] = {}
+
+    async def do(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The result of the work that is under way for a key, or else is begun now."""
+        key = (asyncio.get_running_loop(), key)
+        flight = self._flights.get(key)
+        if flight is None:
+            task = asyncio.create_task(self._run(key, work))
+            flight = self._flights[key] = _Flight(task)
+        flight.n_waiting += 1
+        try:
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.n_waiting -= 1
+            if not flight.n_waiting and not flight.task.done():
+                # At once, and not when it has ended: who asks now must not join what is ending.
+                self._forget(key, flight.task)
+                flight.task.cancel()
+                await asyncio.gather(flight.task, return_exceptions=True)
+
+    async def _run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        try:
+            return await work()
+        finally:
+            self._forget(key, asyncio.current_task())
+
+    def _forget(self, key: Hashable, task: asyncio.Task[Any] | None) -> None:
+        """Have later work done anew, unless other work has taken the place of this one."""
+        if key in self._flights and self._flights[key].task is task:
+            del self._flights[key]
+
+
+class Replies(Protocol):
+    """A persistent cache of replies."""
+
+    async def reply(self, key: bytes) -> Completion | None:
+        """The cached reply of a key, or None."""
+        ...
+
+    async def keep(self, key: bytes, completion: Completion) -> None:
+        """Store a reply; an existing one may be kept."""
+        ...
+
+    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
+        """Store replies by key, all or none of them."""
+        ...
+
+
+def request_key(request: Request, identity: str) -> bytes:
+    """Cache key of a request: a digest of everything that its reply depends on.
+
+    These are the model's `identity`, the messages, which hold the document, the action, the inputs and the
+    wording of the prompt, the limit of the reply, the temperature, the seed, the constraint and the
+    candidates.
+    `request.task` is left out: it says the same to backends that read no prompts, and holds names
+    that make no difference to the reply of one that does. Of a constraint told line by line its
+    whole text is taken: the lines are made from the same.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from pearl.llm import ChooseTask, Message
+        >>> request = Request((Message("user", "who?"),), ChooseTask("who?", ("I", "you")))
+        >>> key = request_key(request, "openai:m")
+        >>> len(key), key == request_key(replace(request, seed=7), "openai:m")
+        (32, False)
+    """
+    return digest(_parts(request, identity))
+
+
+def _parts(request: Request, identity: str) -> Iterator[str]:
+    yield "pearl request 2"
+    yield identity
+    yield repr((request.max_output_tokens, request.temperature, request.seed))
+    if request.constraint is None:
+        yield ""
+    else:
+        yield request.constrain_by
+        yield request.constraint.name
+        yield request.constraint.lark
+        is_json = request.constrain_by == "json" and request.constraint.json_form is not None
+        yield request.constraint.rendered("json-schema") if is_json else ""
+    yield request.digest
+    yield from request.candidates
+
+
+@dataclass(slots=True, eq=False)
+class _Shared:
+    """The result of a call, and whether its cost was attributed."""
+
+    result: Completion | ModelError
+    is_paid: bool
+
+
+class CacheWriter(Wrapper):
+    """Stores every reply before it is returned.
+
+    Within the place of the call (`Limited(CacheWriter(model, ...), n)`), so that a process that is killed
+    has no more than `n` replies to lose.
+    """
+
+    def __init__(
+        self, model: Model, replies: Replies, breaker: CircuitBreaker | None = None
+    ) -> None:
+        super().__init__(model)
+        self._replies = replies
+        self._breaker = breaker
+
+    async def complete(self, request: Request) -> Completion:
+        """Send one request and store the reply."""
+        completion = await self._model.complete(request)
+        try:
+            await self._replies.keep(request_key(request, self.identity), completion)
+        except StoreError as error:
+            if self._breaker is not None:
+                self._breaker.throw(error)
+            raise
+        return completion
+
+
+class DedupCache(Wrapper):
+    """Deduplicates identical calls.
+
+    Concurrent callers of the same call share its result through `SingleFlight`. One of them gets
+    its usage; for the others, and all later callers, it is a cache hit with zero usage.
+
+    For models that read `Request.messages`: one that computes its reply from `Request.task` may
+    make a difference between requests with the same messages.
+    """
+
+    def __init__(self, model: Model, replies: Replies | None = None) -> None:
+        super().__init__(model)
+        self._replies = replies
+        self._calls: SingleFlight[_Shared] = SingleFlight()
+
+    async def complete(self, request: Request) -> Completion:
+        """Return the cached reply, or send the request."""
+        key = request_key(request, self.identity)
+        shared = await self._calls.do(key, lambda: self._ask(key, request))
+        is_paid, shared.is_paid = shared.is_paid, True
+        if isinstance(shared.result, ModelError):
+            raise shared.result.copy() if is_paid else shared.result
+        return _remembered(shared.result) if is_paid else shared.result
+
+    async def _ask(self, key: bytes, request: Request) -> _Shared:
+        known = None if self._replies is None else await self._replies.reply(key)
+        if known is not None:
+            with suppress(ModelError):  # kept by a version that took refusals for replies
+                return _Shared(usable(known, request), is_paid=True)
+        try:
+            return _Shared(await self._model.complete(request), is_paid=False)
+        except ModelError as error:
+            return _Shared(error, is_paid=False)
+
+
+def _remembered(completion: Completion) -> Completion:
+    return replace(completion, usage=Usage(), is_remembered=True, prefix=None)
+
+
+class Measured(Wrapper):
+    """Caches replies of one scope with their original usage, so that resumed work has its full cost.
+
+    `DedupCache` shares replies between scopes, and returns cached ones with zero usage.
+    """
+
+    def __init__(self, model: Model, replies: Replies, scope: str) -> None:
+        super().__init__(model)
+        self._replies = replies
+        self._scope = scope
+
+    async def complete(self, request: Request) -> Completion:
+        """Return the cached reply, or send the request."""
+        key = digest((self._scope, request_key(request, self.identity).hex()))
+        known = await self._replies.reply(key)
+        if known is not None:
+            return known
+        completion = await self._model.complete(request)
+        await self._replies.keep(key, completion)
+        return completion
+
+
+class ItemCache:
+    """Replies about items, in memory and in the cache of replies."""
+
+    def __init__(self, identity: str, replies: Replies | None = None) -> None:
+        self._identity = identity
+        self._replies = replies
+        self._known: dict[bytes, str] = {}
+
+    async def find(self, task: ItemsTask, texts: Sequence[str], document: str) -> dict[str, str]:
+        """The replies that are known, by text."""
+        found: dict[str, str] = {}
+        instruction = self._instruction(task)
+        for text in texts:
+            for scope in (document, ""):
+                key = digest((instruction, scope, text))
+                known = self._known.get(key)
+                if known is None and self._replies is not None:
+                    kept = await self._replies.reply(key)
+                    known = None if kept is None else "" if kept.text == NOTHING else kept.text
+                if known is not None:
+                    found[text] = self._known[key] = known
+                    break
+        return found
+
+    def of_batch(self, task: ItemsTask) -> dict[str, str]:
+        """The replies of this process to a batch of the same items, by text."""
+        scope, instruction = self._batch(task), self._instruction(task)
+        keys = {text: digest((instruction, scope, text)) for text in task.items}
+        return {text: self._known[key] for text, key in keys.items() if key in self._known}
+
+    async def keep(
+        self, task: ItemsTask, replies: Mapping[str, str], document: str, model: str
+    ) -> None:
+        """Keep the replies of one call by text; "" is that nothing was found."""
+        instruction = self._instruction(task)
+        scope = "" if len(task.items) == 1 else document
+        keyed = {digest((instruction, scope, text)): reply for text, reply in replies.items()}
+        self._known.update(keyed)
+        batch = self._batch(task)
+        self._known.update({digest((instruction, batch, text)): replies[text] for text in replies})
+        if self._replies is not None:
+            # All or none of a batch: the rest of one would make other batches, which nobody knows.
+            await self._replies.keep_all(
+                {key: Completion(reply or NOTHING, model) for key, reply in keyed.items()}
+            )
+
+    def _batch(self, task: ItemsTask) -> str:
+        return digest(task.items).hex()
+
+    def _instruction(self, task: ItemsTask) -> str:
+        parts = (
+            "pearl item 2", self._identity, task.kind, task.action.signature, task.action.definition,
+            task.arguments, task.labels,
+        )  # fmt: skip
+        return digest(map(repr, parts)).hex()

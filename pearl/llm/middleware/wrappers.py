@@ -1,0 +1,152 @@
+"""Small wrappers: Model -> Model."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property, partial
+
+from pearl.errors import ModelError
+from pearl.llm import Completion, Constrains, Model, Request, Task, Usage
+from pearl.llm.progress import (
+    CallAttempt,
+    CallProgress,
+    News,
+    is_heard,
+    listening,
+    n_failed_attempts,
+    report,
+)
+from pearl.llm.usable import trimmed, usable
+
+
+class Wrapper:
+    """A model that delegates to another one."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._model!r})"
+
+    # Kept, for every call asks for them, through all wrappers.
+    @cached_property
+    def name(self) -> str:
+        """The wrapped model's name."""
+        return self._model.name
+
+    @cached_property
+    def identity(self) -> str:
+        """The wrapped model's identity."""
+        return self._model.identity
+
+    @property
+    def window(self) -> int | None:
+        """The wrapped model's window, in tokens."""
+        return self._model.window
+
+    @property
+    def notice(self) -> str:
+        """The wrapped model's notice."""
+        return self._model.notice
+
+    @property
+    def constrains(self) -> Constrains:
+        """The wrapped model's support for constraints."""
+        return self._model.constrains
+
+    @property
+    def reads_prompts(self) -> bool:
+        """Whether the wrapped model reads the messages of a request."""
+        return self._model.reads_prompts
+
+    async def aclose(self) -> None:
+        """Close the wrapped model's connections."""
+        await self._model.aclose()
+
+
+class ReplyGuard(Wrapper):
+    """Removes reasoning from replies, and rejects those that are none.
+
+    It belongs inside the cache, so that none is stored. Batches check their replies themselves.
+    """
+
+    async def complete(self, request: Request) -> Completion:
+        """Send one request."""
+        try:
+            completion = await self._model.complete(request)
+        except ModelError as error:
+            raise trimmed(error, self.name) from None
+        return usable(completion, request, is_computed=not self.reads_prompts)
+
+
+class Sampling(Wrapper):
+    """Sends every request with a seed, and with a temperature unless it is None.
+
+    One that has a seed of its own is sent as it is.
+    """
+
+    def __init__(self, model: Model, seed: int, temperature: float | None = None) -> None:
+        super().__init__(model)
+        self._seed = seed
+        self._temperature = temperature
+
+    async def complete(self, request: Request) -> Completion:
+        """Send one request."""
+        if request.seed is not None:
+            return await self._model.complete(request)
+        temperature = request.temperature if self._temperature is None else self._temperature
+        return await self._model.complete(
+            replace(request, seed=self._seed, temperature=temperature)
+        )
+
+
+class AttemptReporter(Wrapper):
+    """Reports what was sent over the wire and what came back.
+
+    Put it next to the model: what was kept, refused by a limit, or waits, is no attempt.
+    """
+
+    async def complete(self, request: Request) -> Completion:
+        """Send one request."""
+        if not is_heard():
+            return await self._model.complete(request)
+        ended = partial(CallAttempt, self.name, self.identity, request, n_failed_attempts.get())
+        began = time.monotonic()
+        try:
+            completion = await self._model.complete(request)
+        except ModelError as error:
+            if error.is_sent or error.kind == "transport":
+                usage = error.usage or Usage()
+                took_s = time.monotonic() - began
+                report(ended(took_s, error=error.kind, reply=error.reply, usage=usage))
+            raise
+        except asyncio.CancelledError:
+            report(ended(time.monotonic() - began, error="cancelled"))
+            raise
+        except Exception:
+            report(ended(time.monotonic() - began, error="internal"))
+            raise
+        took_s = time.monotonic() - began
+        report(ended(took_s, completion, reply=completion.text, usage=completion.usage))
+        return completion
+
+
+OnProgress = Callable[[Task, News], None]
+"""Callback with the task of a call and its progress, its wait, or an attempt that ended."""
+
+
+class ProgressListener(Wrapper):
+    """Reports each call: when it is requested, and whenever it reports something."""
+
+    def __init__(self, model: Model, on_progress: OnProgress) -> None:
+        super().__init__(model)
+        self._on_progress = on_progress
+
+    async def complete(self, request: Request) -> Completion:
+        """Send one request."""
+        self._on_progress(request.task, CallProgress("asked"))
+        with listening(lambda event: self._on_progress(request.task, event)):
+            return await self._model.complete(request)
