@@ -243,7 +243,7 @@ class EditorSession(LanguageServer):
         except PearlError:
             raise
         except (OSError, ValueError) as error:  # what is named is no path, or may not be read
-            raise DataError(f"cannot be looked into: {error}", path=file.folder) from None
+            raise DataError(f"cannot be read: {error}", path=file.folder) from None
 
     def known_or_none(self, file: OpenFile) -> KnownActions:
         """The same; no actions where they cannot be known, of which the findings tell."""
@@ -316,7 +316,7 @@ def _told(file: OpenFile, found: Sequence[Diagnostic], why: str) -> list[lsp.Dia
     if why:
         begin = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
         severity = lsp.DiagnosticSeverity.Error
-        message = f"calls of actions are not checked: {why}"
+        message = f"action calls are not checked: {why}"
         told.insert(0, lsp.Diagnostic(begin, message, severity, "unknown-library", source="pearl"))
     if len(found) > MAX_FINDINGS:
         message = f"{len(found) - MAX_FINDINGS:,} findings below are not shown"

@@ -194,7 +194,7 @@ def scores(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
     Where many questions share a document, `cluster="document"` gives wider, more accurate intervals.
     """
     if not log.records:
-        raise UsageError("the log has no record", help="run `pearl eval` again to go on with it")
+        raise UsageError("the log has no records", help="run `pearl eval` again to resume it")
     return [
         score_of(method, subset or "all", records, cluster=cluster)
         for subset in (None, *log.subsets)
@@ -281,7 +281,7 @@ def compare(
     for record, other in pairs:
         if (record.question, record.gold) != (other.question, other.gold):
             raise UsageError(
-                f"sample '{record.sample}' is another question in the other log",
+                f"sample '{record.sample}' has a different question in the other log",
                 help="compare logs of the same data",
             )
     if not pairs:

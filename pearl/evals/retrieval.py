@@ -68,7 +68,7 @@ def read_topics(path: str | Path) -> tuple[Topic, ...]:
             row.name("group") or "",
         )
         if topic.id in topics:
-            raise row.error(f"there is a topic '{topic.id}' already", help="give each an id")
+            raise row.error(f"duplicate topic '{topic.id}'", help="give each topic its own id")
         topics[topic.id] = topic
     return tuple(topics.values())
 
@@ -122,7 +122,7 @@ def _lines(path: Path, names: tuple[tuple[str, ...], ...]) -> Iterator[Row]:
         if len(cells) != len(columns):
             raise DataError(
                 f"{len(cells)} columns, not {len(columns)}", path=path, line=number,
-                help=f"{', '.join(columns)}, parted by tabs; or rows of JSONL",
+                help=f"{', '.join(columns)}, separated by tabs; or rows of JSONL",
             )  # fmt: skip
         n_rows += 1
         yield Row(dict(zip(columns, map(str.strip, cells), strict=True)), str(path), number)
@@ -135,7 +135,7 @@ def _field(row: Row, names: tuple[str, ...]) -> str:
     for name in names:
         if (value := row.name(name)) is not None:
             return value
-    raise row.error(f"there is no '{names[0]}'", help=f"it may be called {', '.join(names)}")
+    raise row.error(f"missing '{names[0]}'", help=f"possible names: {', '.join(names)}")
 
 
 def _texts(row: Row, field: str) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def _relevance(row: Row) -> int:
         case _:
             raise row.error(
                 f"relevance {value!r} is no whole number",
-                help="0 is not relevant, 1 and more is relevant",
+                help="0: not relevant; 1 or more: relevant",
             )
 
 
@@ -294,7 +294,7 @@ def default_measures(cutoffs: Iterable[int] = (10,)) -> tuple[str, ...]:
     """nDCG, recall and precision at each cutoff; reciprocal rank and average precision."""
     sizes = sorted(set(cutoffs))
     if not sizes or sizes[0] < 1:
-        raise UsageError("a cutoff is 1 or more", help="-k 10")
+        raise UsageError("a cutoff must be at least 1", help="-k 10")
     at = [f"{name}@{size}" for name in ("nDCG", "R", "P") for size in sizes]
     return (*at, "RR", "AP")
 
@@ -442,7 +442,7 @@ def _judged(
     if not documents & {name for topic in kept for name in relevant[topic.id]}:
         raise DataError(
             f"the corpus has none of the {len(unknown):,} relevant documents, such as "
-            f"'{min(unknown)}'; its own are called such as '{min(documents, default='')}'",
+            f"'{min(unknown)}'; it has for example '{min(documents, default='')}'",
             help="judgments must name documents as the corpus does: the id of a row, or a path",
         )
     return kept, coverage

@@ -113,7 +113,7 @@ def scorable(
         elif sample.gold is not None:
             fit.append(sample)
         elif sample.reference is None:
-            unfit.append(DataError(f"sample '{sample.id}' does not say what is right"))
+            unfit.append(DataError(f"sample '{sample.id}' has no gold option and no reference"))
         elif not sample.options:
             fit.append(sample)
         elif (gold := right_option(sample.options, sample.reference)) is not None:
@@ -148,7 +148,7 @@ def refuse_known(samples: Iterable[Sample], bank: Iterable[Example]) -> None:
         where = f"remove {first.path.name} from the bank, or " if first.path else ""
         raise DataError(
             f"the bank of examples holds a question of the evaluation: {first.question!r}{more}",
-            help=f"{where}make the bank with --except DATA, or name another (--examples)",
+            help=f"{where}make the bank with --except DATA, or use another bank (--examples)",
         )
 
 
@@ -157,19 +157,19 @@ def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
     ids = Counter(sample.id for sample in samples)
     twice = next((id for id, n in ids.items() if n > 1), None)
     if twice is not None:
-        raise DataError(f"two samples have the id '{twice}'", help="give each an id of its own")
+        raise DataError(f"two samples have the id '{twice}'", help="give each sample its own id")
     bare = next((sample.id for sample in samples if not sample.options), None)
     has_passages = any(sample.gold_passages for sample in samples)
     for name in methods:
         method = load_method(name)
         if getattr(method, "NEEDS_PASSAGES", False) and not has_passages:
             raise UsageError(
-                f"method '{name}' is given the right passages, and no sample names any",
+                f"method '{name}' needs the right passages, but no sample names any",
                 help="a row names them as 'gold_passages', an array of texts",
             )
         if method.NEEDS_OPTIONS and bare is not None:
             raise UsageError(
-                f"method '{name}' shows options, and sample '{bare}' has none",
+                f"method '{name}' shows options, but sample '{bare}' has none",
                 help="leave it out: --methods pearl,direct",
             )
 

@@ -74,9 +74,9 @@ def read_drafts(text: str, source: str) -> Drafts:
 
 def _nothing(found: Drafts) -> str:
     if not found.drafts:
-        return f"there is no draft in it{f': {found.unread[0]}' if found.unread else ''}"
+        return f"the file has no drafts{f': {found.unread[0]}' if found.unread else ''}"
     first = found.drafts[0]
-    return f"none of {len(found.drafts)} drafts can be read; the first: {first.flaw}"
+    return f"no draft of {len(found.drafts)} can be read; the first: {first.flaw}"
 
 
 def _numbered(found: Iterable[tuple[str, str | None, bool]]) -> tuple[Draft, ...]:
@@ -91,12 +91,12 @@ def _numbered(found: Iterable[tuple[str, str | None, bool]]) -> tuple[Draft, ...
 def _draft_action(text: str) -> tuple[Action | None, str | None]:
     """The action of one line, or its error."""
     if "\n" in text:
-        return None, "goes over several lines"
+        return None, "spans several lines"
     actions, found = read_actions(text)
     if found or not actions:
-        return None, f"{found[0].message} [{found[0].code}]" if found else "is no action"
+        return None, f"{found[0].message} [{found[0].code}]" if found else "is not an action"
     if not _NAME.match(actions[0].name):
-        return None, f"'{actions[0].name}' is no name of an action: A-Z, 0-9 and _ make one"
+        return None, f"'{actions[0].name}' is not a name of an action: use A-Z, 0-9 and _"
     return actions[0], None
 
 
@@ -150,7 +150,7 @@ def _header(line: str, source: str) -> MinedHeader:
             help="mine again with this version",
         )
     if found.get("kind") != "pearl-mined":
-        problem = "it does not begin with the header of mined drafts"
+        problem = "the first line is not the header of mined drafts"
     raise DataError(problem, path=source, line=1, help=_FORMAT_HELP)
 
 
@@ -201,11 +201,11 @@ def read_reply(text: str, drafts: Sequence[Action]) -> MergeReply:
             elif own := free(_read(numbers[1]) if numbers else _named(action, drafts)):
                 merges.append((action, own))
             elif not numbers:
-                problems.append(f"{action.name} names no draft")
+                problems.append(f"{action.name} does not name a draft")
     if invented:
-        problems.append(f"there is no draft {_listed(sorted(invented))}")
+        problems.append(f"unknown draft {_listed(sorted(invented))}")
     if not taken:
-        nothing = [] if invented else ["the reply names no draft"]
+        nothing = [] if invented else ["the reply does not name a draft"]
         return MergeReply(problems=(*problems, *nothing), is_usable=False)
     return MergeReply(tuple(merges), tuple(drops), tuple(problems))
 
@@ -235,7 +235,7 @@ def _named(action: Action, drafts: Sequence[Action]) -> list[int]:
 def _action(line: str) -> tuple[Action | None, str]:
     actions, found = read_actions(line)
     if found or not actions:
-        return None, f"{found[0].message} [{found[0].code}]" if found else "is no action"
+        return None, f"{found[0].message} [{found[0].code}]" if found else "is not an action"
     if actions[0].name != actions[0].name.upper():
         return None, "the name is not in capitals"
     return actions[0], ""
@@ -327,7 +327,7 @@ async def run_rounds(
         if number == 1 and all(shard.error for shard in done):
             error = next(shard.error for shard in done if shard.error)
             raise ModelError(
-                f"none of the calls got a reply; the first: {error.message}",
+                f"every call failed; the first error: {error.message}",
                 kind=error.kind,
                 help=error.help or "--rounds 0 merges by rule alone, without a model",
             ) from error

@@ -89,7 +89,7 @@ class SearchSettings:
             value = getattr(self, name)
             if not low <= value <= high:  # NaN is in no range
                 most = f" to {high:g}" if high <= 1 else " or more"
-                raise UsageError(f"{name} is {value:g}", help=f"it is {low:g}{most}")
+                raise UsageError(f"{name} cannot be {value:g}", help=f"allowed: {low:g}{most}")
         for name, kind in (("idf", Idf), ("stem", Stem), ("fusion", Fusion)):
             names = get_args(kind)
             if (value := getattr(self, name)) not in names:

@@ -136,7 +136,7 @@ class QueryThesaurus:
                     f"a group of synonyms {what}",
                     path=path,
                     line=line,
-                    help="write two or more words by blanks, or phrases by commas",
+                    help="separate words by blanks, or phrases by commas; at least two",
                 )
             groups.append(tuple(dict.fromkeys(entries)))
         return cls(tuple(groups), weight)
@@ -162,7 +162,7 @@ def read_groups(path: Path) -> list[tuple[int, list[str]]]:
             row = line.decode("utf-8-sig").strip()
         except UnicodeDecodeError:
             raise DataError(
-                "a thesaurus is a text in UTF-8", path=path, line=number, help="save it as UTF-8"
+                "the thesaurus is not UTF-8 text", path=path, line=number, help="save it as UTF-8"
             ) from None
         if row and not row.startswith("#"):
             groups.append(

@@ -113,7 +113,7 @@ async def _made(
         raise ModelError(
             f"the vectors of {embedder.name} have different dimensions",
             kind="malformed",
-            help="check that one model stands behind that name",
+            help="check that the name stands for one model",
         )
     return np.concatenate(parts)
 
@@ -261,10 +261,10 @@ class Searcher:
         before = vectors.shape[1] if searched.vectors is None else searched.vectors.shape[1]
         if before != vectors.shape[1]:
             raise ModelError(
-                f"{self.embedder.name} made vectors of {before:,} dimensions before, and now of "
+                f"{self.embedder.name} now makes vectors of another dimension; before {before:,}, now "
                 f"{vectors.shape[1]:,}",
                 kind="malformed",
-                help="another model is behind that name: remove pearl/embeddings.sqlite of the cache "
+                help="the name now stands for another model: remove pearl/embeddings.sqlite of the cache "
                 "folder, then pearl index --fresh",
             )
         return searched, list(vectors)

@@ -160,7 +160,7 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
     steps = {step.output: step for step in result.steps}
     has_end = result.error or any(isinstance(event, RunFinished) for event in record.events)
     if record.events and not has_end:
-        problems.insert(0, "Its trace has no end: the run was killed, failed, or is going on.")
+        problems.insert(0, "Its trace has no end: the run was killed, failed, or is still running.")
     calls = bars(record.events)
     last_s = max([result.seconds or 0.0, *(bar.end_s for bar in calls)]) or 1.0
     seconds = {s.output: s.finished.duration_s for s in result.steps if s.finished}
@@ -200,13 +200,13 @@ def _marks(result: Result, document: Document | None, problems: list[str]) -> li
     if document is None:
         if result.document:
             problems.append(
-                f"The document, {result.document}, is not at hand: what the answer rests on is not shown in it."
+                f"The document, {result.document}, was not found, so the evidence is not shown in it."
             )
         return [_Mark(number, place, None) for number, place in enumerate(result.places, start=1)]
     is_same = result.started is not None and result.started.document_sha256 == document.digest
     if result.started is not None and not is_same:
         problems.append(
-            "The document is not as it was read: marks that no longer fit are not shown in it."
+            "The document has changed since it was read; marks that no longer fit are not shown."
         )
     first = dict(reversed(document.parts))  # a file has its first place
     marks: list[_Mark] = []
@@ -223,9 +223,7 @@ def _marks(result: Result, document: Document | None, problems: list[str]) -> li
                 n_lost += 1
         marks.append(_Mark(number, place, span))
     if n_lost and result.started is None:
-        problems.append(
-            f"Places that the document does not have: {n_lost:,}. It may have changed since."
-        )
+        problems.append(f"Places missing from the document: {n_lost:,}. It may have changed since.")
     return marks
 
 

@@ -513,7 +513,7 @@ def _more(n: int, most: int) -> list[Html]:
 @singledispatch
 def html_of(shown: object) -> str:
     """What a notebook shows of an object of one of these types."""
-    raise TypeError(f"notebooks show no {type(shown).__name__}")
+    raise TypeError(f"notebooks cannot show {type(shown).__name__}")
 
 
 html_of.register(Answer, answer_html)

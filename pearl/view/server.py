@@ -86,8 +86,8 @@ class ResultServer:
             await self.stop()
             why = getattr(error, "strerror", None) or str(error)
             raise UsageError(
-                f"port {port} of {HOST} cannot be had: {why}",
-                help="leave --port out, and one that is free is taken",
+                f"port {port} of {HOST} cannot be used: {why}",
+                help="omit --port to use a free port",
             ) from None
         self._port = self._runner.addresses[0][1]
         self.address = f"http://{HOST}:{self._port}/{self._secret}/"

@@ -140,14 +140,14 @@ def read_events(lines: Iterable[bytes]) -> tuple[dict[str, tuple[Event, ...]], l
     problems = []
     if versions:
         told = f"The trace is of version {', '.join(versions)}, this program's is {SCHEMA_VERSION}"
-        problems.append(f"{told}: it shows what it knows of it.")
+        problems.append(f"{told}; the page shows what it understands.")
     if fields:
-        problems.append(f"Fields of the trace that are not known are left out: {_list(fields)}.")
+        problems.append(f"Unknown fields of the trace are left out: {_list(fields)}.")
     if left_out:
         n = left_out.total()
-        problems.append(f"Events that cannot be read are left out: {n:,} ({_list(left_out)}).")
+        problems.append(f"Unreadable events are left out: {n:,} ({_list(left_out)}).")
     if is_cut:
-        told = "The last event was cut off: the run was killed, or is still going on."
+        told = "The last event is incomplete: the run was killed, or is still running."
         problems.append(told)
     return {id: tuple(each) for id, each in events.items()}, problems
 
@@ -222,13 +222,13 @@ class RunResults:
             else:
                 yield key, row
         if n_damaged:
-            self.problems.append(f"Rows that are damaged in the store and left out: {n_damaged:,}.")
+            self.problems.append(f"Damaged rows of the store, left out: {n_damaged:,}.")
 
     def record(self, key: int) -> ResultRecord:
         """One result, with its trace."""
         row, lines = self._reader.with_trace(key)
         if row is None:
-            raise DataError(f"the store of {self.title} has no such row")
+            raise DataError(f"the store of {self.title} does not have this row")
         return _traced(id_of(row), row, lines)
 
 
@@ -262,7 +262,7 @@ class ResultsFile:
                 if row is not None:
                     yield at, row
                 elif line.strip():
-                    self.problems.append(f"Line {number} is no row of results and is left out.")
+                    self.problems.append(f"Line {number} is not a row of results and is left out.")
                 at = file.tell()
 
     def record(self, key: int) -> ResultRecord:
@@ -271,7 +271,7 @@ class ResultsFile:
         id = id_of(row)
         trace = self._traces.get(id)
         if trace is None:
-            return ResultRecord(id, row, problems=("There is no trace of it.",))
+            return ResultRecord(id, row, problems=("The result has no trace.",))
         return ResultRecord(id, row, trace, problems=self._told)
 
     def _row(self, key: int) -> Mapping[str, Any]:
@@ -282,7 +282,7 @@ class ResultsFile:
                 file.read(MAX_LINE_BYTES) if self._is_one else file.readline(MAX_LINE_BYTES)
             )
         if row is None:
-            raise DataError("the row is no longer there", path=self._path)
+            raise DataError("the row is gone", path=self._path)
         return row
 
 
@@ -342,7 +342,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
 
 def _traced(id: str, row: Mapping[str, Any], lines: str) -> ResultRecord:
     if not lines:
-        return ResultRecord(id, row, problems=("There is no trace of it.",))
+        return ResultRecord(id, row, problems=("The result has no trace.",))
     events, problems = read_events(lines.encode(errors="replace").splitlines(keepends=True))
     return ResultRecord(id, row, events.get(id, ()), problems=tuple(problems))
 

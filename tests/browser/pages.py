@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.evals.view.test_refinement import refined
+from tests.evals.test_pages import refined
 
 from pearl import Pearl
 from pearl.documents.document import Document, join

@@ -174,7 +174,7 @@ def test_ids_tell_samples_apart() -> None:
 @pytest.mark.parametrize("name", ["mcq", "cot"])
 def test_methods_that_show_options_need_them(name: str) -> None:
     samples = [sample("q1"), sample("q2", options=(), gold=None, reference="rotten")]
-    with pytest.raises(UsageError, match=f"method '{name}' shows options, and sample 'q2' has"):
+    with pytest.raises(UsageError, match=f"method '{name}' shows options, but sample 'q2' has"):
         run(Pearl(model := acting()), samples, "direct", name)
     assert model.requests == []
 
@@ -298,7 +298,7 @@ def test_scorable_says_what_is_missing() -> None:
     assert [one.id for one in fit] == ["good", "words"]
     assert [str(error) for error in unfit] == [
         "sample 'mute' has no question", "sample 'bare' has no document",
-        "sample 'open' does not say what is right",
+        "sample 'open' has no gold option and no reference",
     ]  # fmt: skip
     assert len(scorable([sample("bare", document=None)], with_document=False)[0]) == 1
 

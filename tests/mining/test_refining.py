@@ -53,7 +53,7 @@ def test_plain_drafts_keep_their_flaws() -> None:
     assert [draft.number for draft in found.drafts] == list(range(13))
     assert len(flaws) == 4
     assert "no definition" in str(flaws["FIND_HERO(CTX) :"])
-    assert "no name of an action" in str(flaws["find_villain(CTX) : Find the villain"])
+    assert "not a name of an action" in str(flaws["find_villain(CTX) : Find the villain"])
     assert "two parameters" in str(flaws["FIND_TWICE(CTX, X, X) : Find X in X"])
 
 
@@ -108,15 +108,15 @@ def test_a_cut_last_line_and_broken_lines_are_forgiven() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "there is no draft in it"),
-        ("# only a comment\n", "there is no draft in it"),
-        ("Once upon a time\nthere was a plan.\n", "none of 2 drafts can be read; the first: "),
+        ("", "the file has no drafts"),
+        ("# only a comment\n", "the file has no drafts"),
+        ("Once upon a time\nthere was a plan.\n", "no draft of 2 can be read; the first: "),
         (mined(head=header(v=2)), "version 2; this pearl reads version 1"),
-        (json.dumps(row(0, FIND_A)), "does not begin with the header"),
+        (json.dumps(row(0, FIND_A)), "the first line is not the header"),
         ('{"kind": "pearl-mined", "v": 1}\n', "Field required"),
-        ("{not json}\n", "does not begin with the header"),
-        ('{"a": 1', "does not begin with the header"),
-        (mined(head=header(seed_actions=[])), "there is no draft in it"),
+        ("{not json}\n", "the first line is not the header"),
+        ('{"a": 1', "the first line is not the header"),
+        (mined(head=header(seed_actions=[])), "the file has no drafts"),
     ],
 )
 def test_what_holds_no_drafts_is_refused(text: str, message: str) -> None:
@@ -281,7 +281,7 @@ def test_the_first_place_of_a_number_counts() -> None:
 def test_a_line_without_numbers_says_that_its_draft_stays() -> None:
     assert merges("FIND_C(CTX) : Find C\n") == [("FIND_C(CTX) : Find C", (3,))]
     reply = read_reply("FIND_A(CTX, X) : Find A [1]\nFIND_NEW(CTX) : Find news", DRAFTS)
-    assert reply.problems == ("FIND_NEW names no draft",)
+    assert reply.problems == ("FIND_NEW does not name a draft",)
 
 
 @pytest.mark.parametrize(
@@ -302,12 +302,12 @@ def test_a_broken_action_leaves_its_drafts_alone(line: str) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("All of these are fine, I would not change a thing.", "the reply names no draft"),
-        ("FIND_A(CTX, X) : Find A [1, 9]", "there is no draft 9"),
-        ("FIND_A(CTX, X) : Find A [0]", "there is no draft 0"),
-        ("drop [5-9999999] : all", "there is no draft 5, 6, "),
-        ("FIND_A(CTX, X) : Find A [1-99]", "there is no draft 5, 6, "),
-        ("drop [] : none", "the reply names no draft"),
+        ("All of these are fine, I would not change a thing.", "the reply does not name a draft"),
+        ("FIND_A(CTX, X) : Find A [1, 9]", "unknown draft 9"),
+        ("FIND_A(CTX, X) : Find A [0]", "unknown draft 0"),
+        ("drop [5-9999999] : all", "unknown draft 5, 6, "),
+        ("FIND_A(CTX, X) : Find A [1-99]", "unknown draft 5, 6, "),
+        ("drop [] : none", "the reply does not name a draft"),
     ],
 )
 def test_prose_and_invented_numbers_are_refused(text: str, problem: str) -> None:
@@ -341,7 +341,7 @@ def test_a_line_with_an_invented_number_does_not_spoil_the_others() -> None:
     assert reply.is_usable
     assert [numbers for _, numbers in reply.merges] == [(1, 2)]
     assert reply.drops == ((3, "dull"),)
-    assert reply.problems == ("there is no draft 99",)
+    assert reply.problems == ("unknown draft 99",)
 
 
 THINGS = [
@@ -534,7 +534,7 @@ def test_a_model_that_never_answers_is_an_error() -> None:
     def reply(request: Request) -> str:
         raise ModelError("no key", kind="auth")
 
-    with pytest.raises(ModelError, match=r"none of the calls .*: no key") as caught:
+    with pytest.raises(ModelError, match=r"every call failed.*: no key") as caught:
         refine(unlike(30), reply, max_actions=5, shard_size=10)
     assert caught.value.kind == "auth"
     assert "--rounds 0" in str(caught.value.help)

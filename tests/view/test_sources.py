@@ -44,8 +44,8 @@ def test_another_version_is_told_and_shown() -> None:
     events, problems = read_events([_line(v=0, colour="red")])
     assert events["a"] == (FINISHED,)
     assert problems == [
-        "The trace is of version 0, this program's is 1: it shows what it knows of it.",
-        "Fields of the trace that are not known are left out: colour.",
+        "The trace is of version 0, this program's is 1; the page shows what it understands.",
+        "Unknown fields of the trace are left out: colour.",
     ]
 
 
@@ -53,15 +53,13 @@ def test_an_event_of_a_wrong_type_is_left_out_and_the_others_stay() -> None:
     started = event_line("a", StepStarted(step="x", action="FIND")).encode()
     events, problems = read_events([_line(duration_s="long"), b"\xff\n", b"[1]\n", started])
     assert [event.event for event in events["a"]] == ["step_started"]
-    assert problems == [
-        "Events that cannot be read are left out: 3 (run_finished, no JSON, no event)."
-    ]
+    assert problems == ["Unreadable events are left out: 3 (run_finished, no JSON, no event)."]
 
 
 def test_a_last_line_that_was_cut_off_is_told() -> None:
     events, problems = read_events([_line(), _line()[:30]])
     assert events["a"] == (FINISHED,)
-    assert problems == ["The last event was cut off: the run was killed, or is still going on."]
+    assert problems == ["The last event is incomplete: the run was killed, or is still running."]
 
 
 @given(st.lists(st.one_of(st.binary(max_size=40), st.recursive(
@@ -94,8 +92,8 @@ def test_a_trace_that_was_cut_off_anywhere_has_a_page_that_says_so(tmp_path: Pat
         source = TraceFile(cut)
         record = source.record(0)
         assert record.row["status"] == "unfinished"
-        assert "was cut off" in " ".join(record.problems)
-        assert "The last event was cut off" in result_page(record)
+        assert "is incomplete" in " ".join(record.problems)
+        assert "The last event is incomplete" in result_page(record)
 
 
 def test_a_trace_says_what_the_answer_rests_on_and_an_older_one_that_it_is_not_known(
@@ -140,14 +138,14 @@ def test_results_are_joined_with_traces_that_were_cut_off(tmp_path: Path) -> Non
     source = ResultsFile(results, traces)
     (first, _), (second, _) = source.rows()
     assert source.record(first).events
-    assert "was cut off" in " ".join(source.record(first).problems)
-    assert source.record(second).problems == ("There is no trace of it.",)
+    assert "is incomplete" in " ".join(source.record(first).problems)
+    assert source.record(second).problems == ("The result has no trace.",)
 
 
 @pytest.mark.parametrize("key", [3, 10**6, 10**18])
 def test_a_row_that_is_not_there_is_told(tmp_path: Path, key: int) -> None:
     (tmp_path / "rows.jsonl").write_text('{"id": "a", "status": "answered"}\n')
-    with pytest.raises(DataError, match="no longer there"):
+    with pytest.raises(DataError, match="the row is gone"):
         ResultsFile(tmp_path / "rows.jsonl").record(key)
 
 

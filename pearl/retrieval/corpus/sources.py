@@ -144,7 +144,7 @@ def find_files(named: Sequence[str | Path]) -> CorpusFiles:
     one that is named; all others as they are named.
     """
     if not named:
-        raise UsageError("no corpus is named", help="name a folder or files")
+        raise UsageError("missing corpus", help="name a folder or files")
     kinds = _Kinds()
     is_one = len(named) == 1
     files: dict[str, SourceFile] = {}
@@ -152,8 +152,8 @@ def find_files(named: Sequence[str | Path]) -> CorpusFiles:
     for each in map(str, named):
         if _ADDRESS.match(each):
             raise UsageError(
-                f"'{each}' is an address, and a corpus is files",
-                help="fetch it first, as with curl -sLO ADDRESS",
+                f"'{each}' is an address; a corpus consists of files",
+                help="download it first: curl -sLO ADDRESS",
             )
         path = Path(each)
         if os.path.isdir(each):  # noqa: PTH112 - False where a NUL is in the name
@@ -174,7 +174,7 @@ def find_files(named: Sequence[str | Path]) -> CorpusFiles:
         else:
             files.setdefault(each, kinds.source(each, path.name if is_one else each))
             if not _is_there(each):
-                raise DataError("there is no such file or folder", path=each, help="check the path")
+                raise DataError("no such file or folder", path=each, help="check the path")
     only = next(iter(files.values()))
     if is_one and len(files) == 1 and not Path(str(named[0])).is_dir():
         files = {only.path: replace(only, is_alone=True)}
@@ -245,11 +245,11 @@ def _walk(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def _nothing_in(folder: str, others: int, outside: int, kinds: _Kinds) -> DataError:
-    counts = ((others, "of other kinds"), (outside, "outside of it that links lead to"))
+    counts = ((others, "of other kinds"), (outside, "outside of it, behind links"))
     what = " and ".join(f"{n:,} file{'s' * (n > 1)} {which}" for n, which in counts if n)
-    told = f"there is no document in the folder: {f'it has {what}' if what else 'it is empty'}"
+    told = f"the folder has no documents: {f'it has {what}' if what else 'it is empty'}"
     return DataError(
-        told, path=folder, help=f"documents are called {', '.join(sorted(kinds.in_folders))}"
+        told, path=folder, help=f"suffixes of documents: {', '.join(sorted(kinds.in_folders))}"
     )
 
 
@@ -366,11 +366,11 @@ class _RowReader:
         if self._is_table:
             cells = _metadata(row.fields, with_all=True)
             if not cells:
-                raise row.error("there is nothing in the row")
+                raise row.error("the row is empty")
             return "\n".join(f"{name}: {value}" for name, value in cells.items())
         text = next((text for text in map(row.text, _TEXTS) if text), None)
         if text is None:
-            raise row.error("there is no text")
+            raise row.error("the row has no text")
         title = row.fields.get(_TITLE)
         if isinstance(title, str) and title.strip() and not text.startswith(title):
             return f"{title}\n\n{text}"

@@ -111,14 +111,14 @@ def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> R
     vectors, vector = index.vectors, query.vector
     if vectors is None or vector is None:
         raise UsageError(
-            "dense search needs vectors, and there are none",
+            "dense search needs vectors, but the index has none",
             help="name embeddings: --embeddings minilm, or openai:NAME of a server",
         )
     if vector.shape != vectors.shape[1:]:
         raise UsageError(
-            f"the query's vector has {vector.shape[-1]} dimensions, those of the index have "
+            f"the query's vector has {vector.shape[-1]} dimensions, those of the index "
             f"{vectors.shape[1]}",
-            help="search with the embeddings that the index was made with, or index anew",
+            help="search with the embeddings of the index, or build the index again",
         )
     mask = query.mask
     near = nearest(vectors, vector, k) if mask is None else None

@@ -86,9 +86,9 @@ def test_vectors_of_a_file_are_ranked_where_they_are(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("vectors", "vector", "said"),
     [
-        (np.eye(3, dtype=np.float32), np.ones(4, np.float32), "has 4 dimensions, those of the index have 3"),
-        (None, np.ones(4, np.float32), "there are none"),
-        (np.eye(3, dtype=np.float32), None, "there are none"),
+        (np.eye(3, dtype=np.float32), np.ones(4, np.float32), "has 4 dimensions, those of the index 3"),
+        (None, np.ones(4, np.float32), "the index has none"),
+        (np.eye(3, dtype=np.float32), None, "the index has none"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_compared_is_an_error(vectors: Any, vector: Any, said: str) -> None:
