@@ -44,19 +44,6 @@ from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index
 from pearl.retrieval.search import Searcher
 
-__all__ = [
-    "BARS",
-    "LEXICAL",
-    "SETTINGS",
-    "Legs",
-    "RowTopics",
-    "below_bars",
-    "evaluate_rows",
-    "page_of",
-    "passages",
-    "ticker_and_year",
-]
-
 MEASURES = ("R@5", "R@10", "R@60", "P@5", "P@10", "P@60", "R@1")
 DEPTH = 200
 LEXICAL = "bm25"

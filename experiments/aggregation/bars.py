@@ -18,19 +18,6 @@ from aggregation.windows import Window, draw_window
 
 from pearl.errors import ExecutionError
 
-__all__ = [
-    "N_PER_CALL",
-    "Bar",
-    "edited",
-    "embedded",
-    "exact",
-    "faults",
-    "hostile",
-    "many_repeats",
-    "pairs",
-    "undecided",
-]
-
 N_PER_CALL = 32
 MOST_TOKENS = 1.25
 """Input tokens of all calls, as a multiple of the document's."""

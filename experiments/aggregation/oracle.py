@@ -22,8 +22,6 @@ from typing import Literal, get_args
 
 from aiohttp import web
 
-__all__ = ["HOSTILE", "Call", "Fault", "Oracle", "on_loopback", "serving"]
-
 Fault = Literal[
     "drop",
     "duplicate",

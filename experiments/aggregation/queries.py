@@ -13,8 +13,6 @@ from typing import Literal
 
 from aggregation.windows import Entry
 
-__all__ = ["MONTHS", "Ask", "Condition", "Kind", "Query", "UserPredicate"]
-
 Ask = Literal[
     "most", "least", "second", "count", "compare", "dates_seen", "shares",
     "first_month", "months_more", "months_top", "pairs",
@@ -80,8 +78,6 @@ class Query:
         return (self.of == "label" and self.ask != "dates_seen") or bool(self.label)
 
 
-__all__ = ["PAIR_QUERIES"]
-
 _ABBREVIATION, _ENTITY, _ABSTRACT, _HUMAN, _LOCATION, _NUMERIC = (
     "abbreviation", "entity", "description and abstract concept", "human being", "location", "numeric value",
 )  # fmt: skip
@@ -146,9 +142,6 @@ PAIR_QUERIES: tuple[Query, ...] = (
         _dated(_exactly(1, _ENTITY), all_of=_ENTITY, is_after=False, day=date(2024, 9, 1)),
     )),
 )  # fmt: skip
-
-
-__all__ = ["answers", "asked_about"]
 
 
 def answers(query: Query, entries: Iterable[Entry]) -> frozenset[str]:
@@ -237,8 +230,6 @@ def _fulfils(predicate: UserPredicate, own: Sequence[Entry]) -> bool:
     days = [entry.date for entry in own if entry.label == predicate.all_of]
     return all(day > predicate.day if predicate.is_after else day < predicate.day for day in days)
 
-
-__all__ = ["answers_in", "f1", "normal", "score"]
 
 _DATES = ("%b %d, %Y", "%B %d, %Y", "%Y-%m-%d", "%m/%d/%Y")
 _MONTHS = ("%B %Y", "%b %Y", "%Y-%m", "%m/%Y")

@@ -17,8 +17,6 @@ from itertools import islice
 from aggregation.queries import Ask, Query, answers, asked_about
 from aggregation.windows import Window
 
-__all__ = ["N_QUESTIONS", "Question", "draw_questions"]
-
 N_QUESTIONS = 25
 """Questions asked of each window, as OOLONG does."""
 

@@ -17,8 +17,6 @@ from pearl.errors import ModelError
 from pearl.llm import Constrains, Request
 from pearl.llm.backends.scripted import Scripted
 
-__all__ = ["plan_of"]
-
 
 class _Steps:
     """Numbered steps; `add` gives the name of the new one's output."""
@@ -167,9 +165,6 @@ def _having(condition: Condition, rows: str, steps: _Steps) -> str:
     return steps.add(
         "enough", f'HAVING({users}, "{operator}", {condition.n})', "Those with so many"
     )
-
-
-__all__ = ["Asked", "OracleModel", "Session", "document_of", "labelled", "value_of"]
 
 
 class OracleModel(Scripted):

@@ -15,8 +15,6 @@ from datetime import date, timedelta
 from functools import cached_property
 from math import prod
 
-__all__ = ["LABELS", "Entry", "Window", "draw_window", "line"]
-
 LABELS = (
     "abbreviation", "entity", "description and abstract concept", "human being", "location",
     "numeric value", "event", "opinion", "material", "method",

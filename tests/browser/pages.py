@@ -11,8 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.evals.test_pages import refined
-
 from pearl import Pearl
 from pearl.documents.document import Document, join
 from pearl.evals.log import EvalLog
@@ -29,6 +27,7 @@ from pearl.view.comparison_page import comparison_page
 from pearl.view.listing import index_page
 from pearl.view.sources import ResultRecord, record_of_answer, row_of_trace
 from tests.evals.evallogs import log
+from tests.evals.test_pages import refined
 from tests.mining.drafts import PLAIN
 
 T = TypeVar("T")
