@@ -22,14 +22,7 @@ from pearl.errors import DataError
 
 @dataclass(frozen=True)
 class Turn:
-    """One question of a dialogue with what is right.
-
-    Attributes:
-        question: In words; it may rely on the questions before.
-        answer: What people wrote, such as `9.5%`.
-        program: The steps that lead to it.
-        executed: What the authors' own code made of the program, to 5 decimals.
-    """
+    """One question of a dialogue with what is right."""
 
     question: str
     answer: str
@@ -39,13 +32,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Dialogue:
-    """A dialogue about one page of a report.
-
-    Attributes:
-        id: Of the data; it has the company, the year and the page in it.
-        turns: In order.
-        page: The text with the table in Markdown.
-    """
+    """A dialogue about one page of a report."""
 
     id: str
     turns: tuple[Turn, ...]
@@ -53,11 +40,7 @@ class Dialogue:
 
 
 def read_dialogues(path: Path) -> Iterator[Dialogue]:
-    """Every dialogue of a file.
-
-    Raises:
-        ClickException: The file is not of this format; with the line.
-    """
+    """Every dialogue of a file."""
     try:
         samples = (_checked(path, each) for each in read_samples("finance", Source(str(path))))
         for id, turns in groupby(samples, lambda sample: sample.dialogue):

@@ -30,27 +30,19 @@ from pearl.data.domains.finance import operands
 from pearl.documents.document import Document
 from pearl.documents.table import table_rows
 from pearl.documents.table.quantities import read_quantity
-from pearl.evals.judgments import Judgments, Topic
-from pearl.evals.retrieval import RetrievalComparison, RetrievalScores, evaluate_retrieval
+from pearl.evals.retrieval import (
+    Judgments,
+    RetrievalComparison,
+    RetrievalScores,
+    Topic,
+    evaluate_retrieval,
+)
 from pearl.interpreter.searchers import new_searcher
 from pearl.llm.client import ClientSettings
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index
 from pearl.retrieval.search import Searcher
-
-__all__ = [
-    "BARS",
-    "LEXICAL",
-    "SETTINGS",
-    "Legs",
-    "RowTopics",
-    "below_bars",
-    "evaluate_rows",
-    "page_of",
-    "passages",
-    "ticker_and_year",
-]
 
 MEASURES = ("R@5", "R@10", "R@60", "P@5", "P@10", "P@60", "R@1")
 DEPTH = 200
@@ -67,14 +59,7 @@ Cells = Mapping[str, list[tuple[str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class Legs:
-    """What ranks beside `bm25`.
-
-    Attributes:
-        methods: Lexical methods.
-        embeddings: What makes vectors for `dense` and `hybrid`, as `--embeddings` names it; "" for neither.
-        reranker: What reorders the best of the last method, as `--reranker` names it; "" for nothing.
-        reranker_url: Its address; "" for the vendor's own.
-    """
+    """What ranks beside `bm25`."""
 
     methods: Sequence[str] = (LEXICAL,)
     embeddings: str = ""
@@ -142,14 +127,7 @@ def ticker_and_year(page: str) -> tuple[str, str]:
 
 
 class RowTopics:
-    """Turns as topics, with the rows that are right.
-
-    Attributes:
-        pages: Page → its rows.
-        topics: The turns that take a number from a table, with their histories.
-        judgments: Their rows.
-        page_of_topic: Topic → page.
-    """
+    """Turns as topics, with the rows that are right."""
 
     def __init__(self, dialogues: Iterable[Dialogue]) -> None:
         self.pages: dict[str, Cells] = {}
@@ -198,12 +176,7 @@ class RowTopics:
 
 
 async def evaluate_rows(found: RowTopics, legs: Legs | None = None) -> dict[str, RetrievalScores]:
-    """Every setting by every searcher: `SETTING, METHOD` → scores.
-
-    Raises:
-        DataError: No turn takes a number from a table.
-        PearlError: As `evaluate_retrieval` and `new_searcher` do.
-    """
+    """Every setting by every searcher: `SETTING, METHOD` → scores."""
     searchers = (legs or Legs()).searchers()
     plain, paged = (
         Index.build(passages(found.pages, with_page=with_page), Cutting("document"))

@@ -85,11 +85,7 @@ def _changed(parts: list[str], others: str | tuple[str, ...], chance: random.Ran
 
 
 def outcome(text: str, library: ActionLibrary, *, tolerant: bool) -> tuple[str, str]:
-    """How reading, mending and checking a text ends.
-
-    Returns:
-        `valid` or the name of the error, and the text after all mends.
-    """
+    """How reading, mending and checking a text ends."""
     mended, _ = mend_plan(text, library, tolerant=tolerant)
     try:
         compile_plan(text, library, tolerant=tolerant)
@@ -110,9 +106,6 @@ def run(n: int, seed: int, *, in_turn: bool = False) -> Counter[str]:
     """Read `n` broken plans in both ways, or one way in turn, and count how it ended.
 
     Every tenth is read twice.
-
-    Raises:
-        RuntimeError: Reading the same text again gave something else.
     """
     libraries = [load_library(name) for name in ("seed", "quality", "medical")]
     counts: Counter[str] = Counter()

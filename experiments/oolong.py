@@ -2,18 +2,12 @@
 
     python experiments/oolong.py [--windows N] [--entries N ...] [--p P ...] [--questions N]
         [--items-per-call N] [--seed S] [--pairs] [--faults [RATE ...]] [--repeats] [--edit] [--hostile]
-        [--undecided SHARE ...] [--embedded] [--forecasts N] [--kills N]
-    python experiments/oolong.py --entries --data FILE_OR_DATASET [--split NAME] [--tasks N]
-        [--model MODEL] [--base-url URL]
+        [--undecided SHARE ...] [--embedded] [--forecasts N]
 
 Windows of entries are generated, their labels hidden; an oracle labels each item with a known share of
 errors, and every kind of OOLONG's questions is answered by a plan. Beside each score stands that of a
 reference that counts the oracle's labels by itself: they have to be equal. No figure says how well a
 language model labels. Prints a table and one JSON line; exit code 1 if a bar is not met.
-
---data reads the published questions where you have them, as `pearl eval --data` reads files and
-datasets; --entries without a number leaves the generated ones out. Their questions become plans by
-their wording and the labels in them are the oracle's; with --model both are the model's work.
 """
 
 from __future__ import annotations
@@ -24,8 +18,6 @@ import json
 import resource
 import sys
 from collections.abc import AsyncIterator, Sequence
-from itertools import islice
-from statistics import mean
 from typing import get_args
 
 from aggregation.bars import (
@@ -41,11 +33,7 @@ from aggregation.bars import (
     undecided,
 )
 from aggregation.forecasting import forecasts
-from aggregation.killing import kills
 from aggregation.oracle import Fault
-from aggregation.published import by_model, by_oracle, read_tasks
-
-from pearl import Pearl
 
 RATES = (0.01, 0.05, 0.2)
 LARGE, N_LARGE = 50_000, 4
@@ -85,38 +73,6 @@ async def measure(said: argparse.Namespace) -> AsyncIterator[Bar]:
             yield await hostile(said.seed, per_call=per_call)
     if said.forecasts:
         yield await forecasts(said.forecasts, said.seed)
-    if said.kills:
-        yield await asyncio.to_thread(kills, said.kills, said.seed)
-    if said.data:
-        for bar in await published(said):
-            yield bar
-
-
-async def published(said: argparse.Namespace) -> list[Bar]:
-    """Scores of published questions, by dataset and length."""
-    tasks = [*islice(read_tasks(said.data, said.split), said.tasks)]
-    if said.model:
-        async with Pearl(said.model, base_url=said.base_url) as pearl:
-            results = await by_model(tasks, pearl)
-    else:
-        results = await by_oracle(tasks)
-    bars = []
-    for group in dict.fromkeys(task.group for task in tasks):
-        own = [result for result in results if result.task.group == group]
-        bar = Bar(
-            f"published, {group}",
-            {"questions": len(own), "score": round(mean(r.score for r in own), 4)},
-        )
-        references = [result.reference for result in own if result.reference is not None]
-        if references:
-            bar.figures["reference"] = round(mean(references), 4)
-            for result in own:
-                bar.require(
-                    result.score == result.reference,
-                    f"{result.said[:80]!r} to {result.task.question[:200]!r}",
-                )
-        bars.append(bar)
-    return bars
 
 
 async def show(said: argparse.Namespace) -> bool:
@@ -157,12 +113,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--embedded", action="store_true")
     parser.add_argument("--hostile", action="store_true")
     parser.add_argument("--forecasts", type=int, default=0)
-    parser.add_argument("--kills", type=int, default=0)
-    parser.add_argument("--data")
-    parser.add_argument("--split")
-    parser.add_argument("--tasks", type=int)
-    parser.add_argument("--model")
-    parser.add_argument("--base-url")
     return 0 if asyncio.run(show(parser.parse_args(arguments))) else 1
 
 

@@ -58,14 +58,7 @@ MOST = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """What a plan is worth.
-
-    Attributes:
-        action_f1: 0 to 1, as `overlap`.
-        is_distinct: Whether no two steps are identical.
-        seconds: That the planner took.
-        plan: Its text; "" where there is no valid one, and `reason` says why.
-    """
+    """What a plan is worth."""
 
     question: str
     group: str
@@ -170,11 +163,7 @@ def unplanned(item: Planned, everything: Sequence[Planned]) -> Plan:
 
 
 def shipped(bank: str) -> list[Planned]:
-    """The examples of a shipped bank, each a group of its own.
-
-    Raises:
-        DataError: There is no such bank.
-    """
+    """The examples of a shipped bank, each a group of its own."""
     return [
         Planned(example.plan.question or example.question, str(example.path), (example.plan,))
         for example in read_bank(bank)

@@ -31,12 +31,7 @@ LETTERS = "ABCD"
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A question with plans that were written for it.
-
-    Attributes:
-        group: What it shares with other questions, such as its article; they are no examples for it.
-        plans: At least one; any of them is right.
-    """
+    """A question with plans that were written for it."""
 
     question: str
     group: str
@@ -53,11 +48,7 @@ def strings(step: Step) -> list[str]:
 
 
 def published(data: Path, records: Iterable[Record]) -> list[Planned]:
-    """The questions of a file of QuALITY that have published plans, in its order.
-
-    Raises:
-        DataError: The data or a trace cannot be read, or nothing belongs together.
-    """
+    """The questions of a file of QuALITY that have published plans, in its order."""
     samples = [row for row in read_samples("quality", Source(str(data))) if isinstance(row, Sample)]
     plans: dict[str, list[Plan]] = defaultdict(list)
     gold: dict[str, str] = {}

@@ -35,21 +35,7 @@ Question = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One cell of the table.
-
-    Attributes:
-        method: `mcq`, `gqa`, or a run of plans: `pearl` is `pearl_out`, the one that was published,
-            `pearl_rerun` is `pearl_out_1`.
-        split: As the files call it, or `all`.
-        accuracy_pct: Right answers per 100 answers, as the authors count.
-        interval_pct: Its 95 % bootstrap interval.
-        accuracy_with_failures_pct: Right answers per 100 questions.
-        interval_with_failures_pct: Its 95 % bootstrap interval.
-        n: Answers.
-        n_questions: Questions of the split, or of all splits in which the method has an answer.
-        n_failed: Questions without an answer.
-        n_unmapped: Answers that are no option.
-    """
+    """One cell of the table."""
 
     method: str
     split: str
@@ -81,14 +67,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What two runs of PEARL make of the questions both answered.
-
-    Attributes:
-        split: As the files call it, or `all`.
-        n: Questions.
-        n_decided_differently: Right in one run and wrong in the other.
-        n_answers_differ: Another option, or none, be either right or not.
-    """
+    """What two runs of PEARL make of the questions both answered."""
 
     split: str
     n: int
@@ -98,12 +77,7 @@ class Rerun:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Everything that is counted.
-
-    Attributes:
-        accuracy_pct: Method → split → right answers per 100 answers, to one decimal.
-        accuracies: The same with all that belongs to it.
-    """
+    """Everything that is counted."""
 
     accuracy_pct: dict[str, dict[str, float]]
     accuracies: tuple[Share, ...]
@@ -128,12 +102,7 @@ class Answers:
 
 
 def read(records: Iterable[Record]) -> Answers:
-    """The answers of plans and baselines, in any order.
-
-    Raises:
-        DataError: A row lacks a field, repeats an answer or contradicts another's right option, or
-            there is none.
-    """
+    """The answers of plans and baselines, in any order."""
     gold: dict[Question, str] = {}
     given: defaultdict[str, dict[Question, str | None]] = defaultdict(dict)
     for record in records:
@@ -150,11 +119,7 @@ def read(records: Iterable[Record]) -> Answers:
 
 
 def recount(records: Iterable[Record]) -> Table:
-    """The table of whatever methods and splits there are.
-
-    Raises:
-        DataError: As in `read`.
-    """
+    """The table of whatever methods and splits there are."""
     answers = read(records)
     methods = sorted(answers.given, key=lambda m: (ORDER.index(m) if m in ORDER else len(ORDER), m))
     compared = [method for method in reversed(methods) if method != SECOND_RUN]

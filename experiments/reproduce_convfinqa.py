@@ -1,6 +1,6 @@
 """Evaluate the gold programs of ConvFinQA, and compare their results with the answers of people.
 
-    python experiments/reproduce_convfinqa.py --data FILE [--pages] [--rules] [--table] [--json]
+    python experiments/reproduce_convfinqa.py --data FILE [--pages] [--json]
 
 All counts are of turns:
 
@@ -17,8 +17,7 @@ to the same, and `operands` says where their numbers were found.
 `retrieval` is how well the rows are found that the programs take their numbers from: `convfinqa_retrieval` says what
 each setting is. --dense adds search by meaning and both together, --rerank the best in the order of a reranker.
 
-With --rules every question is answered without a language model, over its page and over all pages:
-`convfinqa_rules`. --table shows the results beside those that were published. Exit code 1 if a program comes to
+Exit code 1 if a program comes to
 something else, or recall is lower than it was.
 """
 
@@ -34,9 +33,7 @@ from typing import Any
 
 import click
 from convfinqa import Dialogue, Turn, read_dialogues
-from convfinqa_published import beside_published
 from convfinqa_retrieval import Legs, RowTopics, below_bars, comparisons, evaluate_rows
-from convfinqa_rules import Rules, by_rules
 from retrieval.tables import print_comparison, print_scores
 
 from pearl.actions.arithmetic.evaluation import PERCENT, POINTS, RATIO, Result, evaluate
@@ -82,7 +79,6 @@ class Report:
     pages_equal: int | None = None
     operands: dict[str, int] = field(default_factory=dict)
     retrieval: dict[str, RetrievalScores] = field(default_factory=dict)
-    rules: dict[str, Rules] = field(default_factory=dict)
     unequal: list[dict[str, Any]] = field(default_factory=list)
     disagreements: list[dict[str, Any]] = field(default_factory=list)
 
@@ -96,7 +92,6 @@ class Report:
             **shown,
             "without_units": asdict(self.without_units),
             "retrieval": {name: _measures(one) for name, one in self.retrieval.items()},
-            "rules": {name: one.as_json() for name, one in self.rules.items()},
         }
 
 
@@ -107,12 +102,7 @@ def _measures(scores: RetrievalScores) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Run:
-    """A turn with what its program came to.
-
-    Attributes:
-        said: The result, with a percent sign if it is surely a percentage.
-        form: What else it may be written as.
-    """
+    """A turn with what its program came to."""
 
     turn: Turn
     said: str
@@ -227,10 +217,6 @@ def render(report: Report) -> str:
 @click.command(help=__doc__)
 @click.option("--data", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--pages", is_flag=True, help="Evaluate the programs over their pages, too.")
-@click.option("--rules", is_flag=True, help="Answer every question by rules alone, too.")
-@click.option(
-    "--table", is_flag=True, help="Print the results beside the published ones; with --rules."
-)
 @click.option(
     "--method",
     "methods",
@@ -246,7 +232,7 @@ def render(report: Report) -> str:
 @click.option("--rerank-url", default="", help="Its address.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
-    data: Path, pages: bool, rules: bool, table: bool, methods: tuple[str, ...],
+    data: Path, pages: bool, methods: tuple[str, ...],
     dense: str, rerank: str, rerank_url: str, as_json: bool,
 ) -> None:  # fmt: skip
     dialogues = list(read_dialogues(data))
@@ -254,17 +240,11 @@ def main(
     if (rows := RowTopics(dialogues)).topics:
         legs = Legs(methods, dense, rerank, rerank_url)
         report.retrieval = asyncio.run(evaluate_rows(rows, legs))
-    if rules or table:
-        report.rules = asyncio.run(by_rules(dialogues))
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=1))
     else:
         click.echo(render(report))
         print_retrieval(report.retrieval)
-        for name, one in report.rules.items():
-            click.echo(f"\n{name}\n{one}")
-        if table:
-            click.echo(f"\n{beside_published(report.executed_equal / report.turns, report.rules)}")
     short = below_bars(report.retrieval)
     for line in short:
         click.echo(line, err=True)

@@ -35,7 +35,7 @@ from pearl.dsl.graph import build_graph
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanError, PlanSyntaxError
 from pearl.evals.log import PlanShape
-from pearl.evals.outcomes import PlanFigures, figures_of
+from pearl.evals.report import PlanFigures, figures_of
 from pearl.llm.backends.scripted import Scripted
 
 PLACEHOLDER = Document("The article is not part of the published traces.", "placeholder")

@@ -55,11 +55,7 @@ Row = TypeVar("Row", bound=BaseModel)
 
 
 def records(paths: Iterable[Path]) -> Iterator[Record]:
-    """Every record of the files, blank lines aside.
-
-    Raises:
-        DataError: A file cannot be read or a line is no JSON object.
-    """
+    """Every record of the files, blank lines aside."""
     for path in paths:
         try:
             lines = path.read_bytes().split(b"\n")
@@ -78,11 +74,7 @@ def records(paths: Iterable[Path]) -> Iterator[Record]:
 
 
 def typed(row: type[Row], record: Record) -> Row:
-    """The record as a row.
-
-    Raises:
-        DataError: A field is missing or wrong.
-    """
+    """The record as a row."""
     try:
         return row.model_validate(record.data)
     except ValidationError as error:

@@ -40,8 +40,7 @@ from pearl.planner.planner import PlannedBy, Planner, PlannerSettings, Shape, sh
 from pearl.planner.prompt import Rejected
 from pearl.planner.understanding import Understood
 from pearl.planner.writer import MAX_REPAIRS, one_line
-from pearl.retrieval import DEFAULT_METHOD
-from pearl.retrieval.presets import ranking_settings
+from pearl.retrieval import DEFAULT_METHOD, ranking_settings
 from pearl.retrieval.search import Searcher
 from pearl.tables import SqlEngine
 from pearl.trace import PlanFailed, Trace

@@ -23,7 +23,6 @@ NO_DSPY = "dspy is not installed here; make test-rlm runs this"
 NO_PLAYWRIGHT = "playwright is not installed here; make test-browser runs this"
 NO_CHROMIUM = "there is no Chromium here; apt-get install chromium"
 NO_DUCKDB = "duckdb is not installed here; make demo installs it"
-NO_TANTIVY = "tantivy is not installed here; pip install tantivy"
 NO_SMOLLM2 = "SmolLM2 is not here; make models fetches it"
 NO_MINILM = "all-MiniLM-L6-v2 is not here; make models fetches it"
 NO_WHEEL = "no installed package is given; make test-wheel runs this"
@@ -36,7 +35,6 @@ BOUND = "root cannot give up its rights over files here"
 MOST = {
     NO_SHARED: 30,
     NO_DUCKDB: 82,
-    NO_TANTIVY: 1,
     NO_RAY: 10,
     NO_TORCH: 8,  # each file of tests/llm/backends/transformers is one
     NO_MKDOCS: 4,
@@ -58,7 +56,6 @@ needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason=NO_RAY)
 needs_duckdb = pytest.mark.skipif(find_spec("duckdb") is None, reason=NO_DUCKDB)
 needs_dspy = pytest.mark.skipif(find_spec("dspy") is None, reason=NO_DSPY)
 needs_mkdocs = pytest.mark.skipif(find_spec("material") is None, reason=NO_MKDOCS)
-needs_tantivy = pytest.mark.skipif(find_spec("tantivy") is None, reason=NO_TANTIVY)
 needs_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason=NO_FULL_DEVICE)
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason=NO_PIPES)
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason=NO_PROC)

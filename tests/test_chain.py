@@ -18,7 +18,7 @@ from pearl.cli import run as pearl_command
 from pearl.data.journal import read_journal
 from pearl.evals.log import EvalLog, EvalRecord, read_log
 from pearl.mining.curator import CurationHeader, CurationRow
-from pearl.mining.drafts import MinedHeader, MinedRow
+from pearl.mining.miner import MinedHeader, MinedRow
 from pearl.planner.examples import load_examples
 
 STORY = """\

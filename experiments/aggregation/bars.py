@@ -11,28 +11,12 @@ from statistics import mean
 from typing import Any
 
 from aggregation.oracle import HOSTILE, Fault, Oracle
-from aggregation.pairs import PAIR_QUERIES
-from aggregation.queries import Query
+from aggregation.queries import PAIR_QUERIES, Query, answers, score
 from aggregation.questions import draw_questions
-from aggregation.reference import answers
 from aggregation.running import Session, document_of, labelled
-from aggregation.scoring import score
 from aggregation.windows import Window, draw_window
 
 from pearl.errors import ExecutionError
-
-__all__ = [
-    "N_PER_CALL",
-    "Bar",
-    "edited",
-    "embedded",
-    "exact",
-    "faults",
-    "hostile",
-    "many_repeats",
-    "pairs",
-    "undecided",
-]
 
 N_PER_CALL = 32
 MOST_TOKENS = 1.25
@@ -43,13 +27,7 @@ PAIRS_ENTRIES = 787
 
 @dataclass
 class Bar:
-    """A measurement.
-
-    Attributes:
-        name: Of what.
-        figures: What was measured, by name.
-        failed: What is not as it must be, a sentence each.
-    """
+    """A measurement."""
 
     name: str
     figures: dict[str, Any]
@@ -72,16 +50,7 @@ def _tokens(characters: int) -> int:
 async def exact(
     n: int, n_windows: int, p: float, seed: int, n_questions: int, per_call: int = N_PER_CALL
 ) -> Bar:
-    """Scores of all questions beside the reference's on the same labels; calls and tokens.
-
-    Args:
-        n: Entries of a window.
-        n_windows: Windows.
-        p: How likely the oracle's label is right.
-        seed: Of the first window.
-        n_questions: Questions about each.
-        per_call: Items of a call.
-    """
+    """Scores of all questions beside the reference's on the same labels; calls and tokens."""
     scores: list[float] = []
     references: list[float] = []
     by_template: Counter[str] = Counter()

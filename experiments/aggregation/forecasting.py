@@ -19,8 +19,6 @@ from pearl.interpreter.bounds import Range
 from pearl.runs.executors import Task
 from pearl.runs.forecast import forecast
 
-__all__ = ["forecasts"]
-
 MOST_BY_ACTUAL = 1.15
 """Most tokens of the forecast by those sent, where only native steps come before a held model's."""
 MIN_TOKENS = 500

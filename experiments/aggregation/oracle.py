@@ -22,8 +22,6 @@ from typing import Literal, get_args
 
 from aiohttp import web
 
-__all__ = ["HOSTILE", "Call", "Fault", "Oracle", "on_loopback", "serving"]
-
 Fault = Literal[
     "drop",
     "duplicate",
@@ -62,21 +60,7 @@ class Call:
 
 @dataclass
 class Oracle:
-    """Labels items.
-
-    Args:
-        labels_of: The label of each text.
-        labels: All labels.
-        p: How likely the label of a text is right; otherwise it is another one. Which, is decided by
-            `seed` and the text alone, so the same text always gets the same label.
-        seed: Draws errors and faults.
-        faults: How likely each fault is in a reply.
-        unclear: Share of the texts of which it always says that they are unclear.
-        is_gullible: Whether it does what a hostile row says.
-
-    Attributes:
-        calls: Every call so far.
-    """
+    """Labels items."""
 
     labels_of: Mapping[str, str]
     labels: Sequence[str]
@@ -89,11 +73,7 @@ class Oracle:
     _seen: Counter[str] = field(default_factory=Counter, repr=False)
 
     def label(self, text: str) -> str:
-        """What it says of a text.
-
-        Raises:
-            ValueError: The text is not in its table.
-        """
+        """What it says of a text."""
         right = self.labels_of.get(text)
         if right is None:
             raise ValueError(f"an item that the oracle does not know: {text[:200]!r}")
@@ -103,11 +83,7 @@ class Oracle:
         return others[int(self._chance("which", text) * len(others))]
 
     def call(self, prompt: str) -> Call:
-        """The reply to a prompt.
-
-        Raises:
-            ValueError: The prompt has no items, an item is none of the table's, or it names no label.
-        """
+        """The reply to a prompt."""
         items = {int(id): html.unescape(text) for id, text in _ITEM.findall(prompt)}
         if not items:
             raise ValueError(f"a prompt without items: {prompt[:200]!r}")
@@ -208,26 +184,14 @@ _FAULTS: dict[Fault, Callable[[list[str], Sequence[str], random.Random], str]] =
 
 @contextmanager
 def serving(oracle: Oracle, call_s: float = 0.0) -> Iterator[str]:
-    """Chat Completions on loopback for the length of a block, answered by the oracle in a thread.
-
-    Args:
-        oracle: What answers.
-        call_s: Seconds that every reply takes.
-
-    Yields:
-        The address, as `--base-url` takes it.
-    """
+    """Chat Completions on loopback for the length of a block, answered by the oracle in a thread."""
     with on_loopback(_application(oracle, call_s)) as url:
         yield f"{url}/v1"
 
 
 @contextmanager
 def on_loopback(application: web.Application) -> Iterator[str]:
-    """An application on loopback for the length of a block, in a thread.
-
-    Yields:
-        Its address.
-    """
+    """An application on loopback for the length of a block, in a thread."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

@@ -1,12 +1,17 @@
-"""What is asked of a window, as data: the words, the plan and the reference are made from it."""
+"""Kinds of questions over entries: their queries, the queries about pairs, the reference that answers them, scores."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
+from fractions import Fraction
+from itertools import combinations
 from typing import Literal
 
-__all__ = ["MONTHS", "Ask", "Condition", "Kind", "Query", "UserPredicate"]
+from aggregation.windows import Entry
 
 Ask = Literal[
     "most", "least", "second", "count", "compare", "dates_seen", "shares",
@@ -29,13 +34,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class UserPredicate:
-    """What a user of a pair has to fulfil.
-
-    Attributes:
-        conditions: All of them.
-        all_of: If given, all entries of the user with this label are strictly on one side of `day`.
-        is_after: Which side.
-    """
+    """What a user of a pair has to fulfil."""
 
     conditions: tuple[Condition, ...]
     all_of: str = ""
@@ -45,20 +44,7 @@ class UserPredicate:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question about a window.
-
-    Attributes:
-        ask: What is asked for.
-        of: Of `most`, `least` and `second`: the field whose values are counted.
-        label: The label asked about; of `most` and `second` users: their entries with this label.
-        other: Of comparisons, the second label.
-        users: Only entries of these users.
-        month: Only entries of this month of any year, 1 to 12.
-        between: Only entries from the first to the second date, inclusive.
-        day: Of `shares`, before and after which date.
-        n: Of `dates_seen`, exactly how many times.
-        pair: Of `pairs`, what both users fulfil, or one and the other.
-    """
+    """A question about a window."""
 
     ask: Ask
     of: Literal["label", "user", "date"] = "label"
@@ -90,3 +76,234 @@ class Query:
     def reads_labels(self) -> bool:
         """Whether it cannot be answered from users and dates alone."""
         return (self.of == "label" and self.ask != "dates_seen") or bool(self.label)
+
+
+_ABBREVIATION, _ENTITY, _ABSTRACT, _HUMAN, _LOCATION, _NUMERIC = (
+    "abbreviation", "entity", "description and abstract concept", "human being", "location", "numeric value",
+)  # fmt: skip
+
+
+def _some(*labels: str, n: int = 1) -> Condition:
+    return Condition(labels, n)
+
+
+def _exactly(n: int, label: str) -> Condition:
+    return Condition((label,), n, is_exact=True)
+
+
+def _both(
+    *conditions: Condition, all_of: str = "", is_after: bool = True, day: date = date(2023, 1, 6)
+) -> Query:
+    return Query("pairs", pair=(UserPredicate(conditions, all_of, is_after, day),))
+
+
+def _one(*conditions: Condition) -> UserPredicate:
+    return UserPredicate(conditions)
+
+
+def _dated(*conditions: Condition, all_of: str, is_after: bool, day: date) -> UserPredicate:
+    return UserPredicate(conditions, all_of, is_after, day)
+
+
+PAIR_QUERIES: tuple[Query, ...] = (
+    _both(_some(_NUMERIC, _LOCATION)),
+    _both(_some(_ENTITY, _HUMAN)),
+    _both(_some(_ABSTRACT, _ABBREVIATION)),
+    _both(_some(_HUMAN, _LOCATION), all_of=_HUMAN),
+    _both(_some(_ENTITY, _NUMERIC), all_of=_ENTITY, is_after=False, day=date(2023, 3, 15)),
+    _both(_some(_LOCATION, _ABBREVIATION), all_of=_LOCATION, day=date(2022, 8, 20)),
+    _both(_some(_ABSTRACT, _NUMERIC), all_of=_NUMERIC, is_after=False, day=date(2024, 2, 1)),
+    _both(_some(_HUMAN, _ABSTRACT), all_of=_ABSTRACT, day=date(2023, 5, 10)),
+    _both(_some(_ENTITY, n=2), _some(_LOCATION)),
+    _both(_some(_NUMERIC, _HUMAN), all_of=_HUMAN, is_after=False, day=date(2023, 12, 24)),
+    Query("pairs", pair=(_one(_some(_ENTITY), _some(_ABBREVIATION)), _one(_exactly(1, _ENTITY)))),
+    Query("pairs", pair=(_one(_some(_NUMERIC, n=2)), _one(_some(_LOCATION), _some(_HUMAN)))),
+    Query("pairs", pair=(_one(_exactly(1, _ABSTRACT)), _one(_some(_ABBREVIATION), _some(_ENTITY)))),
+    Query("pairs", pair=(_one(_some(_HUMAN)), _one(_some(_ENTITY), _exactly(1, _ABBREVIATION)))),
+    Query("pairs", pair=(_one(_some(_ENTITY, _LOCATION, n=2)), _one(_exactly(1, _NUMERIC)))),
+    Query("pairs", pair=(
+        _dated(_some(_LOCATION), all_of=_LOCATION, is_after=True, day=date(2022, 11, 1)),
+        _one(_some(_HUMAN, n=2)),
+    )),
+    Query("pairs", pair=(
+        _one(_exactly(1, _NUMERIC)),
+        _dated(_some(_LOCATION, n=2), all_of=_LOCATION, is_after=False, day=date(2024, 6, 30)),
+    )),
+    Query("pairs", pair=(
+        _one(_some(_ABBREVIATION), _exactly(1, _HUMAN)),
+        _dated(_some(_ENTITY), all_of=_ENTITY, is_after=True, day=date(2023, 1, 6)),
+    )),
+    Query("pairs", pair=(
+        _one(_some(_LOCATION, n=2), _some(_ENTITY)),
+        _dated(_exactly(1, _ABSTRACT), all_of=_ABSTRACT, is_after=False, day=date(2024, 1, 31)),
+    )),
+    Query("pairs", pair=(
+        _dated(_some(_HUMAN, n=2), all_of=_HUMAN, is_after=True, day=date(2022, 5, 1)),
+        _dated(_exactly(1, _ENTITY), all_of=_ENTITY, is_after=False, day=date(2024, 9, 1)),
+    )),
+)  # fmt: skip
+
+
+def answers(query: Query, entries: Iterable[Entry]) -> frozenset[str]:
+    """Every answer that is right, or for `pairs` every pair; empty if there is none."""
+    rows = asked_about(query, entries)
+    counts = Counter(str(getattr(row, query.of)) for row in rows)
+    match query.ask:
+        case "most" | "least" | "second":
+            ranked = sorted(set(counts.values()), reverse=query.ask != "least")
+            place = 1 if query.ask == "second" else 0
+            wanted = ranked[place] if len(ranked) > place else None
+            return frozenset(key for key, n in counts.items() if n == wanted)
+        case "count":
+            return frozenset({str(counts[query.label])})
+        case "compare":
+            return frozenset({_compare(counts[query.label], counts[query.other])})
+        case "dates_seen":
+            return frozenset({str(sum(n == query.n for n in counts.values()))})
+        case "shares":
+            early = [row.label for row in rows if row.date < query.day]
+            late = [row.label for row in rows if row.date > query.day]
+            if not early or not late:
+                return frozenset()
+            parts = [Fraction(side.count(query.label), len(side)) for side in (early, late)]
+            return frozenset({_compare(*parts)})
+        case "pairs":
+            return _pairs(query.pair, rows)
+        case _:
+            return _months(query, rows)
+
+
+def asked_about(query: Query, entries: Iterable[Entry]) -> list[Entry]:
+    """The entries that a query is about."""
+    users, (start, end) = frozenset(query.users), query.between or (date.min, date.max)
+    return [
+        entry
+        for entry in entries
+        if (not users or entry.user in users)
+        and (not query.month or entry.date.month == query.month)
+        and start <= entry.date <= end
+        and (query.of == "label" or not query.label or entry.label == query.label)
+    ]
+
+
+def _compare(one: Fraction | int, other: Fraction | int) -> str:
+    return "same" if one == other else "more" if one > other else "less"
+
+
+def _months(query: Query, rows: Sequence[Entry]) -> frozenset[str]:
+    by_month: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        by_month[row.date.isoformat()[:7]][row.label] += 1
+    if query.ask == "months_top":
+        top = {
+            month
+            for month, counts in by_month.items()
+            if all(counts[query.label] > n for key, n in counts.items() if key != query.label)
+        }
+        return frozenset({str(sum(by_month[month][query.label] > 0 for month in top))})
+    more = [month for month, seen in by_month.items() if seen[query.label] > seen[query.other]]
+    if query.ask == "months_more":
+        return frozenset({str(len(more))})
+    return frozenset({min(more)}) if more else frozenset()
+
+
+def _pairs(predicates: Sequence[UserPredicate], rows: Sequence[Entry]) -> frozenset[str]:
+    by_user: dict[str, list[Entry]] = defaultdict(list)
+    for row in rows:
+        by_user[row.user].append(row)
+    one, other = (
+        {user for user, own in by_user.items() if _fulfils(predicate, own)}
+        for predicate in (predicates[0], predicates[-1])
+    )
+    return frozenset(
+        f"{low}, {high}"
+        for low, high in combinations(sorted(one | other, key=int), 2)
+        if (low in one and high in other) or (high in one and low in other)
+    )
+
+
+def _fulfils(predicate: UserPredicate, own: Sequence[Entry]) -> bool:
+    for condition in predicate.conditions:
+        n = sum(entry.label in condition.labels for entry in own)
+        if n < condition.n or (condition.is_exact and n > condition.n):
+            return False
+    days = [entry.date for entry in own if entry.label == predicate.all_of]
+    return all(day > predicate.day if predicate.is_after else day < predicate.day for day in days)
+
+
+_DATES = ("%b %d, %Y", "%B %d, %Y", "%Y-%m-%d", "%m/%d/%Y")
+_MONTHS = ("%B %Y", "%b %Y", "%Y-%m", "%m/%Y")
+_NOTHING = re.compile(r"(?:none|nothing found)\b(?: \(.*\))?", re.I)
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
+
+
+def score(kind: Kind, said: str, right: Collection[str]) -> float:
+    """What an answer is worth, from 0 to 1.
+
+    Numbers get 0.75 to the power of their distance, pairs their F1, all else is right or wrong. Where
+    answers are tied, one of them is right, and so are several; one wrong among them is wrong.
+
+    Example:
+        >>> score("number", "Answer: 12", {"13"}), score("label", "Label: entity", {"entity", "location"})
+        (0.75, 1.0)
+    """
+    named = answers_in(kind, said)
+    if kind == "pairs":
+        return f1(named, frozenset(right))
+    if kind == "number":
+        numbers = [int(each) for each in named if re.fullmatch(r"-?\d+", each)]
+        return 0.75 ** abs(numbers[0] - int(next(iter(right)))) if len(numbers) == 1 else 0.0
+    return float(bool(named) and named <= set(right))
+
+
+def answers_in(kind: Kind, said: str) -> frozenset[str]:
+    """What a reply names: its last text after a colon, line by line and apart at semicolons.
+
+    Bullets, brackets, quotes and a full stop at the end do not count; "none", why there is none, and "Nothing found." are nothing.
+    """
+    if kind == "pairs":
+        found = re.findall(r"\b(\d+)\s*(?:,|and|-|/|–)\s*(\d+)\b", said)
+        return frozenset(f"{one}, {other}" for one, other in found)
+    entries = re.split(r"[\n;]", said.rpartition(":")[2])
+    bare = (_BULLET.sub("", entry).strip().strip("[]'\"*.").strip() for entry in entries)
+    return frozenset(
+        normal(kind, entry) for entry in bare if entry and not _NOTHING.fullmatch(entry)
+    )
+
+
+def normal(kind: Kind, answer: str) -> str:
+    """An answer as `reference` writes it; as it is if it cannot be read.
+
+    Example:
+        >>> normal("month", "June 2023"), normal("date", "06/02/2023"), normal("comparison", "more common than")
+        ('2023-06', '2023-06-02', 'more')
+    """
+    answer = answer.strip()
+    match kind:
+        case "date":
+            return _read(answer, _DATES, "%Y-%m-%d")
+        case "month":
+            return _read(answer, _MONTHS, "%Y-%m")
+        case "comparison":
+            words = re.findall(r"\b(more|less|same)\b", answer.lower())
+            return words[0] if len(set(words)) == 1 else answer
+        case "number":
+            return answer.replace(",", "")
+        case _:
+            return answer.casefold()
+
+
+def _read(answer: str, forms: Collection[str], written: str) -> str:
+    for form in forms:
+        try:
+            return datetime.strptime(answer, form).strftime(written)
+        except ValueError:
+            continue
+    return answer
+
+
+def f1(said: frozenset[str], right: frozenset[str]) -> float:
+    """F1 of pairs; 1 if there are none and none are named."""
+    if not said or not right:
+        return float(said == right)
+    return 2 * len(said & right) / (len(said) + len(right))

@@ -14,11 +14,8 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import islice
 
-from aggregation.queries import Ask, Query
-from aggregation.reference import answers, asked_about
+from aggregation.queries import Ask, Query, answers, asked_about
 from aggregation.windows import Window
-
-__all__ = ["N_QUESTIONS", "Question", "draw_questions"]
 
 N_QUESTIONS = 25
 """Questions asked of each window, as OOLONG does."""
@@ -31,13 +28,7 @@ Draw = Callable[[Window, random.Random], Query]
 
 @dataclass(frozen=True)
 class Question:
-    """A question with its right answers.
-
-    Attributes:
-        template: Which kind of question.
-        query: What is asked.
-        right: Every right answer.
-    """
+    """A question with its right answers."""
 
     template: str
     query: Query

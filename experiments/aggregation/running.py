@@ -1,15 +1,14 @@
-"""Plans over windows, run by pearl against an oracle in this process."""
+"""A query → a plan; a window and an oracle → a session that answers queries by plans."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from aggregation.oracle import Oracle
-from aggregation.plans import plan_of
-from aggregation.queries import Query
-from aggregation.scoring import answers_in
+from aggregation.queries import MONTHS, Condition, Query, UserPredicate, answers_in
 from aggregation.windows import Window
 
 from pearl import Answer, Document, Pearl
@@ -18,16 +17,158 @@ from pearl.errors import ModelError
 from pearl.llm import Constrains, Request
 from pearl.llm.backends.scripted import Scripted
 
-__all__ = ["Asked", "OracleModel", "Session", "document_of", "labelled", "value_of"]
+
+class _Steps:
+    """Numbered steps; `add` gives the name of the new one's output."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._known: dict[str, str] = {}
+
+    def add(self, output: str, call: str, goal: str) -> str:
+        """One step, or the earlier one that does the same."""
+        if call not in self._known:
+            taken = sum(name.rstrip("0123456789") == output for name in self._known.values())
+            self._known[call] = f"{output}{taken + 1}" if taken else output
+            self.lines.append(f"{len(self.lines) + 1}. {self._known[call]} = {call} : {goal}")
+        return self._known[call]
+
+    def text(self) -> str:
+        """The plan; the last step gives the answer."""
+        steps = "\n".join(self.lines)
+        return f"New actions:\n- None\n\n{steps}\n"
+
+
+def plan_of(
+    query: Query, labels: Sequence[str], *, about: str = "the kind of thing asked for"
+) -> str:
+    """The plan that answers a query over a window."""
+    steps = _Steps()
+    rows = steps.add("entries", 'SPLIT(CTX, "entry")', "One row for each entry")
+    if query.reads_labels:
+        texts = steps.add("texts", f'FIELD({rows}, "Instance")', "The text alone")
+        rows = steps.add(
+            "label", f"CLASSIFY({texts}, {_quoted(labels)}, {_quoted(about)})", "Label each"
+        )
+    if query.ask == "pairs":
+        _pairs(query, rows, steps)
+    else:
+        _answer(query, _scoped(query, rows, steps), steps)
+    return steps.text()
+
+
+def _quoted(value: str | Sequence[str]) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _where(
+    rows: str, name: str, operator: str, value: str | Sequence[str], output: str, steps: _Steps
+) -> str:
+    call = f"WHERE({rows}, {_quoted(name)}, {_quoted(operator)}, {_quoted(value)})"
+    return steps.add(output, call, "The entries asked about")
+
+
+def _scoped(query: Query, rows: str, steps: _Steps) -> str:
+    """Only the entries that the query is about."""
+    if query.users:
+        rows = _where(rows, "User", "in", query.users, "theirs", steps)
+    if query.month:
+        rows = _where(rows, "Date", "contains", MONTHS[query.month - 1], "within", steps)
+    if query.between:
+        start, end = query.between
+        rows = _where(rows, "Date", "at least", start.isoformat(), "since", steps)
+        rows = _where(rows, "Date", "at most", end.isoformat(), "within", steps)
+    if query.of != "label" and query.label:
+        rows = _where(rows, "label", "is", query.label, "wanted", steps)
+    return rows
+
+
+def _answer(query: Query, rows: str, steps: _Steps) -> None:
+    field = {"label": "label", "user": "User", "date": "Date"}[query.of]
+    match query.ask:
+        case "most" | "least" | "second":
+            counts = steps.add("counts", f"COUNT_BY({rows}, {_quoted(field)})", "Count each")
+            call = {"most": "MOST({})", "least": "LEAST({})", "second": "NTH({}, 2)"}[query.ask]
+            steps.add("ans", call.format(counts), "The one asked for")
+        case "count" | "compare":
+            counts = steps.add("counts", f"COUNT_BY({rows}, {_quoted(field)})", "Count each")
+            one = _count_of(counts, query.label, "ans" if query.ask == "count" else "one", steps)
+            if query.ask == "compare":
+                other = _count_of(counts, query.other, "other", steps)
+                steps.add("ans", f"RELATION({one}, {other})", "More, less or the same")
+        case "dates_seen":
+            days = steps.add("days", f"GROUP({rows}, {_quoted(field)})", "The entries of each date")
+            exact = steps.add("exact", f'HAVING({days}, "is", {query.n})', "Those seen so often")
+            steps.add("ans", f"COUNT({exact})", "How many")
+        case "shares":
+            day = query.day.isoformat()
+            parts = [
+                steps.add(output, f'SHARE_OF({side}, "label", {_quoted(query.label)})', "Its share")
+                for output, side in (
+                    ("one", _where(rows, "Date", "before", day, "early", steps)),
+                    ("other", _where(rows, "Date", "after", day, "late", steps)),
+                )
+            ]
+            steps.add("ans", f"RELATION({parts[0]}, {parts[1]})", "More, less or the same")
+        case _:
+            _months(query, rows, steps)
+
+
+def _count_of(counts: str, label: str, output: str, steps: _Steps) -> str:
+    return steps.add(output, f"COUNT_OF({counts}, {_quoted(label)})", f"How many are {label}")
+
+
+def _months(query: Query, rows: str, steps: _Steps) -> None:
+    if query.ask != "months_top":
+        rows = _where(rows, "label", "in", (query.label, query.other), "both", steps)
+    tops = steps.add(
+        "tops", f'MOST_BY({rows}, "Date by month")', "The most frequent label of each month"
+    )
+    months = _where(tops, "label", "is", query.label, "months", steps)
+    if query.ask == "first_month":
+        names = steps.add("names", f'FIELD({months}, "Date by month")', "Their months")
+        order = steps.add("order", f"SORT({names})", "Earliest first")
+        steps.add("ans", f"FIRST({order})", "The first of them")
+    else:
+        steps.add("ans", f"COUNT({months})", "How many months")
+
+
+def _pairs(query: Query, rows: str, steps: _Steps) -> None:
+    one, other = (
+        _fulfilling(predicate, rows, steps) for predicate in (query.pair[0], query.pair[-1])
+    )
+    steps.add("ans", f"PAIRS({one}, {other})", "Every pair once")
+
+
+def _fulfilling(predicate: UserPredicate, rows: str, steps: _Steps) -> str:
+    users = ""
+    for condition in predicate.conditions:
+        having = _having(condition, rows, steps)
+        users = (
+            steps.add("both", f"INTERSECT({users}, {having})", "Those of both") if users else having
+        )
+    if predicate.all_of:
+        theirs = _where(rows, "label", "is", predicate.all_of, "wanted", steps)
+        side = "at most" if predicate.is_after else "at least"
+        wrong = _where(theirs, "Date", side, predicate.day.isoformat(), "wrong", steps)
+        barred = steps.add("barred", f'GROUP({wrong}, "User")', "Users left out")
+        users = steps.add("left", f"DIFFERENCE({users}, {barred})", "Users that qualify")
+    return users
+
+
+def _having(condition: Condition, rows: str, steps: _Steps) -> str:
+    wanted = _where(rows, "label", "in", condition.labels, "wanted", steps)
+    users = steps.add("users", f'GROUP({wanted}, "User")', "The entries of each user")
+    if condition.n == 1 and not condition.is_exact:
+        return users
+    operator = "is" if condition.is_exact else "at least"
+    return steps.add(
+        "enough", f'HAVING({users}, "{operator}", {condition.n})', "Those with so many"
+    )
 
 
 class OracleModel(Scripted):
-    """The oracle as a model of this process, treated as one behind a server is.
-
-    Args:
-        oracle: What replies.
-        is_held: Whether it counts as held to the form of its replies, which it then has to keep.
-    """
+    """The oracle as a model of this process, treated as one behind a server is."""
 
     reads_prompts = True
 
@@ -45,13 +186,7 @@ class OracleModel(Scripted):
 
 @dataclass(frozen=True)
 class Asked:
-    """What came of one question.
-
-    Attributes:
-        text: Its value.
-        named: The answers, as `scoring.answers_in` reads them.
-        n_calls: Calls that it took.
-    """
+    """What came of one question."""
 
     answer: Answer
     text: str
@@ -66,14 +201,7 @@ class Asked:
 
 
 class Session:
-    """One window, one oracle, one client: what is labelled for a question is labelled for the next.
-
-    Args:
-        window: What is asked about.
-        oracle: What labels.
-        model: What labels in its place, by its name.
-        settings: Arguments of `Pearl`.
-    """
+    """One window, one oracle, one client: what is labelled for a question is labelled for the next."""
 
     def __init__(self, window: Window, oracle: Oracle, *, model: str = "", **settings: Any) -> None:
         self.window = window
@@ -82,11 +210,7 @@ class Session:
         self._pearl = Pearl(model or OracleModel(oracle), **settings)
 
     async def ask(self, query: Query, document: Document | None = None) -> Asked:
-        """Run the plan of a query over the window, or over another document.
-
-        Raises:
-            ExecutionError: A step failed.
-        """
+        """Run the plan of a query over the window, or over another document."""
         document = document or self.document
         n_before = len(self.oracle.calls)
         answer = await self._pearl.execute(plan_of(query, self.window.labels), document)

@@ -15,8 +15,6 @@ from datetime import date, timedelta
 from functools import cached_property
 from math import prod
 
-__all__ = ["LABELS", "Entry", "Window", "draw_window", "line"]
-
 LABELS = (
     "abbreviation", "entity", "description and abstract concept", "human being", "location",
     "numeric value", "event", "opinion", "material", "method",
@@ -115,18 +113,7 @@ def draw_window(
     repeats: float = 1.0,
     is_telling: bool = False,
 ) -> Window:
-    """Draw a window.
-
-    Args:
-        n: Entries.
-        seed: The same seed draws the same window.
-        labels: The first so many of `LABELS`; their shares are drawn at random.
-        users: n / 3.4 unless given.
-        days: Dates are uniform over so many.
-        skew: Share of the entries that a fifth of the users has.
-        repeats: How often each text occurs on average.
-        is_telling: Whether each text names its label.
-    """
+    """Draw a window."""
     draw = random.Random(seed)
     names = LABELS[:labels]
     shares = [draw.gammavariate(2.0, 1.0) + 0.1 for _ in names]

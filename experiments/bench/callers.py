@@ -5,8 +5,7 @@
 The JSON says where the server is, how many calls are made at once and where prompts and documents
 are. A caller makes some calls first, so that imports, connections and tables are no part of it, and
 then all the others: different ones. Printed is, for each round of those, the processor time that this
-process took, its threads included, and the time that passed. Each caller imports what it needs: those of
-other libraries run under the Python that has them.
+process took, its threads included, and the time that passed. Each caller imports what it needs.
 """
 
 from __future__ import annotations
@@ -117,61 +116,6 @@ def aiohttp(said: dict[str, Any]) -> list[tuple[float, float]]:
     return rounds(said, ask)
 
 
-def langgraph(said: dict[str, Any]) -> list[tuple[float, float]]:
-    """A graph of one node around the official client."""
-    from langgraph.graph import END, START, StateGraph
-    from openai import AsyncOpenAI
-
-    client = AsyncOpenAI(api_key="none", base_url=said["url"], max_retries=0)
-
-    async def node(state: dict[str, Any]) -> dict[str, Any]:
-        reply = await client.chat.completions.create(
-            model=said["model"], temperature=0.0, messages=state["messages"]
-        )
-        return {"messages": state["messages"], "reply": reply.choices[0].message.content}
-
-    graph = StateGraph(dict)
-    graph.add_node("read", node)
-    graph.add_edge(START, "read")
-    graph.add_edge("read", END)
-    compiled = graph.compile()
-
-    async def call(messages: Messages) -> object:
-        return (await compiled.ainvoke({"messages": messages}))["reply"]
-
-    return rounds(said, lambda prompts: gathered(prompts, call, said["at_once"]))
-
-
-def litellm(said: dict[str, Any]) -> list[tuple[float, float]]:
-    """Its `acompletion`."""
-    import litellm
-
-    async def call(messages: Messages) -> object:
-        reply = await litellm.acompletion(
-            model=f"openai/{said['model']}", api_base=said["url"], api_key="none",
-            temperature=0.0, messages=messages, num_retries=0,
-        )  # fmt: skip
-        return reply.choices[0].message.content
-
-    return rounds(said, lambda prompts: gathered(prompts, call, said["at_once"]))
-
-
-def dspy(said: dict[str, Any]) -> list[tuple[float, float]]:
-    """Its `LM`, without its cache."""
-    import dspy
-
-    lm = dspy.LM(
-        f"openai/{said['model']}", api_base=said["url"], api_key="none", cache=False,
-        temperature=0.0, num_retries=0,
-    )  # fmt: skip
-
-    async def call(messages: Messages) -> object:
-        (reply,) = await lm.acall(messages=messages)
-        return reply if isinstance(reply, str) else reply["text"]
-
-    return rounds(said, lambda prompts: gathered(prompts, call, said["at_once"]))
-
-
 def made_up_words(draw: random.Random, n: int) -> list[str]:
     """Words of one to four syllables."""
     syllables = [
@@ -269,7 +213,7 @@ def pearl_library(said: dict[str, Any]) -> list[tuple[float, float]]:
 CALLERS: dict[str, Callable[[dict[str, Any]], list[tuple[float, float]]]] = {
     caller.__name__: caller
     for caller in (
-        official, official_aiohttp, aiohttp, langgraph, litellm, dspy, pearl_library, pearl_command
+        official, official_aiohttp, aiohttp, pearl_library, pearl_command
     )
 }  # fmt: skip
 

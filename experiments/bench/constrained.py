@@ -1,6 +1,6 @@
 """Plans written under constraints: how many are valid, and what the constraint costs.
 
-    python experiments/bench/constrained.py [--quick] [--parts plans shipped grammars masks]
+    python experiments/bench/constrained.py [--quick] [--parts plans shipped]
         [--model FOLDER] [--hidden 64 --layers 2] [--device cpu --dtype float32] [--out FILE]
 
 Prints a table for each part, then one JSON line. Needs the extra `transformers`.
@@ -11,8 +11,6 @@ Prints a table for each part, then one JSON line. Needs the extra `transformers`
               round would have to mend; `mask` is the time of masks, of taking tokens and of
               making the grammars of lines.
     shipped   the row "random, per line" once more, through the backend `transformers`
-    grammars  milliseconds to make a grammar and to compile it
-    masks     time of a mask at vocabularies up to 100,000, beside xgrammar where it is installed
 
 All but the tokens a second is time of the processor, on one thread: cores may be shared.
 
@@ -26,7 +24,6 @@ import argparse
 import asyncio
 import json
 import random
-import statistics
 import sys
 import tempfile
 import time
@@ -46,7 +43,6 @@ from pearl.actions.library import load_library
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.decoding.forms import line_constraint, plan_constraint, steps_constraint
-from pearl.dsl.decoding.grammar import indexed_grammar, line_grammar, static_grammar
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import ModelError, PlanError
@@ -111,11 +107,6 @@ def made_up_plan(library: ActionLibrary, draw: random.Random) -> str:
         outputs.append(output)
         lines.append(f"{i}. {output} = {action.name}({', '.join(passed)}) : {phrase(draw, 5)}")
     return "\n".join(lines)
-
-
-def plan_with_header(library: ActionLibrary) -> str:
-    draw = random.Random(3)
-    return next(p for p in iter(partial(made_up_plan, library, draw), "") if p.startswith("New"))
 
 
 def phrase(draw: random.Random, most: int) -> str:
@@ -186,11 +177,7 @@ def train(folder: Path, to: Path, plans: Sequence[str], n_steps: int) -> None:
 def write_batch(
     weights: LoadedWeights, hold_one: Callable[[], Masks] | None, n: int, limit: int, seed: int
 ) -> tuple[list[str | None], int, float]:
-    """Plans written side by side, with the masks of the shipped backend.
-
-    Returns:
-        Each of the n plans, None for one that reached the limit; tokens in all; seconds of masks.
-    """
+    """Plans written side by side, with the masks of the shipped backend."""
     (end,) = weights.ends
     generator = torch.Generator().manual_seed(seed)
     mask_s = 0.0
@@ -327,163 +314,6 @@ def shipped_row(folder: Path, n_plans: int) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------------------------------
-# What grammars and masks cost
-
-
-def timed_ms(run: Callable[[], Any], n: int) -> float:
-    """Median of n runs after one that warms up."""
-    run()
-    taken = []
-    for _ in range(n):
-        began = time.process_time()
-        run()
-        taken.append(1_000 * (time.process_time() - began))
-    return round(statistics.median(taken), 2)
-
-
-def grammar_rows(vocabulary: Any, sizes: Sequence[int], n: int) -> list[dict[str, Any]]:
-    from llguidance import LLMatcher
-
-    rows = []
-    for n_actions in sizes:
-        actions = library(n_actions)
-        written = "".join(plan_with_header(actions).splitlines(keepends=True)[:-1])
-        makers = {
-            "static": partial(static_grammar, actions, max_text=240),
-            "indexed": partial(indexed_grammar, actions, max_text=240),
-            "per line": partial(line_grammar, written, actions, max_text=240),
-        }
-        for name, make in makers.items():
-            grammar = make()
-            rows.append(
-                {
-                    "grammar": name,
-                    "actions": n_actions,
-                    "characters": len(grammar),
-                    "make_ms": timed_ms(make, n),
-                    "compile_ms": timed_ms(partial(LLMatcher, vocabulary, grammar), n),
-                }
-            )
-    return rows
-
-
-def tokenizer_of(n_tokens: int, trained: Tokenizer) -> PreTrainedTokenizerFast:
-    """The first tokens of a larger vocabulary: merges come in the order they were learnt."""
-    data = json.loads(trained.to_str())
-    vocabulary = data["model"]["vocab"]
-    data["model"]["vocab"] = {piece: i for piece, i in vocabulary.items() if i < n_tokens}
-    n_merges = max(0, n_tokens - (len(vocabulary) - len(data["model"]["merges"])))
-    data["model"]["merges"] = data["model"]["merges"][:n_merges]
-    return wrapped(Tokenizer.from_str(json.dumps(data)))
-
-
-def local_texts(most: int) -> list[str]:
-    """Python sources of this machine, so many characters of them."""
-    found: list[str] = []
-    n = 0
-    for path in sorted(Path(np.__file__).parent.parent.rglob("*.py")):
-        if n > most:
-            break
-        found.append(path.read_text(encoding="utf-8", errors="ignore")[:100_000])
-        n += len(found[-1])
-    return found
-
-
-def mask_rows(sizes: Sequence[int], n_plans: int, megabytes: int) -> list[dict[str, Any]]:
-    """Masks along plans that the grammars admit, token by token."""
-    from llguidance.hf import from_tokenizer
-
-    actions = library(80)
-    draw = random.Random(2)
-    plans = []
-    while len(plans) < n_plans:
-        plan = made_up_plan(actions, draw)
-        plans += [plan] if plan.startswith("1. v1") else []
-    trained = trained_tokenizer(local_texts(megabytes * 1_000_000), max(sizes))
-    rows = []
-    for n_tokens in sizes:
-        tokenizer = tokenizer_of(n_tokens, trained)
-        began = time.process_time()
-        vocabulary = from_tokenizer(tokenizer)
-        named = {"vocabulary": len(tokenizer)}
-        wrap_ms = round(1_000 * (time.process_time() - began))
-        lines = [
-            [tokenizer(line)["input_ids"] for line in plan.splitlines(keepends=True)]
-            for plan in plans
-        ]
-        for max_text in (MAX_TEXT, None):
-            text = "any" if max_text is None else str(max_text)
-            static = plan_constraint(actions, max_steps=MAX_STEPS, max_text=max_text)
-            indexed = steps_constraint(actions, max_steps=MAX_STEPS, max_text=max_text)
-            by_line = line_constraint(actions, max_steps=MAX_STEPS, max_text=max_text)
-            header = [tokenizer(part)["input_ids"] for part in ("New actions:\n", "- None\n", "\n")]
-            for name, constraint, by, before in (
-                ("static", static, "grammar", []),
-                ("indexed", indexed, "grammar", []),
-                ("per line", by_line, "line", header),
-            ):
-                make = partial(Masks, constraint, by, vocabulary)
-                compile_ms = timed_ms(make, 10)
-                masks_us: list[float] = []
-                takes_us: list[float] = []
-                for plan in lines:
-                    held = make()
-                    for token in sum([*before, *plan], []):  # noqa: RUF017, a few dozen
-                        masks_us.append(_us(held.mask))
-                        takes_us.append(_us(partial(held.take, token)))
-                rows.append(
-                    named
-                    | {"library": "llguidance", "grammar": name, "text": text, "wrap_ms": wrap_ms}
-                    | {"compile_ms": compile_ms}
-                    | _spread(masks_us, takes_us)
-                )
-                print(json.dumps(rows[-1]), file=sys.stderr)
-            rows.append(named | xgrammar_row(static.lark, tokenizer, lines, text))
-            print(json.dumps(rows[-1]), file=sys.stderr)
-    return rows
-
-
-def xgrammar_row(grammar: str, tokenizer: Any, lines: Any, text: str) -> dict[str, Any]:
-    """The same text of a static grammar in xgrammar, on one thread."""
-    named = {"library": "xgrammar", "grammar": "static", "text": text}
-    try:
-        import xgrammar
-    except ImportError:
-        return {**named, "grammar": "not installed"}
-    began = time.process_time()
-    info = xgrammar.TokenizerInfo.from_huggingface(tokenizer)
-    wrap_ms = round(1_000 * (time.process_time() - began))
-    compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
-    began = time.process_time()
-    compiled = compiler.compile_grammar(xgrammar.Grammar.from_lark(grammar))
-    compile_ms = round(1_000 * (time.process_time() - began), 1)
-    mask = xgrammar.allocate_token_bitmask(1, len(tokenizer))
-    masks_us: list[float] = []
-    takes_us: list[float] = []
-    for plan in lines:
-        matcher = xgrammar.GrammarMatcher(compiled)
-        for token in sum(plan, []):  # noqa: RUF017, a few dozen
-            masks_us.append(_us(partial(matcher.fill_next_token_bitmask, mask)))
-            takes_us.append(_us(partial(matcher.accept_token, token)))
-    costs = _spread(masks_us, takes_us)
-    return {**named, "wrap_ms": wrap_ms, "compile_ms": compile_ms, **costs}
-
-
-def _us(run: Callable[[], Any]) -> float:
-    began = time.process_time()
-    run()
-    return 1e6 * (time.process_time() - began)
-
-
-def _spread(masks_us: Sequence[float], takes_us: Sequence[float]) -> dict[str, int]:
-    return {
-        "mask_us": round(statistics.mean(masks_us)),
-        "mask_p99_us": round(statistics.quantiles(masks_us, n=100)[-1]),
-        "take_us": round(statistics.mean(takes_us)),
-    }
-
-
-# ---------------------------------------------------------------------------------------------
 
 
 def show(title: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -511,8 +341,8 @@ def models_to_ask(folder: Path, options: argparse.Namespace) -> dict[str, Path]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="few plans, small vocabularies")
-    names = ["plans", "shipped", "grammars", "masks"]
+    parser.add_argument("--quick", action="store_true", help="few plans")
+    names = ["plans", "shipped"]
     parser.add_argument("--parts", nargs="+", choices=names, default=names)
     parser.add_argument("--plans", type=int, help="of each row")
     parser.add_argument("--batch", type=int, default=64)
@@ -543,16 +373,6 @@ def main() -> None:
         if "shipped" in options.parts:
             results["shipped"] = [shipped_row(folders[first], options.plans)]
             show("through the backend", results["shipped"])
-        if "grammars" in options.parts:
-            n = 5 if options.quick else 50
-            results["grammars"] = grammar_rows(own[first].vocabulary, options.actions, n)
-            show("grammars", results["grammars"])
-        if "masks" in options.parts:
-            sizes = [500, 4_000] if options.quick else [500, 32_000, 100_000]
-            results["masks"] = mask_rows(
-                sizes, 4 if options.quick else 60, 3 if options.quick else 60
-            )
-            show("masks, microseconds a token", results["masks"])
     line = json.dumps(results)
     print(line)
     if options.out:

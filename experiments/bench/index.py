@@ -44,7 +44,6 @@ def measured(name: str, work: Callable[[], Index]) -> dict[str, Any]:
         "rows": len(index.documents),
         "cpu_s": round(cpu_s() - began_cpu, 3),
         "seconds": round(time.monotonic() - began, 3),
-        "segments": len(index.contents.segments),
     }
 
 
@@ -84,12 +83,11 @@ def main() -> None:
         del lines
         found.append(measured("0.5 % moved, 0.5 % changed", lambda: Index.open(path, at=at)))
     whole = found[0]["cpu_s"]
-    print("| | rows | CPU s | share | s | segments |\n|---|---|---|---|---|---|")
+    print("| | rows | CPU s | share | s |\n|---|---|---|---|---|")
     for row in found:
         share = f"{100 * row['cpu_s'] / whole:.1f} %"
         print(
-            f"| {row['what']} | {row['rows']:,} | {row['cpu_s']:.2f} | {share} | {row['seconds']:.2f} "
-            f"| {row['segments']} |"
+            f"| {row['what']} | {row['rows']:,} | {row['cpu_s']:.2f} | {share} | {row['seconds']:.2f} |"
         )
     print(f"\npeak of memory {peak:,.0f} MB, files {size:,.0f} MB")
     print(json.dumps({"peak_mb": round(peak), "files_mb": round(size), "rows": found}))

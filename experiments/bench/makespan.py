@@ -6,20 +6,17 @@ Within single plans: published plans, each call taking equally long; calls one a
 without priming. Each plan's own time is taken; to be done sooner, 16 plans are under way at a time, which
 the server has places for. The limit is what the plans' own dependencies allow. Across
 plans: 500 plans at 64 places, calls of 2 s (100 at 16 places, 0.5 s with --quick); what the places
-allow ÷ ours. Beside them run, in the same way, a plain sequential loop over the same client and,
-where it is installed, LangGraph on the same plans. Prints a table and one JSON line.
+allow ÷ ours. A plain sequential loop over the same client runs beside them. Prints a table and one JSON line.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import operator
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from importlib.util import find_spec
-from typing import Annotated, Any, TypedDict
+from typing import Any
 
 from serving import QUICK, documents, opened, plans, serving, stats, table
 
@@ -71,33 +68,6 @@ async def _call(pearl: Pearl, checked: CheckedPlan, document: Document, output: 
     return (await pearl.client.model.complete(Request(action_messages(task), task))).text
 
 
-class _State(TypedDict):
-    done: Annotated[list[str], operator.add]
-
-
-async def langgraph(pearl: Pearl, checked: CheckedPlan, document: Document) -> None:
-    """The plan as a LangGraph of one node a step, each after those whose outputs it takes."""
-    from langgraph.graph import END, START, StateGraph
-
-    def node(output: str, is_native: bool) -> Callable[[_State], Awaitable[_State]]:
-        async def act(state: _State) -> _State:
-            if not is_native:
-                await _call(pearl, checked, document, output)
-            return {"done": [output]}
-
-        return act
-
-    builder = StateGraph(_State)
-    graph = build_graph(checked)
-    for step, needs in zip(graph.steps, graph.dependencies, strict=True):
-        builder.add_node(step.output, node(step.output, checked.action(step).is_native))
-        before = [graph.steps[i].output for i in sorted(needs)]
-        builder.add_edge(before or START, step.output)
-    for output in checked.outputs:
-        builder.add_edge(output, END)
-    await builder.compile().ainvoke({"done": []})
-
-
 async def ours(pearl: Pearl, checked: CheckedPlan, document: Document) -> None:
     await pearl.execute(checked, document)
 
@@ -109,8 +79,6 @@ async def within_plans() -> dict[str, Any]:
         "sequential": sequential,
         "ours": ours,
     }
-    if find_spec("langgraph"):  # a peer, and no part of the project
-        ways["langgraph"] = langgraph
     seconds = dict.fromkeys(ways, 0.0)
     turns = asyncio.Semaphore(AT_ONCE)
 

@@ -1,13 +1,12 @@
-"""What does a call cost this process, beside the official client and others' libraries?
+"""What does a call cost this process, beside the official client?
 
-    python experiments/bench/overhead.py [--quick] [--peers PYTHON] [--at-once N]
+    python experiments/bench/overhead.py [--quick] [--at-once N]
         [--callers CALLER ...] [--profile CALLER]
 
 Processor time of a process for each call, 32 at once unless said otherwise, over different prompts of 6 kB, start-up taken
 off: the whole of `pearl execute`, with its store, its rows and its traces; `Pearl` as a library, which
 keeps nothing; and beside them, none of which keeps anything, the official client over either of its
-transports, aiohttp alone, LangGraph, LiteLLM and DSPy, where they are installed: `--peers` names the
-Python that has them, if it is another. `cold`: no document has been seen, `warm`: by this process, so
+transports and aiohttp alone. `cold`: no document has been seen, `warm`: by this process, so
 that its tokens are counted. `vocabulary`: tokens are counted with one of 200,000, made up for this,
 and estimated otherwise. All run in turns, and the median of each round's ratios to the official client
 counts. Prints a table and one JSON line.
@@ -35,11 +34,8 @@ PLAN = (
 
 AT_ONCE = 32
 
-OTHERS = ("official", "official_aiohttp", "aiohttp", "langgraph", "litellm", "dspy")
+OTHERS = ("official", "official_aiohttp", "aiohttp")
 OURS = ("pearl_library", "pearl_command")
-
-PEERS = ("langgraph", "litellm", "dspy")
-"""Callers that need more than what this project's developers have."""
 
 PROMPT_CHARACTERS = 6_000
 
@@ -81,22 +77,12 @@ def prompts(documents: list[str]) -> list[list[dict[str, str]]]:
 
 
 class Bench:
-    """Documents, their prompts and a server, in a folder.
-
-    Args:
-        folder: Empty.
-        n: Calls of a round.
-        peers: The Python of other libraries.
-        call_s: Seconds that the server takes for a call.
-        callers: Those that are measured.
-        at_once: Calls at once.
-    """
+    """Documents, their prompts and a server, in a folder."""
 
     def __init__(
         self,
         folder: Path,
         n: int,
-        peers: str,
         call_s: float,
         callers: Sequence[str],
         at_once: int = AT_ONCE,
@@ -104,7 +90,6 @@ class Bench:
         from callers import N_FIRST
 
         self._n = n
-        self._peers = peers
         self._call_s = call_s
         self._callers = callers
         (frame,) = prompts(["x"])
@@ -138,9 +123,8 @@ class Bench:
                 "model": "gpt-4o" if is_counted else "sim",
                 "is_counted": is_counted,
             }
-            python = self._peers if caller in PEERS else sys.executable
             done = subprocess.run(
-                [python, str(HERE / "callers.py"), caller, *options],
+                [sys.executable, str(HERE / "callers.py"), caller, *options],
                 input=json.dumps(said), capture_output=True, text=True, check=False,
             )  # fmt: skip
         finally:
@@ -182,7 +166,6 @@ def main() -> None:
     """Measure in turns."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--peers", default=sys.executable, metavar="PYTHON")
     parser.add_argument("--call-s", type=float, default=0.05)
     parser.add_argument("--at-once", type=int, default=AT_ONCE)
     parser.add_argument("--calls", type=int)
@@ -192,7 +175,7 @@ def main() -> None:
     said = parser.parse_args()
     n_calls = said.calls or (100 if said.quick else 1_500)
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder), n_calls, said.peers, said.call_s, said.callers, said.at_once)
+        bench = Bench(Path(folder), n_calls, said.call_s, said.callers, said.at_once)
         if said.profile:
             bench.measured(said.profile, is_counted=True, options=("--profile",))
             return

@@ -44,11 +44,7 @@ _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
 class Connection(asyncio.Protocol):
-    """One connection: a request, its reply, the next request.
-
-    Args:
-        call_s: Seconds that every reply takes.
-    """
+    """One connection: a request, its reply, the next request."""
 
     def __init__(self, call_s: float) -> None:
         self._call_s = call_s

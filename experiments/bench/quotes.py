@@ -300,11 +300,7 @@ def letters(text: str) -> str:
 
 
 def made(make: Make, n: int, rng: random.Random, sources: list[Source]) -> Iterator[Case]:
-    """Quotes of a kind.
-
-    Raises:
-        SystemExit: The documents do not give so many.
-    """
+    """Quotes of a kind."""
     tries = 0
     while n:
         tries += 1

@@ -27,11 +27,7 @@ BLOCK, MIN_PREFIX = 128, 1_024
 
 
 class StandIn(Server):
-    """Answers "ok" after as long as a model would take.
-
-    Args:
-        said: The options of the command line.
-    """
+    """Answers "ok" after as long as a model would take."""
 
     def __init__(self, said: argparse.Namespace) -> None:
         super().__init__()

@@ -23,15 +23,7 @@ Found = list[tuple[int, Record]]
 
 @dataclass(frozen=True)
 class Question:
-    """A question with its gold.
-
-    Attributes:
-        kind: What it tests.
-        text: As people ask.
-        query: The gold query, as JSON.
-        rows: The rows of the answer by their place from 0; of a figure, those it is of.
-        figures: The lines of the answer, where it is not rows: group and number.
-    """
+    """A question with its gold."""
 
     kind: str
     text: str

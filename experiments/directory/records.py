@@ -120,11 +120,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Record:
-    """One entry, as what it is and not as it is written.
-
-    Attributes:
-        hours: Day from Monday → opening and closing time in minutes.
-    """
+    """One entry, as what it is and not as it is written."""
 
     name: str
     kind: str

@@ -16,9 +16,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.reading.answers import OUTCOMES, ask_all, counts
 from experiments.reading.questions import HALVES, SHIPPED, SORTS, Question, read_questions
-from experiments.reading.rankings import Ranked, methods, rank_all, right_of
+from experiments.reading.rankings import (
+    OUTCOMES,
+    Ranked,
+    ask_all,
+    counts,
+    methods,
+    rank_all,
+    right_of,
+)
 from pearl.evals.stats import accuracy, difference, mcnemar
 from pearl.llm.embedders import create_embedder
 

@@ -63,17 +63,7 @@ will with without would you your many far soon often long
 
 @dataclass(frozen=True)
 class Question:
-    """A question with its gold.
-
-    Attributes:
-        id: `DOCUMENT-NUMBER`.
-        document: Name of the document that it is asked of.
-        text: As people ask.
-        kind: One of `KINDS`: what it asks for; `may` is for what is allowed or on which condition.
-        sentences: Those of the document that answer it, each by itself or together; none where the
-            document does not say it.
-        half: `open` or `frozen`.
-    """
+    """A question with its gold."""
 
     id: str
     document: str

@@ -1,15 +1,20 @@
-"""Question + document → its sentences, the best first, by each of the methods that are compared."""
+"""Rankings of a document's sentences for a question, and what `pearl ask` quotes: which of the right sentences are found."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, zip_longest
+from typing import Literal
 
 from experiments.reading.questions import Question, read_document, right_places
+from pearl import Pearl
+from pearl.documents.document import Document
 from pearl.documents.passages import sentences
 from pearl.errors import Span
+from pearl.interpreter.answer import Answer
 from pearl.llm.backends.extractive.meaning import SentenceRanker
 from pearl.llm.backends.extractive.questions import parts
 from pearl.llm.backends.extractive.ranking import SentenceHit
@@ -25,12 +30,7 @@ DEPTH = 5
 
 @dataclass(frozen=True)
 class Ranked:
-    """The first sentences of a ranking.
-
-    Attributes:
-        places: Their places in the document from 0, the best first; at most `DEPTH`.
-        signals: By name, how surely the document says what is asked, where the method tells it.
-    """
+    """The first sentences of a ranking."""
 
     places: tuple[int, ...]
     signals: dict[str, float]
@@ -102,3 +102,46 @@ def _cut(name: str) -> tuple[Span, ...]:
 @cache
 def _index(name: str) -> Index:
     return Index.build([CorpusDocument(name, read_document(name))], Cutting("sentence"))
+
+
+Outcome = Literal["right", "wrong", "not stated", "undecided"]
+OUTCOMES: tuple[Outcome, ...] = ("right", "wrong", "not stated", "undecided")
+
+
+async def ask_all(asked: Sequence[Question], embeddings: str | None) -> dict[str, Outcome]:
+    """The outcome of each question, by its id."""
+    right = right_of(asked)
+    found = {}
+    async with Pearl(embeddings=embeddings) as pearl:
+        for question in asked:
+            text = read_document(question.document)
+            answer = await pearl.ask(question.text, Document(text, question.document))
+            found[question.id] = outcome(answer, text, right[question.id])
+    return found
+
+
+def outcome(answer: Answer, text: str, right: set[int]) -> Outcome:
+    """What an answer is, where the sentences of `text` at the places `right` answer its question.
+
+    `right` if one of them is quoted, whatever else is; `not stated` if the answer says that nothing was
+    found, which is right where `right` is empty. `wrong` is every other answer that is not undecided.
+    """
+    if answer.status == "nothing_found":
+        return "not stated"
+    if answer.status == "undecided":
+        return "undecided"
+    cut = sentences(text)
+    is_right = any(
+        max(passage.span.start, cut[place].start) < min(passage.span.end, cut[place].end)
+        for passage in answer.evidence
+        for place in right
+    )
+    return "right" if is_right else "wrong"
+
+
+def counts(asked: Sequence[Question], outcomes: dict[str, Outcome]) -> dict[bool, Counter[Outcome]]:
+    """How many answers are what, by whether the document answers the question."""
+    return {
+        is_stated: Counter(outcomes[q.id] for q in asked if bool(q.sentences) == is_stated)
+        for is_stated in (True, False)
+    }

@@ -12,8 +12,8 @@ from pearl.errors.wording import counted
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from pearl.evals.calibration import Bin, Kept
     from pearl.evals.log import EvalLog
+    from pearl.evals.report import Bin, Kept
 
 MAX_THRESHOLDS = 12
 """Lines of a table; of more thresholds the highest ones are shown."""
@@ -21,7 +21,7 @@ MAX_THRESHOLDS = 12
 
 def print_calibrations(log: EvalLog) -> None:
     """Print the calibration of every method whose answers have a confidence; else nothing, or why."""
-    from pearl.evals.calibration import MIN_ANSWERS, calibrations
+    from pearl.evals.report import MIN_ANSWERS, calibrations
 
     found = calibrations(log)
     if not found and log.header.n_plans > 1:

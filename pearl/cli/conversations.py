@@ -8,7 +8,7 @@ from pearl.cli.tables import ends, figures, show
 from pearl.errors.wording import counted
 from pearl.evals import conversations
 from pearl.evals.log import EvalLog
-from pearl.evals.outcomes import KINDS, outcomes, plan_figures
+from pearl.evals.report import KINDS, outcomes, plan_figures
 
 
 def print_conversations(log: EvalLog) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pearl.cli.terminal import new_console, new_table
 from pearl.documents.passages import WORD, Stem
-from pearl.retrieval.analysis import analyzer
+from pearl.retrieval.queries import analyzer
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -67,8 +67,8 @@ def _complete_library(ctx: click.Context, param: click.Parameter, incomplete: st
 
 
 def _complete_ranker(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from pearl.retrieval import PRESETS
     from pearl.retrieval.methods import method_names
-    from pearl.retrieval.presets import PRESETS
 
     return [name for name in (*method_names(), *PRESETS) if name.startswith(incomplete)]
 

@@ -23,8 +23,13 @@ from pearl.retrieval.methods import find_method
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from pearl.evals.judgments import Judgments, Topic
-    from pearl.evals.retrieval import RetrievalComparison, RetrievalEvaluation, RetrievalScores
+    from pearl.evals.retrieval import (
+        Judgments,
+        RetrievalComparison,
+        RetrievalEvaluation,
+        RetrievalScores,
+        Topic,
+    )
     from pearl.retrieval.index import Index
 
 _OWN = ("queries", "qrels", "cutoffs", "oracle")
@@ -78,7 +83,7 @@ def refuse_retrieval_options() -> None:
 
 def score_retrieval(methods: Sequence[str], options: dict[str, Any]) -> int:
     """Evaluate, print and write; returns the exit code."""
-    from pearl.evals.judgments import read_judgments, read_topics
+    from pearl.evals.retrieval import read_judgments, read_topics
 
     context = click.get_current_context()
     useless = [

@@ -12,7 +12,7 @@ from pearl.cli.conversations import print_conversations
 from pearl.cli.tables import ends, figures, show
 from pearl.cli.work import report_reasons
 from pearl.evals import report, stats
-from pearl.evals.baselines import letter_use
+from pearl.evals.report import letter_use
 from pearl.evals.scorers import load_scorer
 
 if TYPE_CHECKING:

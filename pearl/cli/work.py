@@ -205,7 +205,7 @@ async def _run_reported(
 def _page(outcome: Outcome[Task]) -> str:
     """The page of an answer, or of how far a task came that failed."""
     from pearl.view.answer_page import result_page
-    from pearl.view.record import ResultRecord
+    from pearl.view.sources import ResultRecord
 
     document = None
     if outcome.unit.document is not None:

@@ -101,12 +101,7 @@ class Outline:
 
 @lru_cache(maxsize=8)
 def outline(text: str, kind: Kind = "plan") -> Outline:
-    r"""The outline of a plan or an action file.
-
-    Example:
-        >>> [(step.output, step.action) for step in outline('1. a = FIND(CTX, "x\n2. b =').steps]
-        [('a', 'FIND'), ('b', '')]
-    """
+    r"""The outline of a plan or an action file."""
     steps = () if kind == "actions" else tuple(_steps(text))
     return Outline(text, steps, tuple(_declarations(text, kind)))
 

@@ -14,7 +14,8 @@ from pearl.actions.arithmetic.matching import Rule, match
 from pearl.evals import stats
 from pearl.evals.log import EvalLog, EvalRecord, FoundGold
 from pearl.evals.programs import is_same
-from pearl.evals.scorers import execution
+from pearl.evals.scorers import executed_answer
+from pearl.evals.scorers import execution as execution_score
 from pearl.evals.stats import Interval
 
 
@@ -109,8 +110,8 @@ def _rule(record: EvalRecord) -> Rule | None:
 
 
 def _is_executed(record: EvalRecord) -> bool:
-    compared = execution.compared(record)
-    return record.status != "failed" and compared is not None and execution.score(*compared) == 1.0
+    compared = executed_answer(record)
+    return record.status != "failed" and compared is not None and execution_score(*compared) == 1.0
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:

@@ -1,11 +1,8 @@
-"""An `EvalLog` → one score per method and subset, and paired comparisons; calls no model.
-
-Failures and unmapped replies count as wrong: the denominator is every sample that was tried.
-Seeds of one sample are not independent, so intervals resample samples or documents.
-"""
+"""Logs of evaluations → accuracy by method and subset, paired comparisons, baselines, kinds of outcome, calibration."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -13,12 +10,117 @@ from itertools import combinations, product
 from statistics import fmean, quantiles
 from typing import Any, Literal
 
-from pearl.errors import UsageError
+from pearl.data.samples import letter
+from pearl.dsl.parser import read
+from pearl.errors import PlanningError, UsageError
 from pearl.evals import stats
-from pearl.evals.baselines import BASELINES, baseline_records
-from pearl.evals.log import EvalLog, EvalRecord
-from pearl.evals.stats import Interval, McNemar
+from pearl.evals.log import EvalLog, EvalRecord, PlanShape
+from pearl.evals.stats import Interval, McNemar, proportion
 from pearl.llm import Usage
+
+LONGEST = "longest"
+MAJORITY = "majority"
+BASELINES = (LONGEST, MAJORITY)
+
+MOSTLY = 0.5
+"""Share of the replies from which one letter is remarkable."""
+
+
+def baseline_records(records: Iterable[EvalRecord]) -> tuple[EvalRecord, ...]:
+    """Records of the baselines for the samples of others; empty unless all of these have options.
+
+    `longest` is the option of the most characters. `majority` is the most frequent letter of their
+    right options, which nobody knows beforehand: it may be a little too high. Of equal ones each counts in part.
+    """
+    samples = {record.sample: record for record in records}
+    if not samples or not all(r.options and r.gold is not None for r in samples.values()):
+        return ()
+    golds = Counter(record.gold for record in samples.values())
+    made: list[EvalRecord] = []
+    for name in BASELINES:
+        for record in samples.values():
+            sizes = [len(option) for option in record.options]
+            if name == MAJORITY:
+                sizes = [golds[i] for i in range(len(record.options))]
+            best = [i for i, size in enumerate(sizes) if size == max(sizes)]
+            made.append(
+                EvalRecord(
+                    sample=record.sample, method=name, status="answered", question=record.question,
+                    document=record.document, subsets=record.subsets, options=record.options,
+                    gold=record.gold, choice=best[0], rotation_of=record.rotation_of,
+                    score=(record.gold in best) / len(best),
+                )
+            )  # fmt: skip
+    return tuple(made)
+
+
+@dataclass(frozen=True, slots=True)
+class LetterUse:
+    """Which letters a method replied."""
+
+    method: str
+    chosen: tuple[int, ...]
+    gold: tuple[int, ...]
+    right: tuple[int, ...]
+    n: int
+    n_rotated: int
+    n_consistent: int
+
+    @property
+    def is_biased(self) -> bool:
+        """Whether one letter has more than half of the replies, and more than twice what is right."""
+        top = max(range(len(self.chosen)), key=lambda i: self.chosen[i], default=0)
+        return self.n > 0 and (
+            self.chosen[top] > MOSTLY * self.n
+            and self.chosen[top] * sum(self.gold) > 2 * self.gold[top] * self.n
+        )
+
+    def __str__(self) -> str:
+        shares = ", ".join(
+            f"{letter(i)} {n:,} ({right:,}/{gold:,})"
+            for i, (n, gold, right) in enumerate(
+                zip(self.chosen, self.gold, self.right, strict=True)
+            )
+        )
+        same = f"; the same under every rotation: {self.n_consistent:,} of {self.n_rotated:,}"
+        return f"{shares}{same if self.n_rotated else ''}"
+
+
+def letter_use(records: Sequence[EvalRecord]) -> list[LetterUse]:
+    """How the letters of each method are spread; empty unless all records have options."""
+    if not records or not all(r.options and r.gold is not None for r in records):
+        return []
+    return [
+        _use(method, [record for record in records if record.method == method])
+        for method in dict.fromkeys(record.method for record in records)
+    ]
+
+
+def _use(method: str, records: Sequence[EvalRecord]) -> LetterUse:
+    letters = range(max(len(record.options) for record in records))
+    chosen = Counter(record.choice for record in records)
+    gold = Counter(record.gold for record in records)
+    right = Counter(record.gold for record in records if record.choice == record.gold)
+    rotated: dict[tuple[str, int], list[EvalRecord]] = {}
+    for record in records:
+        if record.rotation_of:
+            rotated.setdefault((record.rotation_of, record.seed), []).append(record)
+    whole = [
+        {None if r.choice is None else r.options[r.choice] for r in group}
+        for group in rotated.values()
+        if len(group) == len(group[0].options)
+    ]
+    known = [options for options in whole if None not in options]
+    return LetterUse(
+        method,
+        tuple(chosen[i] for i in letters),
+        tuple(gold[i] for i in letters),
+        tuple(right[i] for i in letters),
+        sum(chosen[i] for i in letters),
+        len(known),
+        sum(len(options) == 1 for options in known),
+    )
+
 
 Cluster = Literal["sample", "document"]
 
@@ -92,7 +194,7 @@ def scores(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
     Where many questions share a document, `cluster="document"` gives wider, more accurate intervals.
     """
     if not log.records:
-        raise UsageError("the log has no record", help="run `pearl eval` again to go on with it")
+        raise UsageError("the log has no records", help="run `pearl eval` again to resume it")
     return [
         score_of(method, subset or "all", records, cluster=cluster)
         for subset in (None, *log.subsets)
@@ -179,7 +281,7 @@ def compare(
     for record, other in pairs:
         if (record.question, record.gold) != (other.question, other.gold):
             raise UsageError(
-                f"sample '{record.sample}' is another question in the other log",
+                f"sample '{record.sample}' has a different question in the other log",
                 help="compare logs of the same data",
             )
     if not pairs:
@@ -243,3 +345,224 @@ def errors(log: EvalLog, n: int = 5) -> list[tuple[str, int]]:
     """The most frequent reasons of failures, with counts."""
     counts = Counter(record.error for record in log.records if record.error)
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:n]
+
+
+KINDS = ("right", "partly", "wrong", "unmapped", "undecided", "no plan", "failed")
+"""What becomes of a sample: the answer has the full score, a part of it, none; names no option; is undecided; no
+valid plan was written; something else failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """How many records of a method are of each of `KINDS`; together they are all of them."""
+
+    method: str
+    n: int
+    n_of: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFigures:
+    """What the plans of a method are like."""
+
+    method: str
+    n: int
+    n_different: int
+    steps: float
+    calls: float
+    depth: float
+    width: float
+    actions: float
+    n_actions: int
+    most_used: tuple[tuple[str, int], ...]
+
+
+def outcomes(log: EvalLog) -> list[Outcomes]:
+    """One for each method, in the order of the log."""
+    counted = {method: Counter(map(_kind, log.of(method))) for method in log.methods}
+    return [
+        Outcomes(method, found.total(), {kind: found[kind] for kind in KINDS})
+        for method, found in counted.items()
+    ]
+
+
+def _kind(record: EvalRecord) -> str:
+    error = record.error or ""
+    if error.startswith("undecided:"):
+        return "undecided"
+    if record.status == "failed":
+        return "no plan" if error.startswith(PlanningError.__name__) else "failed"
+    if record.is_unmapped:
+        return "unmapped"
+    return "right" if record.is_correct else "partly" if record.credit else "wrong"
+
+
+def plan_figures(log: EvalLog) -> list[PlanFigures]:
+    """One for each method whose records have plans."""
+    shaped = {
+        method: [(one.plan, one.shape) for one in log.of(method) if one.plan and one.shape]
+        for method in log.methods
+    }
+    return [figures_of(method, plans) for method, plans in shaped.items() if plans]
+
+
+def figures_of(method: str, plans: Sequence[tuple[str, PlanShape]]) -> PlanFigures:
+    """The figures of some plans, at least one, with their shapes."""
+    read_plans = [plan for text, _ in plans if (plan := read(text).plan) is not None]
+    actions = [[step.action for step in plan.steps] for plan in read_plans]
+    used = Counter(name for each in actions for name in each)
+    shapes = [shape for _, shape in plans]
+    return PlanFigures(
+        method=method,
+        n=len(plans),
+        n_different=len({plan for plan, _ in plans}),
+        steps=fmean(shape.n_steps for shape in shapes),
+        calls=fmean(shape.n_calls for shape in shapes),
+        depth=fmean(shape.depth for shape in shapes),
+        width=fmean(shape.width for shape in shapes),
+        actions=fmean(len(set(each)) for each in actions) if actions else 0.0,
+        n_actions=len(used),
+        most_used=tuple(used.most_common(5)),
+    )
+
+
+N_BINS = 10
+"""Bins of equal width, as in most of what is published."""
+
+MIN_ANSWERS = 100
+"""With fewer answers the expected calibration error is mostly the noise of its bins: of ten answers in a
+bin, the share that is right is off by 16 points in one case of three."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Answers of similar confidence."""
+
+    low: float
+    high: float
+    n: int
+    confidence: float
+    accuracy: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is left where only answers of some confidence are kept."""
+
+    threshold: float
+    n: int
+    coverage: float
+    accuracy: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How well confidence foretells correctness."""
+
+    method: str
+    n: int
+    n_tried: int
+    n_alone: int
+    bins: tuple[Bin, ...]
+    ece: float
+    brier: float
+    kept: tuple[Kept, ...]
+
+    @property
+    def is_scarce(self) -> bool:
+        """Whether there are too few answers for figures that mean much."""
+        return self.n < MIN_ANSWERS
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON data."""
+        return {**asdict(self), "is_scarce": self.is_scarce}
+
+
+def calibration(
+    confidences: Sequence[float],
+    correct: Sequence[bool],
+    *,
+    method: str = "",
+    n_tried: int | None = None,
+    n_alone: int = 0,
+) -> Calibration:
+    """Compare confidences with what is right.
+
+    With B bins of n_b of the n answers, of mean confidence c_b and accuracy a_b, the expected calibration
+    error is the sum of n_b / n * |a_b - c_b|. The Brier score is the mean of (confidence - correct)².
+    The first is 0 where shares are right; the second is not, unless they are all 0 or 1. Both treat
+    answers as independent, as Wilson's intervals do: several seeds of a sample
+    are not.
+
+    Source:
+        Naeini, Cooper and Hauskrecht, Obtaining Well Calibrated Probabilities Using Bayesian Binning
+        (2015); Guo et al., On Calibration of Modern Neural Networks (2017), section 2; Brier, Monthly
+        Weather Review 78 (1950), for two outcomes; Wilson, JASA 22 (1927); accuracy by coverage: El-Yaniv and
+        Wiener, JMLR 11 (2010).
+
+    Example:
+        >>> found = calibration([1.0, 1.0, 0.5, 0.5], [True, True, True, False])
+        >>> found.ece, found.brier
+        (0.0, 0.125)
+        >>> [(kept.threshold, kept.coverage, kept.accuracy.estimate) for kept in found.kept]
+        [(1.0, 0.5, 1.0), (0.5, 1.0, 0.75)]
+    """
+    if not confidences or len(confidences) != len(correct):
+        raise UsageError(
+            f"{len(confidences):,} confidences for {len(correct):,} answers",
+            help="give one for each answer, and at least one",
+        )
+    if not all(0 <= each <= 1 for each in confidences):
+        raise UsageError("a confidence is a share", help="give numbers from 0 to 1")
+    answers = list(zip(confidences, correct, strict=True))
+    edges = [i / N_BINS for i in range(N_BINS + 1)]
+    placed: list[list[tuple[float, bool]]] = [[] for _ in range(N_BINS)]
+    for confidence, is_right in answers:
+        placed[bisect_right(edges, confidence, 1, N_BINS) - 1].append((confidence, is_right))
+    bins = tuple(
+        Bin(edges[i], edges[i + 1], len(some), fmean(c for c, _ in some), _accuracy(some))
+        for i, some in enumerate(placed)
+        if some
+    )
+    n = len(answers)
+    n_tried = n if n_tried is None else n_tried
+    kept = []
+    for threshold in sorted(set(confidences), reverse=True):
+        some = [each for each in answers if each[0] >= threshold]
+        kept.append(Kept(threshold, len(some), len(some) / n_tried, _accuracy(some)))
+    return Calibration(
+        method=method,
+        n=n,
+        n_tried=n_tried,
+        n_alone=n_alone,
+        bins=bins,
+        ece=sum(b.n / n * abs(b.accuracy.estimate - b.confidence) for b in bins),
+        brier=fmean((confidence - is_right) ** 2 for confidence, is_right in answers),
+        kept=tuple(kept),
+    )
+
+
+def calibrations(log: EvalLog) -> list[Calibration]:
+    """One for each method that has answers with a confidence."""
+    found = (of_records(method, log.of(method)) for method in log.methods)
+    return [each for each in found if each is not None]
+
+
+def of_records(method: str, records: Iterable[EvalRecord]) -> Calibration | None:
+    """The calibration of the records of a method; None where no answer has a confidence."""
+    records = tuple(records)
+    answered = [record for record in records if record.status != "failed"]
+    sure = [(r.confidence, r.is_correct) for r in answered if r.confidence is not None]
+    if not sure:
+        return None
+    return calibration(
+        [confidence for confidence, _ in sure],
+        [is_right for _, is_right in sure],
+        method=method,
+        n_tried=len(records),
+        n_alone=sum(record.confidence is None for record in answered),
+    )
+
+
+def _accuracy(answers: Sequence[tuple[float, bool]]) -> Interval:
+    return proportion(sum(is_right for _, is_right in answers), len(answers))

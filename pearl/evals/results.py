@@ -1,8 +1,4 @@
-"""What `pearl execute` wrote → records: its answers are mapped to the options and scored.
-
-Where the rows carry their options and what is right, as rows of `pearl plan --data` do, nothing but
-the mapping is asked of a model.
-"""
+"""Results of `execute` → records of an evaluation; the header of its log."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -18,13 +15,14 @@ from pearl.data.journal import reason as first_reason
 from pearl.data.samples import Sample
 from pearl.documents.digest import text_sha256
 from pearl.documents.document import Document
-from pearl.evals.log import EvalRecord
-from pearl.evals.runner import Evaluation, blank, graded
-from pearl.evals.scoring import reason
+from pearl.evals.log import EvalRecord, Header
+from pearl.evals.runner import Evaluation, blank, graded, reason, samples_digest
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
+from pearl.plugins.version import __version__
 from pearl.runs.executors import RecordUnit
+from pearl.runs.identity import run_config
 from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
@@ -135,3 +133,51 @@ def _why(result: _Result) -> str:
     if isinstance(error, dict):
         return f"{error.get('type', 'error')}: {error.get('message', '')}".partition("\n")[0]
     return "the row has no answer"
+
+
+def describe(
+    pearl: Pearl,
+    samples: Sequence[Sample],
+    evaluation: Evaluation,
+    *,
+    data: str = "",
+    n_bad_rows: int = 0,
+) -> Header:
+    """The header of a log.
+
+    Of answers that were there already only what their rows say of the model is known: the library and
+    the bank of the one that maps them to options are not theirs.
+    """
+    if evaluation.methods == (EXECUTED,):
+        said = {model for each in samples if isinstance(model := each.extra.get("model"), str)}
+        made = dict.fromkeys(("domain", "library", "library_sha256", "bank", "context"), "")
+        how: dict[str, Any] = {
+            **made,
+            "pearl_version": __version__,
+            "model": "several" if len(said) > 1 else "".join(said),
+            "mapper": pearl.client.name,
+            "n_actions": 0,
+            "n_examples": 0,
+            "temperature": None,
+        }
+    else:
+        how = {
+            **run_config(pearl),
+            "temperature": evaluation.temperature,
+            "token_budget": evaluation.effort.token_budget,
+            "part_tokens": evaluation.effort.part_tokens,
+            "history": evaluation.history if any(each.history for each in samples) else "",
+            "corpus": evaluation.corpus.document.name if evaluation.corpus else "",
+        }
+    return Header(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        data=data,
+        data_sha256=samples_digest(samples),
+        n_samples=len(samples),
+        n_bad_rows=n_bad_rows,
+        methods=evaluation.methods,
+        seeds=evaluation.seeds,
+        price=evaluation.price,
+        scorer=evaluation.scorer,
+        **how,
+    )

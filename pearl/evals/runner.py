@@ -1,37 +1,320 @@
-"""Samples × methods × seeds → units of work, each with a record for its row.
-
-Whatever goes wrong with one sample is recorded with it, and the rest goes on: `except Exception`
-stands here because this is the boundary of a sample.
-"""
+"""Samples × methods → records: what is asked, of which corpus, how answers are scored."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
 from itertools import chain
+from pathlib import Path
 from typing import Literal
 
 from pearl.data.samples import Sample
 from pearl.data.turns import Turn
+from pearl.documents.digest import digest, file_sha256
+from pearl.documents.document import Document
+from pearl.documents.passages import Stem
+from pearl.documents.words import words
 from pearl.dsl.graph import build_graph
-from pearl.evals.corpora import AskedCorpus, found, found_before_failure
-from pearl.evals.log import EvalRecord, Key, PlanShape
+from pearl.errors import DataError, PearlError, Span, UsageError
+from pearl.evals.log import EvalLog, EvalRecord, FoundGold, Key, PlanShape
 from pearl.evals.methods import Effort, Prediction, load_method
 from pearl.evals.programs import carried_out
-from pearl.evals.samples import refuse_known, refuse_unfit
-from pearl.evals.scorers import EXACT
-from pearl.evals.scoring import reason, score
+from pearl.evals.scorers import EXACT, load_scorer
+from pearl.interpreter.answer import Answer
 from pearl.interpreter.bounds import Range, StepCosts
+from pearl.interpreter.choices import read_choice
 from pearl.llm import Usage
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.prices import Price
 from pearl.pipeline import Pearl
+from pearl.planner.examples import Example, asked_again
+from pearl.retrieval.corpus import CorpusDocument, Cutting
+from pearl.retrieval.index import Index, IndexedDocument
 from pearl.runs.executors import Listener, RecordUnit, local
 from pearl.runs.resources import Resources
-from pearl.trace import OptionChosen, PlanAttempted, PlanChosen, Trace
+from pearl.trace import OptionChosen, PlanAttempted, PlanChosen, Retrieved, StepStarted, Trace
+
+
+def right_option(options: Sequence[str], reference: str) -> int | None:
+    """The index of the only option that equals a reference answer, or None.
+
+    Example:
+        >>> right_option(["a mill", "The boat"], "boat.")
+        1
+    """
+    found = [i for i, option in enumerate(options) if words(option) == words(reference)]
+    return found[0] if len(found) == 1 else None
+
+
+def score(record: EvalRecord, scorer: str = EXACT) -> float:
+    """1 for the correct option, else 0; for free text, the scorer's value."""
+    if record.status == "failed":
+        return 0.0
+    if record.gold is not None:
+        return float(record.choice == record.gold)
+    if record.reference is not None:
+        try:
+            found = load_scorer(scorer)
+            compared: tuple[str, str] | None = (record.answer, record.reference)
+            if (select := getattr(found, "compared", None)) is not None:
+                compared = select(record)
+            return 0.0 if compared is None else found.score(*compared)
+        except PearlError:
+            raise
+        except Exception as error:  # a scorer may be anybody's
+            raise UsageError(
+                f"the scorer '{scorer}' failed: {reason(error)}",
+                help="fix it, or name another --scorer: replies are kept",
+            ) from error
+    return 0.0
+
+
+def reason(error: Exception) -> str:
+    """The text of an error in a record: its type and the first line of its message."""
+    first = str(error).partition("\n")[0].encode(errors="backslashreplace").decode()
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+def rescored(log: EvalLog, scorer: str | None = None) -> EvalLog:
+    """Parse the replies of a log again and rescore its records; calls no model.
+
+    Records keep the model's reply, so changes of the parser take effect.
+    """
+    header = log.header.model_copy(update={"scorer": scorer or log.header.scorer})
+    return EvalLog(header, tuple(_rescored(record, header.scorer) for record in log.records))
+
+
+def _rescored(record: EvalRecord, scorer: str) -> EvalRecord:
+    if record.status != "failed" and record.options:
+        choice = read_choice(record.reply, record.options)
+        record = record.model_copy(update={"choice": choice})
+    return record.model_copy(update={"score": score(record, scorer)})
+
+
+def scorable(
+    samples: Iterable[Sample], *, with_document: bool = True
+) -> tuple[list[Sample], list[DataError]]:
+    """The samples that can be evaluated, and why the others cannot.
+
+    Where a sample has options and a reference, the option that the reference is becomes its gold.
+    """
+    fit: list[Sample] = []
+    unfit: list[DataError] = []
+    for sample in samples:
+        if not sample.question:
+            unfit.append(DataError(f"sample '{sample.id}' has no question"))
+        elif sample.document is None and with_document:
+            unfit.append(DataError(f"sample '{sample.id}' has no document"))
+        elif sample.gold is not None:
+            fit.append(sample)
+        elif sample.reference is None:
+            unfit.append(DataError(f"sample '{sample.id}' has no gold option and no reference"))
+        elif not sample.options:
+            fit.append(sample)
+        elif (gold := right_option(sample.options, sample.reference)) is not None:
+            fit.append(replace(sample, gold=gold))
+        else:
+            unfit.append(DataError(f"sample '{sample.id}' does not say which option is right"))
+    return fit, unfit
+
+
+def rotated(samples: Iterable[Sample]) -> list[Sample]:
+    """Every sample with options once for each rotation of them, so that each option has each letter once."""
+    return [
+        sample
+        if not by and not sample.options
+        else replace(
+            sample,
+            id=f"{sample.id}~{by}" if by else sample.id,
+            options=sample.options[by:] + sample.options[:by],
+            gold=None if sample.gold is None else (sample.gold - by) % len(sample.options),
+            rotation_of=sample.id,
+        )
+        for sample in samples
+        for by in range(max(1, len(sample.options)))
+    ]
+
+
+def refuse_known(samples: Iterable[Sample], bank: Iterable[Example]) -> None:
+    """Refuse an evaluation on questions whose plans the model is shown."""
+    known = asked_again(bank, [sample.question for sample in samples])
+    if known:
+        first, more = known[0], f" and {len(known) - 1} more" if len(known) > 1 else ""
+        where = f"remove {first.path.name} from the bank, or " if first.path else ""
+        raise DataError(
+            f"the bank of examples holds a question of the evaluation: {first.question!r}{more}",
+            help=f"{where}make the bank with --except DATA, or use another bank (--examples)",
+        )
+
+
+def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
+    """Refuse an evaluation whose records could not be told apart, or would all fail."""
+    ids = Counter(sample.id for sample in samples)
+    twice = next((id for id, n in ids.items() if n > 1), None)
+    if twice is not None:
+        raise DataError(f"two samples have the id '{twice}'", help="give each sample its own id")
+    bare = next((sample.id for sample in samples if not sample.options), None)
+    has_passages = any(sample.gold_passages for sample in samples)
+    for name in methods:
+        method = load_method(name)
+        if getattr(method, "NEEDS_PASSAGES", False) and not has_passages:
+            raise UsageError(
+                f"method '{name}' needs the right passages, but no sample names any",
+                help="a row names them as 'gold_passages', an array of texts",
+            )
+        if method.NEEDS_OPTIONS and bare is not None:
+            raise UsageError(
+                f"method '{name}' shows options, but sample '{bare}' has none",
+                help="leave it out: --methods pearl,direct",
+            )
+
+
+def samples_digest(samples: Iterable[Sample]) -> str:
+    """SHA-256 over all that matters of the samples, in hexadecimal.
+
+    A document in a file counts by what is in it, not by how its path is written.
+    """
+    return digest(_deciding(samples)).hex()
+
+
+def _deciding(samples: Iterable[Sample]) -> Iterator[str]:
+    files: dict[Path, str] = {}
+    for sample in samples:
+        document = sample.document
+        read: str | None = None
+        if isinstance(document, Document):
+            read = f"{document.name} {document.digest}"
+        elif document is not None:
+            if document not in files:
+                files[document] = _content(document)
+            read = files[document]
+        parts: list[object] = [
+            sample.id, sample.question, sample.options, sample.gold, sample.reference,
+            sorted(sample.subsets), read,
+        ]  # fmt: skip
+        parts += [sample.gold_passages] if sample.gold_passages else []
+        if sample.dialogue or sample.history or sample.program:
+            turns = [asdict(turn) for turn in sample.history]
+            parts += [turns, sample.dialogue, sample.n_turns, sample.program]
+        yield json.dumps(parts)
+
+
+def _content(path: Path) -> str:
+    """The digest of a file, or its name where it cannot be read: its samples will fail."""
+    try:
+        return file_sha256(path)
+    except OSError:
+        return path.name
+
+
+OWN = "documents of the data"
+"""The name of the corpus that the documents of all samples are."""
+
+_RERANK = "RERANK"
+
+
+@dataclass(frozen=True)
+class AskedCorpus:
+    """A corpus that is asked."""
+
+    document: IndexedDocument
+    source: str
+
+    @cached_property
+    def load(self) -> Callable[[], Document]:
+        """Gives the corpus: the same loader for all samples, so that they are about one document."""
+        return partial(_given, self)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of its documents."""
+        return frozenset(name for name, _ in self.document.parts)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def _given(corpus: AskedCorpus) -> Document:
+    return corpus.document
+
+
+def corpus_of_samples(
+    samples: Iterable[Sample], cutting: Cutting | None = None, stem: Stem = "english"
+) -> AskedCorpus:
+    """The documents of all samples, each once, as one corpus."""
+    documents: dict[object, Document] = {}
+    for sample in samples:
+        if sample.document is not None and sample.document not in documents:
+            documents[sample.document] = sample.load()
+    if not documents:
+        raise DataError("no sample has a document", help="--together asks the samples' documents")
+    cutting = cutting or Cutting()
+    source = digest(
+        [f"{cutting} {stem}", *(f"{one.name} {one.digest}" for one in documents.values())]
+    )
+    index = Index.build(
+        (CorpusDocument(each.name, each.text, pages=each.pages) for each in documents.values()),
+        cutting,
+        stem,
+    )
+    return AskedCorpus(index.document(OWN), source.hex())
+
+
+def found(answer: Answer, sample: Sample, corpus: AskedCorpus) -> dict[str, FoundGold]:
+    """What the steps of an answer searched and reranked, against the passages that are right.
+
+    A passage of the corpus is right if it holds a right one, or is part of it, in the sample's document; in any
+    document if the corpus calls none like that.
+    """
+    if not sample.gold_passages:
+        return {}
+    every = [(step.action == _RERANK, step.fetched) for step in answer.steps if step.fetched]
+    stages = {
+        "retrieved": [fetched for is_reranked, fetched in every if not is_reranked],
+        "reranked": [fetched for is_reranked, fetched in every if is_reranked],
+    }
+    return {
+        stage: _counted({h.span: h.document for one in fetched for h in one.hits}, sample, corpus)
+        for stage, fetched in stages.items()
+        if fetched
+    }
+
+
+def found_before_failure(trace: Trace, sample: Sample, corpus: AskedCorpus) -> dict[str, FoundGold]:
+    """What the steps of a failed answer searched: the best passages of each search, as its trace has them."""
+    if not sample.gold_passages:
+        return {}
+    reranked = {e.step for e in trace if isinstance(e, StepStarted) and e.action == _RERANK}
+    searches = (e for e in trace if isinstance(e, Retrieved) and e.step not in reranked)
+    spans = {Span(p.start, p.end): p.document for e in searches for p in e.passages}
+    return {"retrieved": _counted(spans, sample, corpus)}
+
+
+def _counted(spans: Mapping[Span, str], sample: Sample, corpus: AskedCorpus) -> FoundGold:
+    text, name = corpus.document.text, sample.document_name
+    is_named = name in corpus.names
+    gold = set(sample.gold_passages)
+    found_gold: set[str] = set()
+    n_right = 0
+    for span, document in spans.items():
+        passage = text[span.start : span.end].strip()
+        if not passage or (is_named and document != name):
+            continue
+        held = {each for each in gold if each in passage or passage in each}
+        found_gold |= held
+        n_right += bool(held)
+    return FoundGold(
+        n_gold=len(gold),
+        n_gold_found=len(found_gold),
+        n_passages=len(spans),
+        n_right=n_right,
+    )
+
 
 History = Literal["gold", "own", "none"]
 

@@ -181,8 +181,9 @@ def proportion(n_correct: int, n: int, *, confidence: float = 0.95) -> Interval:
         Interval(estimate=0.8, low=0.49016..., high=0.94331...)
     """
     if not 0 <= n_correct <= n or n == 0:
-        raise UsageError(f"{n_correct} of {n} is no share", help="count at least one answer")
-    return Interval(n_correct / n, *wilson(n_correct, n, confidence))
+        raise UsageError(f"{n_correct} of {n} is not a share", help="count at least one answer")
+    ends = _scipy().binomtest(n_correct, n).proportion_ci(confidence, method="wilson")
+    return Interval(n_correct / n, float(ends.low), float(ends.high))
 
 
 def _differences(first: Sequence[float], second: Sequence[float]) -> list[float]:
@@ -215,7 +216,7 @@ def _per_cluster(
         return np.asarray(values, dtype=float), np.ones(len(values))
     if len(clusters) != len(values):
         raise UsageError(
-            f"{len(clusters):,} clusters cannot be those of {len(values):,} answers",
+            f"{len(clusters):,} clusters do not match {len(values):,} answers",
             help="name one cluster for each answer",
         )
     place = {cluster: i for i, cluster in enumerate(sorted(set(clusters)))}
@@ -240,7 +241,8 @@ def _interval(
     """The interval of the mean of values that lie between `least` and 1."""
     if not 0 < confidence < 1:
         raise UsageError(
-            f"a confidence of {confidence} cannot be reached", help="give one between 0 and 1"
+            f"the confidence must lie between 0 and 1, not {confidence}",
+            help="give one between 0 and 1",
         )
     mean = float(sums.sum() / sizes.sum())
     if _is_uniform(sums, sizes):
@@ -274,7 +276,8 @@ def _bootstrap(
     """Scipy's bootstrap of the mean over clusters."""
     if n_resamples < MIN_RESAMPLES:
         raise UsageError(
-            f"{n_resamples} resamples show no tails", help=f"give {MIN_RESAMPLES} or more"
+            f"{n_resamples} resamples are too few for an interval",
+            help=f"use at least {MIN_RESAMPLES}",
         )
 
     def mean(sums: NDArray[np.float64], sizes: NDArray[np.float64], axis: int) -> Any:

@@ -175,7 +175,7 @@ class Agreement:
         """The share of the different plans that give the answer, 0 to 1.
 
         None where only one plan was written, which nothing confirms, and where there is no answer. It is
-        a share, not a probability: `pearl.evals.calibration` measures what it is worth.
+        a share, not a probability: `pearl.evals.report` measures what it is worth.
 
         Source:
             Wang et al., Self-Consistency Improves Chain of Thought Reasoning (2023), section 3.3.

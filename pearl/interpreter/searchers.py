@@ -5,8 +5,7 @@ from __future__ import annotations
 from pearl.errors import UsageError
 from pearl.llm.client import ClientSettings
 from pearl.retrieval import Embedder, Reranker, SearchSettings
-from pearl.retrieval.embedding import EmbeddingProgress
-from pearl.retrieval.search import Searcher
+from pearl.retrieval.search import EmbeddingProgress, Searcher
 
 
 def new_searcher(

@@ -1,8 +1,7 @@
 """Training questions → drafts of actions, one prompt per question.
 
-The model sketches a plan for a question and declares the actions that the seed library lacks; the
-plan parser parses the reply. An unparsable reply is kept with its diagnostics. The model never sees
-the document.
+The model sketches a plan for a question and declares the actions that the seed library lacks. An unparsable reply is kept
+with its diagnostics. The model never sees the document.
 """
 
 from __future__ import annotations
@@ -11,9 +10,10 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from pearl.actions.library import load_library, read_actions
+from pearl.data.journal import Frozen
 from pearl.documents.digest import text_sha256
 from pearl.dsl.checker import diagnose
 from pearl.dsl.decoding.forms import sketch_constraint
@@ -23,18 +23,94 @@ from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.dsl.tolerance import rows
 from pearl.errors import Diagnostic, ModelError, render_diagnostics
 from pearl.interpreter.bounds import Range, StepCosts
-from pearl.llm import Completion, Message, MineTask, Model, Request, messages_digest
-from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, Mode
+from pearl.llm import Completion, Message, MineTask, Model, Request, Usage, messages_digest
+from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, ConstraintLevelName, Mode
 from pearl.llm.messages import constrained
 from pearl.llm.reply_limits import reply_limit
-from pearl.mining.drafts import MinedHeader, MinedRow
-from pearl.mining.prompt import mine_messages
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, load_examples
+from pearl.planner.prompt import material
 from pearl.plugins.version import __version__
 from pearl.runs.executors import RecordUnit
 from pearl.runs.resources import Resources
 from pearl.trace import Trace
+
+DRAFTS_VERSION: Literal[1] = 1
+
+
+class MinedHeader(Frozen):
+    """The header: data and settings of the mining run."""
+
+    kind: Literal["pearl-mined"] = "pearl-mined"
+    v: Literal[1] = DRAFTS_VERSION
+    pearl_version: str
+    domain: str
+    data: str
+    model: str
+    library: str
+    """Name of the library whose actions the prompt showed."""
+    seed_actions: tuple[str, ...]
+    """Those actions, in the format of an action file: `NAME(CTX, X) : definition`."""
+    prompt_sha256: str
+    """Digest of the prompt without the question."""
+
+
+class MinedRow(Frozen):
+    """One question and the actions that were proposed for it."""
+
+    id: str
+    index: int
+    """Place of the question in the data, from 0."""
+    question: str
+    status: Literal["mined", "unreadable", "failed"]
+    """`mined`: every action of the reply was parsed, possibly none; `unreadable`: some were not;
+    `failed`: no reply."""
+    model: str
+    prompt_sha256: str
+    reply: str = ""
+    actions: tuple[str, ...] = ()
+    """The parsed actions, each `NAME(CTX, X) : definition`."""
+    calls: tuple[str, ...] = ()
+    """Names of the actions that the sketched plan calls, each once."""
+    diagnostics: tuple[str, ...] = ()
+    """The diagnostics, rendered."""
+    constraint: ConstraintLevelName = "none"
+    """The constraint level of the reply."""
+    error: str | None = None
+    usage: Usage = Usage()
+    duration_s: float = 0.0
+
+
+_MINER = """\
+You collect the actions that plans are made of. A plan answers a question about a long document, \
+which in a plan is called CTX; each of its steps calls one action, and each action is carried out \
+by a reader who sees the document and the arguments, nothing else. You see the question, not the \
+document. You sketch a plan for the question and declare every action it needs that is not there yet."""
+
+_RULES = """\
+How to write it:
+- Begin with a line "New actions:" and below it one line "- NAME(CTX, X) : definition" for every \
+action that the sketch needs and the list lacks, or "- None" if it lacks nothing.
+- An action is worth adding only if many other questions would use it: name what it does \
+(FIND_MOTIVE, not FIND_MOTIVE_OF_THE_CAPTAIN), and make a parameter of whatever belongs to this one \
+question. No negated twin of an action that is there.
+- The definition is one sentence that uses every parameter by its name.
+- Then a blank line, then the steps, numbered from 1: 1. output = ACTION(arguments) : what the step is for
+- An argument is CTX, the output of an earlier step, a string in straight double quotes, a number, \
+or a list of those in square brackets. A call never stands inside a call.
+- Reply with the new actions and the steps alone."""
+
+
+def mine_messages(
+    question: str, library: ActionLibrary, examples: Sequence[Example] = ()
+) -> tuple[Message, ...]:
+    """Request new actions; everything before the question is a common prefix."""
+    parts = [
+        *material("Actions that are there", library, _RULES, examples),
+        f"Sketch the plan for this question and declare its new actions.\n\nQuestion: {question}",
+    ]
+    return Message("system", _MINER), Message("user", "\n\n".join(parts))
+
 
 _NOTHING = ("heading", "none", "blank", "fence")
 """Lines that say no action is needed."""

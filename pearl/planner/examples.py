@@ -17,7 +17,7 @@ from pearl.dsl.parser import parse
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, PlanCheckError, PlanSyntaxError
 from pearl.plugins.files import find_data
-from pearl.retrieval.term_ranker import TermRanker
+from pearl.retrieval.weighting import TermRanker
 
 _parse = lru_cache(maxsize=256)(parse)
 """A bank is read for every `Pearl`, and its plans seldom change."""

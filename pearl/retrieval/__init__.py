@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args
 
 from pearl.documents.passages import Stem
@@ -88,7 +89,7 @@ class SearchSettings:
             value = getattr(self, name)
             if not low <= value <= high:  # NaN is in no range
                 most = f" to {high:g}" if high <= 1 else " or more"
-                raise UsageError(f"{name} is {value:g}", help=f"it is {low:g}{most}")
+                raise UsageError(f"{name} cannot be {value:g}", help=f"allowed: {low:g}{most}")
         for name, kind in (("idf", Idf), ("stem", Stem), ("fusion", Fusion)):
             names = get_args(kind)
             if (value := getattr(self, name)) not in names:
@@ -101,6 +102,42 @@ _RANGES = {
     "synonym_weight": (0.0, 1.0), "year_boost": (1.0, MOST), "n_reranked": (1, MOST),
 }  # fmt: skip
 """The least and the most that settings may be."""
+
+
+class Preset(NamedTuple):
+    """Settings with the number of passages that go with them."""
+
+    settings: SearchSettings
+    k: int
+    description: str
+
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "corpus-qa": Preset(
+            SearchSettings(method="bm25+", k1=1.2, b=0.5, delta=1.0, idf="lucene", free_words=15),
+            60,
+            "questions about a corpus of books: long paragraphs preferred, short ones free",
+        ),
+    }
+)
+
+
+def find_preset(name: str) -> Preset:
+    """The preset of a name."""
+    if name in PRESETS:
+        return PRESETS[name]
+    raise UsageError(f"unknown preset '{name}'", help=suggest(name, tuple(PRESETS), "presets"))
+
+
+def ranking_settings(name: str) -> SearchSettings:
+    """The settings of a preset, or the usual ones with a ranking method.
+
+    Example:
+        >>> ranking_settings("corpus-qa").free_words, ranking_settings("tfidf").free_words
+        (15, 0)
+    """
+    return PRESETS[name].settings if name in PRESETS else SearchSettings(name)
 
 
 class Embedder(Protocol):

@@ -54,21 +54,16 @@ class Filter:
 
 
 def parse_filter(text: str) -> Filter:
-    """Read a condition.
-
-    Example:
-        >>> parse_filter("year=2005..2009").tests
-        (('at least', '2005'), ('at most', '2009'))
-    """
+    """Read a condition."""
     found = _CONDITION.fullmatch(text)
     if found is None:
         raise UsageError(
-            f"'{text}' is no condition",
+            f"'{text}' is not a condition",
             help="field=value, field!=value, field>=2005, field=2005..2009 or field~text",
         )
     field, sign, value = found["field"], found["sign"], found["value"].strip()
     if not value and sign not in ("=", "!="):
-        raise UsageError(f"there is no value in '{text}'", help=f"{field}{sign}2005")
+        raise UsageError(f"missing value in '{text}'", help=f"{field}{sign}2005")
     if sign == "=" and (ends := _RANGE.fullmatch(value)):
         tests = (("at least", ends["first"]), ("at most", ends["last"]))
         said = tuple((operator, end) for operator, end in tests if end)
@@ -128,7 +123,7 @@ def _named(name: str, known: Sequence[str]) -> str:
         return alike[0]
     if alike:
         raise UsageError(
-            f"'{name}' may mean any of the fields {', '.join(alike)}", help="write it as it is"
+            f"'{name}' matches several fields: {', '.join(alike)}", help="spell the field exactly"
         )
     shown = names[:MAX_SHOWN] + ["..."] * (len(names) > MAX_SHOWN)
     close = did_you_mean(name, names)
@@ -165,7 +160,8 @@ def _test(
         meets, said = comparison(operator, Wanted((text,)), values, name)
     except ValueError as error:
         raise UsageError(
-            f"'{name}' cannot be compared so: {error}", help=f"of texts: {name}=... or {name}~..."
+            f"'{name}' cannot be compared that way: {error}",
+            help=f"for texts: {name}=... or {name}~...",
         ) from None
     notes += [note for note in said if note]
     return meets

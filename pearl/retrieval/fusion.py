@@ -1,15 +1,20 @@
-"""Several rankings → one, with the rankings it was made from as its legs."""
+"""Rankings → one ranking: fusion of several, or another order of one, which stays as a leg."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from pearl.errors import ModelError
+from pearl.retrieval import Passage, Reranker
+from pearl.retrieval.index import Index
 from pearl.retrieval.methods import Ranking, top
+from pearl.retrieval.queries import years_in
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
 
 RANK_CONSTANT = 60
 """`k` of reciprocal rank fusion. Source: Cormack, Clarke and Büttcher 2009."""
@@ -31,16 +36,7 @@ def rank_fusion(
     *,
     constant: int = RANK_CONSTANT,
 ) -> Ranking:
-    """The `k` best by the sum of 1 / (constant + rank) over the legs that have the passage.
-
-    Example:
-        >>> import numpy as np
-        >>> one = Ranking(np.array([7, 3], np.int32), np.array([2.0, 1.0]))
-        >>> other = Ranking(np.array([3], np.int32), np.array([0.9]))
-        >>> fused = rank_fusion({"one": one, "other": other}, 5)
-        >>> [(int(n), round(float(s), 5)) for n, s in zip(fused.passages, fused.scores)]
-        [(3, 0.03252), (7, 0.01639)]
-    """
+    """The `k` best by the sum of 1 / (constant + rank) over the legs that have the passage."""
     import numpy as np
 
     numbers = _union(legs)
@@ -62,14 +58,6 @@ def weighted_fusion(
     A leg's scores go from its lowest (0) to its highest (1) over all passages that any leg has. A
     passage that a leg lacks does not match there, which is a score of 0 before scaling. Where all
     are equal, all are 1.
-
-    Example:
-        >>> import numpy as np
-        >>> one = Ranking(np.array([7, 3], np.int32), np.array([4.0, 1.0]))
-        >>> other = Ranking(np.array([3, 7], np.int32), np.array([0.9, 0.2]))
-        >>> weights = {"one": 0.25, "other": 0.75}
-        >>> weighted_fusion({"one": one, "other": other}, weights, 5).scores.tolist()
-        [0.75, 0.25]
     """
     import numpy as np
 
@@ -107,3 +95,60 @@ def _fused(
 ) -> Ranking:
     best = top(numbers, scores, k, free)
     return Ranking(best.passages, best.scores, dict(legs))
+
+
+MAX_RERANKED = 1_000
+"""Passages that a reranker is given at most."""
+
+RERANK = "rerank"
+"""Name of the leg of the reranker."""
+
+
+def boost_years(index: Index, name: str, ranking: Ranking, query: str, factor: float) -> Ranking:
+    """Multiply the scores of passages that have a year of the query in their text or fields.
+
+    A score below 0 is divided, so that it grows, too.
+    """
+    import numpy as np
+
+    years = set(years_in(query))
+    if not years or not len(ranking.passages):
+        return ranking
+    numbers = ranking.passages.tolist()
+    has = np.array([bool(years & _years_of(index.passages[n])) for n in numbers], np.bool_)
+    grown = np.where(ranking.scores < 0, ranking.scores / factor, ranking.scores * factor)
+    scores = np.where(has, grown, ranking.scores)
+    order = np.lexsort((ranking.passages, -scores))
+    legs = {**ranking.legs, name: Ranking(ranking.passages, ranking.scores)}
+    return Ranking(ranking.passages[order], scores[order], legs)
+
+
+def _years_of(passage: Passage) -> set[int]:
+    texts = (passage.text, *passage.fields.values())
+    return {year for text in texts for year in years_in(text)}
+
+
+async def reranked(
+    index: Index, name: str, ranking: Ranking, query: str, reranker: Reranker, n: int
+) -> Ranking:
+    """Order the `n` best by a reranker; those after them follow in the order they had."""
+    import numpy as np
+
+    best = ranking.passages[: min(n, MAX_RERANKED)]
+    texts = [index.passages[number].text for number in best.tolist()]
+    scores = np.array(await reranker.rerank(query, texts), np.float64)
+    if len(scores) != len(best) or not np.isfinite(scores).all():
+        raise ModelError(
+            f"{reranker.name} gave {len(scores):,} scores for {len(best):,} passages, or one that is "
+            "not a number",
+            kind="malformed",
+        )
+    order = np.argsort(-scores, kind="stable")  # those with equal scores keep their order
+    top = Ranking(best[order], scores[order])
+    legs = {**ranking.legs, name: Ranking(ranking.passages, ranking.scores), RERANK: top}
+    rest = slice(len(best), None)
+    return Ranking(
+        np.concatenate([top.passages, ranking.passages[rest]]),
+        np.concatenate([top.scores, ranking.scores[rest]]),
+        legs,
+    )

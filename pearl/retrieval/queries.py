@@ -1,10 +1,32 @@
-"""What a question says beside its own words: earlier questions of a conversation, and years."""
+"""Text → weighted terms of a query: its own, those of earlier questions, synonyms of a thesaurus; and its years."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from pearl.documents.document import read_bytes
+from pearl.documents.passages import Stem, terms
+from pearl.errors import DataError
+
+
+@cache
+def analyzer(stem: Stem) -> Callable[[str], list[str]]:
+    """What makes the terms of a query, in order, with repeats.
+
+    Stop words are left out, unless the query has nothing else. Passages are indexed with theirs,
+    however they are stemmed, and these count in their length: otherwise no query of stop words
+    could be answered.
+    """
+
+    def analyse(query: str) -> list[str]:
+        return terms(query, drop_stop_words=True, stem=stem) or terms(query, stem=stem)
+
+    return analyse
+
 
 FOLLOWING_WEIGHT = 0.6
 """Weight of earlier questions between the first and this one. Recall at 10 on ConvFinQA hardly depends on
@@ -52,10 +74,6 @@ def contextual_query(question: str, history: Sequence[str] = ()) -> WeightedQuer
 
     The question and the first of the conversation, which names what it is about, count in full, the
     others less.
-
-    Example:
-        >>> contextual_query("and in 2009?", ["net sales in 2008?", "the change?"]).parts
-        (('net sales in 2008?', 1.0), ('the change?', 0.6), ('and in 2009?', 1.0))
     """
     said = [text for text in history if text.strip()]
     weights = [1.0, *[FOLLOWING_WEIGHT] * (len(said) - 1)] if said else []
@@ -84,3 +102,70 @@ def years_in(text: str) -> tuple[int, ...]:
     for match in _ONE.finditer(text):
         found.add(int(match["year"] or f"20{match['short']}"))
     return tuple(sorted(found))
+
+
+Expansion = Callable[[Mapping[str, float]], Mapping[str, float]]
+"""Terms with their weights → these and others with theirs."""
+
+_Entry = tuple[str, ...]
+"""The different terms of a word or phrase."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryThesaurus:
+    """An `Expansion` by synonyms.
+
+    An entry is found where the query has all its terms; each other entry of its group then adds its
+    own, with `weight` times the least of their weights, shared among the terms of a phrase. A term
+    of the query keeps its weight.
+    """
+
+    groups: tuple[tuple[_Entry, ...], ...]
+    weight: float = 0.5
+
+    @classmethod
+    def read(cls, path: Path, stem: Stem = "english", weight: float = 0.5) -> QueryThesaurus:
+        """Read a file, for an index of a stemming."""
+        analyse = analyzer(stem)
+        groups = []
+        for line, words in read_groups(path):
+            entries = [tuple(dict.fromkeys(analyse(word))) for word in words]
+            if () in entries or len(entries) < 2:
+                what = "has one entry" if all(entries) else "has an entry without a word"
+                raise DataError(
+                    f"a group of synonyms {what}",
+                    path=path,
+                    line=line,
+                    help="separate words by blanks, or phrases by commas; at least two",
+                )
+            groups.append(tuple(dict.fromkeys(entries)))
+        return cls(tuple(groups), weight)
+
+    def __call__(self, terms: Mapping[str, float]) -> dict[str, float]:
+        """Terms of a query with weights → these, and those of their synonyms."""
+        added: dict[str, float] = {}
+        for group in self.groups:
+            found = [entry for entry in group if terms.keys() >= set(entry)]
+            most = max((min(terms[term] for term in entry) for entry in found), default=0.0)
+            for entry in group:
+                share = self.weight * most / len(entry)
+                for term in entry if share > 0 else ():
+                    added[term] = max(share, added.get(term, 0.0))
+        return {**terms, **{term: added[term] for term in added if term not in terms}}
+
+
+def read_groups(path: Path) -> list[tuple[int, list[str]]]:
+    """The lines of a thesaurus with their numbers from 1, each as its words or phrases."""
+    groups = []
+    for number, line in enumerate(read_bytes(str(path), str(path)).splitlines(), 1):
+        try:
+            row = line.decode("utf-8-sig").strip()
+        except UnicodeDecodeError:
+            raise DataError(
+                "the thesaurus is not UTF-8 text", path=path, line=number, help="save it as UTF-8"
+            ) from None
+        if row and not row.startswith("#"):
+            groups.append(
+                (number, [s.strip() for s in row.split(",")] if "," in row else row.split())
+            )
+    return groups

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakKeyDictionary
 
 from pearl.documents.passages import Stem
 from pearl.errors import ModelError, UsageError
 from pearl.retrieval import Embedder, Hit, Reranker, SearchSettings
-from pearl.retrieval.analysis import analyzer
-from pearl.retrieval.embedding import EmbeddingProgress, embed_index
-from pearl.retrieval.expansion import Expansion, QueryThesaurus
 from pearl.retrieval.filters import Filter, parse_filter, select
-from pearl.retrieval.fusion import depth_for, rank_fusion
+from pearl.retrieval.fusion import boost_years, depth_for, rank_fusion, reranked
 from pearl.retrieval.index import Index
 from pearl.retrieval.methods import (
     Query,
@@ -27,12 +25,110 @@ from pearl.retrieval.methods import (
     first,
     free_passages,
 )
-from pearl.retrieval.queries import WeightedQuery, contextual_query
-from pearl.retrieval.reordering import boost_years, reranked
+from pearl.retrieval.queries import (
+    Expansion,
+    QueryThesaurus,
+    WeightedQuery,
+    analyzer,
+    contextual_query,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+STEP = 1_024
+"""Passages between two reports of progress."""
+
+EmbeddingProgress = Callable[[int, int], None]
+"""Is told how many of the passages without vectors have one now, and how many they were."""
+
+
+@dataclass(slots=True)
+class _State:
+    """What is known of an index."""
+
+    embedded: dict[str, Index] = field(default_factory=dict)
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    loop: asyncio.AbstractEventLoop | None = None
+
+
+_states: WeakKeyDictionary[Index, _State] = WeakKeyDictionary()
+
+
+async def embed_index(
+    index: Index, embedder: Embedder, progress: EmbeddingProgress | None = None
+) -> Index:
+    """The index with the vectors of an embedder, made and stored where they are missing.
+
+    Each time the same one for the same index. A blank passage has the vector 0, which no method
+    finds.
+    """
+    state = _states.setdefault(index, _State())
+    loop = asyncio.get_running_loop()
+    if state.loop is not loop:  # a lock belongs to one event loop
+        state.loop, state.turn = loop, asyncio.Lock()
+    async with state.turn:
+        if embedder.name not in state.embedded and len(index.passages):
+            state.embedded[embedder.name] = await _embedded(index, embedder, progress)
+        return state.embedded.get(embedder.name, index)
+
+
+async def _embedded(index: Index, embedder: Embedder, progress: EmbeddingProgress | None) -> Index:
+    import numpy as np
+
+    vectors = index.stored_vectors(embedder.name)
+    every = np.arange(len(index.passages))
+    missing = every if vectors is None else np.flatnonzero(np.isnan(vectors[:, 0]))
+    if len(missing):
+        made = await _made(index, missing, embedder, progress)
+        if vectors is None or len(missing) == len(every):
+            vectors = made
+        elif made.shape[1] == vectors.shape[1]:
+            vectors = vectors.copy()
+            vectors[missing] = made
+        else:  # another model answers under this name
+            vectors = await _made(index, every, embedder, progress)
+        index.store_vectors(embedder.name, vectors)
+    return replace(index, vectors=vectors)
+
+
+async def _made(
+    index: Index,
+    numbers: NDArray[np.int64],
+    embedder: Embedder,
+    progress: EmbeddingProgress | None,
+) -> NDArray[np.float32]:
+    """The vectors of some passages, shape (len(numbers), dimension)."""
+    import numpy as np
+
+    parts: list[NDArray[np.float32]] = []
+    for start in range(0, len(numbers), STEP):
+        some = numbers[start : start + STEP].tolist()
+        parts.append(await _vectors([index.contents.text(n) for n in some], embedder))
+        if progress:
+            progress(start + len(some), len(numbers))
+    if len({part.shape[1] for part in parts}) > 1:
+        raise ModelError(
+            f"the vectors of {embedder.name} have different dimensions",
+            kind="malformed",
+            help="check that the name stands for one model",
+        )
+    return np.concatenate(parts)
+
+
+async def _vectors(texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
+    """Vectors of passages, shape (len(texts), dimension); 0 for those that are blank."""
+    import numpy as np
+
+    numbers = [number for number, text in enumerate(texts) if text.strip()]
+    # Something has to be embedded, if only to know the dimension.
+    made = await embedder.embed([texts[number] for number in numbers] or ["."], "passage")
+    vectors = np.zeros((len(texts), made.shape[1]), dtype=np.float32)
+    vectors[numbers] = made[: len(numbers)]
+    return vectors
+
 
 Done = TypeVar("Done")
 
@@ -165,10 +261,10 @@ class Searcher:
         before = vectors.shape[1] if searched.vectors is None else searched.vectors.shape[1]
         if before != vectors.shape[1]:
             raise ModelError(
-                f"{self.embedder.name} made vectors of {before:,} dimensions before, and now of "
+                f"{self.embedder.name} now makes vectors of another dimension; before {before:,}, now "
                 f"{vectors.shape[1]:,}",
                 kind="malformed",
-                help="another model is behind that name: remove pearl/embeddings.sqlite of the cache "
+                help="the name now stands for another model: remove pearl/embeddings.sqlite of the cache "
                 "folder, then pearl index --fresh",
             )
         return searched, list(vectors)

@@ -13,14 +13,14 @@ only, so that it changes the order.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.methods import Query, Ranking, TermScore, best, free_passages
-from pearl.retrieval.postings import Postings, TermIndex, TermSegment
+from pearl.retrieval.methods import Query, Ranking, TermScore, free_passages, top
+from pearl.retrieval.postings import Postings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     _Column = tuple[NDArray[np.int32], NDArray[Any]]
     Rarity = float | NDArray[np.float64]
 
+
 T = TypeVar("T")
 
 
@@ -36,13 +37,13 @@ class Formula(Protocol):
     """What a term adds to a score."""
 
     def idf(self, n_with: int) -> float:
-        """The weight of a term that so many live passages have."""
+        """The weight of a term that so many passages have."""
         ...
 
     def gain(
-        self, segment: TermSegment, idf: Rarity, passages: NDArray[Any], counts: NDArray[Any]
+        self, terms: Postings, idf: Rarity, passages: NDArray[Any], counts: NDArray[Any]
     ) -> NDArray[np.float64]:
-        """What terms of an idf are worth in passages of a segment that have them so often."""
+        """The gain of terms with an idf in passages that have them so often."""
         ...
 
 
@@ -67,23 +68,23 @@ class Bm25:
     mean_length: float
 
     @classmethod
-    def of(cls, terms: TermIndex, settings: SearchSettings, delta: float) -> Bm25:
+    def of(cls, terms: Postings, settings: SearchSettings, delta: float) -> Bm25:
         """The formula for an index."""
-        return cls(settings, delta, terms.n_live, terms.mean_length or 1.0)
+        return cls(settings, delta, terms.n_passages, terms.mean_length or 1.0)
 
     def idf(self, n_with: int) -> float:
         """As the settings say."""
         return idf(self.settings.idf, self.n_passages, n_with)
 
     def gain(
-        self, segment: TermSegment, idf: Rarity, passages: NDArray[Any], counts: NDArray[Any]
+        self, terms: Postings, idf: Rarity, passages: NDArray[Any], counts: NDArray[Any]
     ) -> NDArray[np.float64]:
         """Saturated frequency, normalised by length."""
         import numpy as np
 
         tf = counts.astype(np.float64)
         k1 = self.settings.k1
-        norms = self._norms(segment.whole)[passages]
+        norms = self._norms(terms)[passages]
         return np.asarray(tf * (k1 + 1) / (tf + norms) + self.delta, np.float64)
 
     def _norms(self, postings: Postings) -> NDArray[np.float64]:
@@ -102,7 +103,7 @@ _MAX_REMEMBERED = 8
 
 
 def remembered(owner: object, key: Hashable, make: Callable[[], T]) -> T:
-    """What queries need of an index or a segment, made once for some settings: norms of passages."""
+    """A value derived from an index, computed once for some settings: norms of passages."""
     memory = _MEMORY.setdefault(owner, {})
     if key not in memory:
         if len(memory) >= _MAX_REMEMBERED:
@@ -113,50 +114,44 @@ def remembered(owner: object, key: Hashable, make: Callable[[], T]) -> T:
 
 
 def rank(
-    query: Query, terms: TermIndex, formula: Formula, k: int, settings: SearchSettings
+    query: Query, terms: Postings, formula: Formula, k: int, settings: SearchSettings
 ) -> Ranking:
     """The `k` best passages that have a term of a query, and the short ones that are free."""
     free = free_passages(terms, settings)
-    return best(scores(query, terms, formula, k if free is None else None), k, free)
+    numbers, scored = scores(query, terms, formula, k if free is None else None)
+    return top(numbers, scored, k, free)
 
 
-def _columns(query: Query, terms: TermIndex) -> dict[str, list[_Column]]:
-    """The postings of each term of a query in each segment, without terms that no passage has."""
-    found = {term: [s.postings(term) for s in terms.segments] for term in query.terms}
-    return {term: columns for term, columns in found.items() if n_with(columns)}
-
-
-def n_with(columns: Iterable[_Column]) -> int:
-    """How many live passages are in the columns of a term."""
-    return sum(len(passages) for passages, _ in columns)
+def _columns(query: Query, terms: Postings) -> dict[str, _Column]:
+    """The postings of each term of a query that occurs in a passage."""
+    found = {term: terms.postings(term) for term in query.terms}
+    return {term: column for term, column in found.items() if len(column[0])}
 
 
 def scores(
-    query: Query, terms: TermIndex, formula: Formula, n_best: int | None = None
-) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float64]]]:
-    """For each segment, the passages that have a term of the query, with their scores.
+    query: Query, terms: Postings, formula: Formula, n_best: int | None = None
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """The passages that have a term of the query, with their scores.
 
-    Memory is bounded by the size of a segment, and time by the postings of the terms.
+    Time is linear in the postings of the terms. With `n_best`, passages that cannot be among so many
+    may be left out.
     """
     import numpy as np
 
     columns = _columns(query, terms)
-    rarities = [formula.idf(n_with(found)) for found in columns.values()]
-    weights = [query.terms[term] for term in columns]
+    if not columns:
+        return np.zeros(0, np.int32), np.zeros(0)
+    sizes = [len(passages) for passages, _ in columns.values()]
+    passages = np.concatenate([passages for passages, _ in columns.values()]).astype(np.intp)
+    counts = np.concatenate([counts for _, counts in columns.values()])
+    rarity = np.repeat([formula.idf(n) for n in sizes], sizes)
+    gain = formula.gain(terms, rarity, passages, counts)
+    # Summed one after another, term by term: as `explain` does.
+    parts = np.repeat([query.terms[term] for term in columns], sizes) * rarity * gain
+    total = np.bincount(passages, parts, minlength=terms.n_passages)
     most = None if n_best is None else n_best * len(columns)
-    for i, segment in enumerate(terms.segments if columns else ()):
-        found = [column[i] for column in columns.values()]
-        sizes = [len(passages) for passages, _ in found]
-        passages = np.concatenate([passages for passages, _ in found]).astype(np.intp)
-        counts = np.concatenate([counts for _, counts in found])
-        rarity = np.repeat(rarities, sizes)
-        gain = formula.gain(segment, rarity, passages, counts)
-        # Summed one after another, term by term: as `explain` does.
-        parts = np.repeat(weights, sizes) * rarity * gain
-        total = np.bincount(passages, parts, minlength=segment.whole.n_passages)
-        mask = None if query.mask is None else segment.selected(query.mask)
-        places = _matched(passages, total, mask, most)
-        yield segment.numbered(places), total[places].astype(np.float64)
+    matched = _matched(passages, total, query.mask, most)
+    return matched.astype(np.int32), total[matched].astype(np.float64)
 
 
 def _matched(
@@ -165,7 +160,7 @@ def _matched(
     mask: NDArray[np.bool_] | None,
     most: int | None,
 ) -> NDArray[np.intp]:
-    """The different passages of a segment that may be found, ascending."""
+    """The different passages that may be found, ascending."""
     import numpy as np
 
     if len(passages) > len(scores) // 8:  # so many are found faster by a mark each
@@ -183,24 +178,47 @@ def _matched(
     return passages[is_first]
 
 
-def explain(
-    query: Query, terms: TermIndex, formula: Formula, passage: int
-) -> tuple[TermScore, ...]:
+def explain(query: Query, terms: Postings, formula: Formula, passage: int) -> tuple[TermScore, ...]:
     """What each term of a query adds to the score of a passage; the sum, in order, is the score."""
     import numpy as np
 
-    places = ((i, segment.find(passage)) for i, segment in enumerate(terms.segments))
-    i, number = next((i, place) for i, place in places if place is not None)
-    segment = terms.segments[i]
     scored = []
-    for term, found in _columns(query, terms).items():
-        passages, counts = found[i]
-        at = np.flatnonzero(passages == number)
+    for term, (passages, counts) in _columns(query, terms).items():
+        at = np.flatnonzero(passages == passage)
         if len(at):
-            n, weight = n_with(found), query.terms[term]
+            n, weight = len(passages), query.terms[term]
             rarity = formula.idf(n)
-            gain = float(formula.gain(segment, rarity, passages[at], counts[at])[0])
-            tf, length = int(counts[at[0]]), int(segment.whole.lengths[number])
+            gain = float(formula.gain(terms, rarity, passages[at], counts[at])[0])
+            tf, length = int(counts[at[0]]), int(terms.lengths[passage])
             score = weight * rarity * gain
             scored.append(TermScore(term, tf, length, n, weight, rarity, gain, score))
     return tuple(scored)
+
+
+_SETTINGS = SearchSettings(method="bm25", k1=1.2, b=0.75)
+"""Those of Lucene."""
+
+
+class TermRanker:
+    """Ranks texts that are given by their terms."""
+
+    def __init__(self, texts: Sequence[Sequence[str]], *, b: float = _SETTINGS.b) -> None:
+        self._settings = replace(_SETTINGS, b=b)
+        self._postings = Postings.of_terms(texts)
+        self._formula = Bm25.of(self._postings, self._settings, delta=0.0)
+
+    def best(self, terms: Iterable[str], n: int) -> list[int]:
+        """The places of at most `n` texts that have a term, the best first and ties in order."""
+        return [place for place, _ in self._ranked(terms, n)]
+
+    def scores(self, terms: Iterable[str]) -> list[float]:
+        """One score for each text, 0 for those that have none of the terms; repeats count once."""
+        found = [0.0] * self._postings.n_passages
+        for place, score in self._ranked(terms, len(found)):
+            found[place] = score
+        return found
+
+    def _ranked(self, terms: Iterable[str], n: int) -> Iterable[tuple[int, float]]:
+        query = Query(dict.fromkeys(terms, 1.0))
+        found = rank(query, self._postings, self._formula, n, self._settings)
+        return zip(found.passages.tolist(), found.scores.tolist(), strict=True)

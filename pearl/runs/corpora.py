@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from pearl.documents.digest import digest
 from pearl.documents.document import file_source
-from pearl.retrieval.corpus.files import find_files
-from pearl.retrieval.corpus.sources import SourceFile
+from pearl.retrieval.corpus.sources import SourceFile, find_files
 
 
 def corpus_files(named: Sequence[str]) -> tuple[SourceFile, ...]:

@@ -1,9 +1,10 @@
-"""`ResultRecord` → one HTML file: the answer beside the document, with what it rests on lit in both."""
+"""`ResultRecord` → one HTML file: the answer beside the document, with its evidence highlighted in both."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, placed
@@ -14,12 +15,98 @@ from pearl.interpreter.answer import Answer
 from pearl.llm import Usage
 from pearl.llm.prices import Prices, read_prices
 from pearl.trace import RunFinished, Spent, spent
-from pearl.view.highlights import blocks, highlighted
-from pearl.view.page import render_page
-from pearl.view.plan_graph import draw_plan
-from pearl.view.record import ResultRecord, record_of_answer
+from pearl.view.page import bars, draw_plan, n_at_once, render_page
 from pearl.view.result import Place, Result, ShownStep, read_result
-from pearl.view.timeline import bars, n_at_once
+from pearl.view.sources import ResultRecord, record_of_answer
+
+MAX_WHOLE = 5_500_000
+"""Characters up to which the whole text is shown; of a longer one what is around the marks."""
+
+AROUND = 2_000
+"""Characters that are shown before and after a mark of a longer text."""
+
+
+BLOCK = 20_000
+"""Characters of a block, more or less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of the text."""
+
+    text: str
+    marks: tuple[int, ...] = ()
+    begins: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Characters of the text that are not shown."""
+
+    n: int
+
+
+def highlighted(
+    text: str, marks: Sequence[tuple[int, Span]], *, most: int = MAX_WHOLE
+) -> list[Piece | Gap]:
+    """Cut a text where marks begin and end, which may lie within one another."""
+    shown = _shown(text, [span for _, span in marks], most)
+    cuts = {at for span in shown for at in (span.start, span.end)}
+    for _, span in marks:
+        cuts |= {span.start, span.end}
+    order = sorted(cut for cut in cuts if 0 <= cut <= len(text))
+    pieces: list[Piece | Gap] = []
+    at = 0
+    for start, end in pairwise(order):
+        if not any(span.start <= start and end <= span.end for span in shown):
+            continue
+        if start > at:
+            pieces.append(Gap(start - at))
+        covering = sorted(n for n, span in marks if span.start <= start and end <= span.end)
+        begins = sorted(n for n, span in marks if span.start == start and span.end >= end)
+        pieces.append(Piece(text[start:end], tuple(covering), tuple(begins)))
+        at = end
+    if at < len(text):
+        pieces.append(Gap(len(text) - at))
+    return pieces
+
+
+def blocks(pieces: Iterable[Piece | Gap], *, size: int = BLOCK) -> list[list[Piece | Gap]]:
+    r"""Put pieces into blocks that end with a line that no mark covers.
+
+    A browser lays out those blocks only that are near what is seen: a text of a million characters is
+    there three times as soon.
+    """
+    found: list[list[Piece | Gap]] = [[]]
+    n = 0
+    for piece in pieces:
+        text = "" if isinstance(piece, Gap) or piece.marks else piece.text
+        at = 0
+        while (end := text.find("\n", max(at, at + size - n)) + 1) > 0:
+            found[-1].append(Piece(text[at:end]))
+            found.append([])
+            at, n = end, 0
+        if isinstance(piece, Gap) or piece.marks:
+            found[-1].append(piece)
+        elif at < len(text):
+            found[-1].append(Piece(text[at:]))
+        n += 0 if isinstance(piece, Gap) else len(piece.text) - at
+    return [block for block in found if block]
+
+
+def _shown(text: str, spans: Sequence[Span], most: int) -> list[Span]:
+    """What is shown of a text: all, or the surroundings of the marks."""
+    if len(text) <= most:
+        return [Span(0, len(text))]
+    around = [Span(max(0, s.start - AROUND), min(len(text), s.end + AROUND)) for s in spans]
+    joined: list[Span] = []
+    for span in sorted(around or [Span(0, min(AROUND, len(text)))], key=lambda each: each.start):
+        if joined and span.start <= joined[-1].end:
+            joined[-1] = Span(joined[-1].start, max(joined[-1].end, span.end))
+        else:
+            joined.append(span)
+    return joined
+
 
 MAX_ROWS = 1_000
 """Rows behind an answer that the page lists; `--rows FILE` has all."""
@@ -73,7 +160,7 @@ def result_page(record: ResultRecord, *, prices: Prices | None = None) -> str:
     steps = {step.output: step for step in result.steps}
     has_end = result.error or any(isinstance(event, RunFinished) for event in record.events)
     if record.events and not has_end:
-        problems.insert(0, "Its trace has no end: the run was killed, failed, or is going on.")
+        problems.insert(0, "Its trace has no end: the run was killed, failed, or is still running.")
     calls = bars(record.events)
     last_s = max([result.seconds or 0.0, *(bar.end_s for bar in calls)]) or 1.0
     seconds = {s.output: s.finished.duration_s for s in result.steps if s.finished}
@@ -113,13 +200,13 @@ def _marks(result: Result, document: Document | None, problems: list[str]) -> li
     if document is None:
         if result.document:
             problems.append(
-                f"The document, {result.document}, is not at hand: what the answer rests on is not shown in it."
+                f"The document, {result.document}, was not found, so the evidence is not shown in it."
             )
         return [_Mark(number, place, None) for number, place in enumerate(result.places, start=1)]
     is_same = result.started is not None and result.started.document_sha256 == document.digest
     if result.started is not None and not is_same:
         problems.append(
-            "The document is not as it was read: marks that no longer fit are not shown in it."
+            "The document has changed since it was read; marks that no longer fit are not shown."
         )
     first = dict(reversed(document.parts))  # a file has its first place
     marks: list[_Mark] = []
@@ -136,9 +223,7 @@ def _marks(result: Result, document: Document | None, problems: list[str]) -> li
                 n_lost += 1
         marks.append(_Mark(number, place, span))
     if n_lost and result.started is None:
-        problems.append(
-            f"Places that the document does not have: {n_lost:,}. It may have changed since."
-        )
+        problems.append(f"Places missing from the document: {n_lost:,}. It may have changed since.")
     return marks
 
 
@@ -172,7 +257,7 @@ def _with_arguments(
         named.add(step.output)
         known = results.get(step.output)
         shown = known or ShownStep(step.output, step.action, state="not begun")
-        yield shown, step, [list(_shown(each)) for each in step.arguments]
+        yield shown, step, [list(_argument_texts(each)) for each in step.arguments]
     for output, each in results.items():
         if output not in named:
             yield each, None, []
@@ -191,7 +276,7 @@ def _usage(result: Result, calls_made: Spent) -> Usage | None:
     return None if is_sent and not usage.n_tokens else usage
 
 
-def _shown(argument: Argument) -> Iterable[tuple[str, str]]:
+def _argument_texts(argument: Argument) -> Iterable[tuple[str, str]]:
     """An argument as texts, each with the output that it names or ""."""
     match argument:
         case Reference():
@@ -205,5 +290,5 @@ def _shown(argument: Argument) -> Iterable[tuple[str, str]]:
             for i, item in enumerate(argument.items):
                 if i:
                     yield ", ", ""
-                yield from _shown(item)
+                yield from _argument_texts(item)
             yield "]", ""

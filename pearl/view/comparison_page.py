@@ -12,8 +12,7 @@ from typing import Any
 from pearl.llm.prices import Prices, read_prices
 from pearl.view.listing import COLUMNS, MAX_ITEMS, Totals, cells_of, number_of, text_of
 from pearl.view.page import render_page
-from pearl.view.record import id_of
-from pearl.view.sources import ResultSource
+from pearl.view.sources import ResultSource, id_of
 
 MAX_PAIRS = 500
 """Rows that changed, and are shown with what changed in them."""
@@ -46,10 +45,6 @@ def differences(first: str, second: str, *, by_line: bool = False) -> list[Chang
 
     Texts are cut after `MAX_TEXT` characters. Those of more than `MAX_PIECES` words are compared by
     lines, and of more lines than that by no piece: one is gone, the other new.
-
-    Example:
-        >>> [(c.kind, c.text) for c in differences("Nils sold it", "Ada sold it")]
-        [('gone', 'Nils'), ('new', 'Ada'), ('same', ' sold it')]
     """
     first, second = text_of(first, MAX_TEXT), text_of(second, MAX_TEXT)
     pattern = r"[^\n]*\n|[^\n]+" if by_line else r"\s+|\w+|[^\w\s]"

@@ -1,4 +1,4 @@
-"""A row of results → a line of an index, and what opens under it: checked and cut, for anyone may have written it."""
+"""Rows of results → cells and totals → one HTML file that lists them, with filters, search and details."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pearl.errors.escaping import escaped
+from pearl.errors.escaping import escaped, json_bytes
 from pearl.llm import Usage
-from pearl.llm.prices import Prices
-from pearl.view.record import id_of
+from pearl.llm.prices import Prices, read_prices
+from pearl.view.page import render_page
+from pearl.view.sources import ResultSource, id_of
 
 COLUMNS = (
     "id",
@@ -199,3 +200,66 @@ def _cost(
     if price is None:
         return None
     return price.cost_usd(Usage(int(tokens_in), int(tokens_out), int(min(cached or 0, tokens_in))))
+
+
+MAX_STATIC = 100
+"""Rows that stand in the page itself, for readers without scripts."""
+
+MAX_LINES = 100_000
+"""Rows of a page that is one file."""
+
+MAX_DETAILS = 8_000_000
+"""Bytes of details in a page that is one file; rows after that have their line only."""
+
+
+def index_page(source: ResultSource, prices: Prices | None = None) -> str:
+    """The list of all results of a source, as one file.
+
+    The table holds at most `MAX_LINES` rows, and details up to `MAX_DETAILS` bytes; the page says where
+    it leaves out any. The totals are of all rows.
+    """
+    prices = prices or read_prices()
+    totals = Totals()
+    lines: list[list[Any]] = []
+    details: list[dict[str, Any]] = []
+    left = MAX_DETAILS
+    for _, row in source.rows():
+        cells = cells_of(row, prices)
+        totals.add(cells)
+        if len(lines) < MAX_LINES:
+            lines.append(cells)
+            if left > 0:
+                shown = details_of(row)
+                left -= len(json_bytes(shown))
+                if left > 0:
+                    details.append(shown)
+    return _page(source, prices, totals, lines, details=details, address=None)
+
+
+def served_index(source: ResultSource, prices: Prices | None = None) -> str:
+    """The same page for `pearl.view.server`, from which it takes its rows."""
+    return _page(source, prices or read_prices(), None, [], details=[], address="lines")
+
+
+def _page(
+    source: ResultSource,
+    prices: Prices,
+    totals: Totals | None,
+    lines: list[list[Any]],
+    *,
+    details: list[dict[str, Any]],
+    address: str | None,
+) -> str:
+    return render_page(
+        "index",
+        f"Results of {source.title}",
+        script="index",
+        records={"columns": COLUMNS, "lines": lines, "details": details, "address": address},
+        totals=totals,
+        n_listed=len(lines),
+        n_detailed=len(details),
+        static=[dict(zip(COLUMNS, cells, strict=True)) for cells in lines[:MAX_STATIC]],
+        is_served=address is not None,
+        problems=source.problems,
+        as_of=prices.as_of.isoformat(),
+    )

@@ -27,7 +27,7 @@ from pearl.trace import (
     StepFailed,
     StepFinished,
 )
-from pearl.view.record import ResultRecord
+from pearl.view.sources import ResultRecord
 
 STATUSES = (
     "answered", "degraded", "nothing_found", "undecided", "refused", "failed", "unfinished", "planned",
@@ -208,7 +208,9 @@ class _Fields:
                 return self._wrong(name, "text, number or list of texts")
 
     def _wrong(self, name: str, wanted: str) -> str:
-        self._problems.append(f"{self._at}{name} is no {wanted}, and is left out.")
+        self._problems.append(
+            f"{self._at}{name} has the wrong type (expected: {wanted}) and is left out."
+        )
         return ""
 
 
@@ -218,7 +220,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
     row = _Fields(record.row, problems)
     status = row.text("status")
     if status not in STATUSES:
-        problems.append("Its status is none that results have.")
+        problems.append("Its status is unknown.")
         status = "unknown"
     plan = row.text("plan")
     # Of several plans of a question, the one of the row: their steps may be called the same.

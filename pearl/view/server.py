@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING
 from pearl.errors import PearlError, UsageError
 from pearl.errors.escaping import json_bytes
 from pearl.llm.prices import Prices, read_prices
-from pearl.view.index_page import served_index
-from pearl.view.listing import Totals, cells_of, details_of
+from pearl.view.listing import Totals, cells_of, details_of, served_index
 from pearl.view.page import render_page
-from pearl.view.record import ResultRecord
-from pearl.view.sources import ResultSource
+from pearl.view.sources import ResultRecord, ResultSource
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -88,8 +86,8 @@ class ResultServer:
             await self.stop()
             why = getattr(error, "strerror", None) or str(error)
             raise UsageError(
-                f"port {port} of {HOST} cannot be had: {why}",
-                help="leave --port out, and one that is free is taken",
+                f"port {port} of {HOST} cannot be used: {why}",
+                help="omit --port to use a free port",
             ) from None
         self._port = self._runner.addresses[0][1]
         self.address = f"http://{HOST}:{self._port}/{self._secret}/"

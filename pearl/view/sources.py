@@ -1,18 +1,188 @@
-"""A run of the store, a file of results or a file of traces → its results, one by one."""
+"""Files of results and traces, and runs of the store → `ResultRecord`s, one by one: what pages are made of."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from pearl.errors import DataError
+from pydantic import TypeAdapter, ValidationError
+
+from pearl.documents.document import Document, load
+from pearl.errors import DataError, PearlError
+from pearl.interpreter.answer import Answer
 from pearl.runs.store.reading import Reader
-from pearl.trace import Event
-from pearl.view.events import read_events
-from pearl.view.record import ResultRecord, id_of, row_of_trace
+from pearl.trace import SCHEMA_VERSION, Event, RunFinished, RunStarted, StepFailed, StepFinished
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRecord:
+    """The result of one task."""
+
+    id: str
+    row: Mapping[str, Any]
+    events: tuple[Event, ...] = ()
+    document: Document | None = None
+    problems: tuple[str, ...] = ()
+
+
+def id_of(row: Mapping[str, Any]) -> str:
+    """What a row is called: the id of its task; of a record of an evaluation its sample, method and seed.
+
+    Example:
+        >>> id_of({"id": "a.txt"}), id_of({"sample": "q1", "method": "mcq", "seed": 2}), id_of({})
+        ('a.txt', 'q1 mcq 2', '')
+    """
+    id = row.get("id")
+    if id is None:
+        parts = (row.get(name) for name in ("sample", "method", "seed"))
+        return " ".join(str(part) for part in parts if isinstance(part, str | int))
+    return id if isinstance(id, str) else str(id)
+
+
+def record_of_answer(answer: Answer, document: Document | None = None) -> ResultRecord:
+    """The record of an answer that is at hand, with its trace."""
+    row = {"id": answer.trace.id, **answer.to_json()}
+    return ResultRecord(answer.trace.id, row, tuple(answer.trace), document)
+
+
+def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
+    """What a trace says of a result, as the fields of a row that it knows.
+
+    A run that has no end is `unfinished`. Rows that an answer is computed from stand in no trace.
+    """
+    row: dict[str, Any] = {"id": id, "status": "unfinished", "question": None}
+    steps: list[dict[str, Any]] = []
+    for event in events:
+        match event:
+            case RunStarted():
+                row |= {
+                    "question": event.question,
+                    "document": event.document,
+                    "method": event.method,
+                    "model": event.model,
+                    "plan": event.plan,
+                }
+            case StepFinished():
+                steps.append(
+                    {
+                        "output": event.step,
+                        "action": event.action,
+                        "value": event.value,
+                        "state": event.state,
+                        "native": event.is_native,
+                        "context": event.context,
+                        "coverage": event.coverage,
+                        "calls": event.n_calls,
+                    }
+                )
+            case StepFailed():
+                row["error"] = {"type": "StepFailed", "message": event.error}
+            case RunFinished():
+                row["status"] = event.status
+                if event.status != "failed":
+                    row["answer"] = event.answer
+                if event.evidence is not None:
+                    row["evidence"] = list(event.evidence)
+                    row["unverified_quotes"] = list(event.unverified_quotes)
+                row["usage"] = {
+                    "input_tokens": event.usage.n_input_tokens,
+                    "output_tokens": event.usage.n_output_tokens,
+                    "cached_tokens": event.usage.n_cached_tokens,
+                }
+                row["duration_s"] = event.duration_s
+            case _:
+                pass
+    return {**row, "steps": steps} if steps else row
+
+
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+
+MAX_NAME = 60
+"""Characters of a name that a problem quotes."""
+
+
+def read_events(lines: Iterable[bytes]) -> tuple[dict[str, tuple[Event, ...]], list[str]]:
+    r"""Read what can be read; the rest is told.
+
+    Unlike `pearl.trace.read_trace`, which a run goes on from, nothing here refuses a file: fields
+    that are not known are dropped, and so are events that are not.
+    """
+    events: dict[str, list[Event]] = {}
+    versions: Counter[str] = Counter()
+    fields: Counter[str] = Counter()
+    left_out: Counter[str] = Counter()
+    is_cut = False
+    for line in lines:
+        try:
+            data = json.loads(line)
+        except (ValueError, RecursionError):
+            is_cut = not line.endswith(b"\n")
+            if not is_cut and line.strip():
+                left_out["no JSON"] += 1
+            continue
+        if not isinstance(data, dict) or not isinstance(data.get("id"), str):
+            left_out["no event"] += 1
+            continue
+        version, id = data.pop("v", None), data.pop("id")
+        if version != SCHEMA_VERSION:
+            versions[_name(version)] += 1
+        found = events.setdefault(id, [])
+        event = _event(data, fields)
+        if event is None:
+            left_out[_name(data.get("event", "no event"))] += 1
+        else:
+            found.append(event)
+    problems = []
+    if versions:
+        told = f"The trace is of version {', '.join(versions)}, this program's is {SCHEMA_VERSION}"
+        problems.append(f"{told}; the page shows what it understands.")
+    if fields:
+        problems.append(f"Unknown fields of the trace are left out: {_list(fields)}.")
+    if left_out:
+        n = left_out.total()
+        problems.append(f"Unreadable events are left out: {n:,} ({_list(left_out)}).")
+    if is_cut:
+        told = "The last event is incomplete: the run was killed, or is still running."
+        problems.append(told)
+    return {id: tuple(each) for id, each in events.items()}, problems
+
+
+def _event(data: dict[str, Any], fields: Counter[str]) -> Event | None:
+    """An event without what is not known of it; None if that is not enough."""
+    try:
+        return _ADAPTER.validate_python(data)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False, include_context=False)
+    # A discriminated union names the event first, then the field.
+    unknown = {each["loc"][1] for each in wrong if _is_unknown_field(each)}
+    if not unknown:
+        return None
+    try:
+        event = _ADAPTER.validate_python({k: v for k, v in data.items() if k not in unknown})
+    except ValidationError:
+        return None
+    fields.update(_name(each) for each in unknown)
+    return event
+
+
+def _is_unknown_field(error: Any) -> bool:
+    return error["type"] == "extra_forbidden" and len(error["loc"]) == 2
+
+
+def _name(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…"
+
+
+def _list(names: Counter[str]) -> str:
+    shown = [name for name, _ in names.most_common(5)]
+    return ", ".join([*shown, *(["…"] if len(names) > 5 else [])])
+
 
 MAX_LINE_BYTES = 64_000_000
 """Of a line of a file."""
@@ -52,13 +222,13 @@ class RunResults:
             else:
                 yield key, row
         if n_damaged:
-            self.problems.append(f"Rows that are damaged in the store and left out: {n_damaged:,}.")
+            self.problems.append(f"Damaged rows of the store, left out: {n_damaged:,}.")
 
     def record(self, key: int) -> ResultRecord:
         """One result, with its trace."""
         row, lines = self._reader.with_trace(key)
         if row is None:
-            raise DataError(f"the store of {self.title} has no such row")
+            raise DataError(f"the store of {self.title} does not have this row")
         return _traced(id_of(row), row, lines)
 
 
@@ -92,7 +262,7 @@ class ResultsFile:
                 if row is not None:
                     yield at, row
                 elif line.strip():
-                    self.problems.append(f"Line {number} is no row of results and is left out.")
+                    self.problems.append(f"Line {number} is not a row of results and is left out.")
                 at = file.tell()
 
     def record(self, key: int) -> ResultRecord:
@@ -101,7 +271,7 @@ class ResultsFile:
         id = id_of(row)
         trace = self._traces.get(id)
         if trace is None:
-            return ResultRecord(id, row, problems=("There is no trace of it.",))
+            return ResultRecord(id, row, problems=("The result has no trace.",))
         return ResultRecord(id, row, trace, problems=self._told)
 
     def _row(self, key: int) -> Mapping[str, Any]:
@@ -112,7 +282,7 @@ class ResultsFile:
                 file.read(MAX_LINE_BYTES) if self._is_one else file.readline(MAX_LINE_BYTES)
             )
         if row is None:
-            raise DataError("the row is no longer there", path=self._path)
+            raise DataError("the row is gone", path=self._path)
         return row
 
 
@@ -172,6 +342,43 @@ def _object(line: bytes) -> dict[str, Any] | None:
 
 def _traced(id: str, row: Mapping[str, Any], lines: str) -> ResultRecord:
     if not lines:
-        return ResultRecord(id, row, problems=("There is no trace of it.",))
+        return ResultRecord(id, row, problems=("The result has no trace.",))
     events, problems = read_events(lines.encode(errors="replace").splitlines(keepends=True))
     return ResultRecord(id, row, events.get(id, ()), problems=tuple(problems))
+
+
+def with_document(record: ResultRecord, folders: Sequence[Path]) -> ResultRecord:
+    """Load the document of a record; what it cannot have, a page says.
+
+    Rows come from anyone, and so do the names in them: a file is read only if it lies in one of the
+    folders or below, however it is named.
+    """
+    name = record.row.get("document")
+    if record.document is not None or not isinstance(name, str) or not name.strip():
+        return record
+    wanted = next((e.document_sha256 for e in record.events if isinstance(e, RunStarted)), None)
+    problems: list[str] = []
+    other: Document | None = None
+    for folder in folders:
+        for path in dict.fromkeys([_within(folder, name), _within(folder, Path(name).name)]):
+            if path is None:
+                continue
+            try:
+                document = load(path, name=name)
+            except PearlError as error:
+                problems.append(f"The document cannot be read: {error.message.splitlines()[0]}.")
+                continue
+            if wanted is None or document.digest == wanted:
+                return replace(record, document=document)
+            other = other or document
+    told = () if other else tuple(problems[:1])
+    return replace(record, document=other, problems=(*record.problems, *told))
+
+
+def _within(folder: Path, name: str) -> Path | None:
+    """A file of a folder or below it, links resolved; None where there is none."""
+    try:
+        root, path = folder.resolve(), (folder / name).resolve()
+        return path if path.is_relative_to(root) and path.is_file() else None
+    except (OSError, ValueError, RuntimeError):
+        return None

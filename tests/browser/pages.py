@@ -14,22 +14,21 @@ from typing import Any, TypeVar
 from pearl import Pearl
 from pearl.documents.document import Document, join
 from pearl.evals.log import EvalLog
-from pearl.evals.view.evaluation import page as evaluation_page
-from pearl.evals.view.pictures import draw
-from pearl.evals.view.refinement import refinement_page
-from pearl.evals.view.summary import heading, series_of, subsets_of
+from pearl.evals.pages import page as evaluation_page
+from pearl.evals.pages import refinement_page
+from pearl.evals.pictures import draw, heading, series_of, subsets_of
 from pearl.interpreter.answer import Answer
 from pearl.llm import PlanTask, Request, Usage
 from pearl.llm.backends.scripted import Scripted
-from pearl.mining.refine.refinement import Refinement
+from pearl.mining.refinement import Refinement
 from pearl.trace import CallFailed, ModelWaited, StepFailed, StepStarted, Trace
 from pearl.view.answer_page import answer_page, result_page
 from pearl.view.comparison_page import comparison_page
-from pearl.view.index_page import index_page
-from pearl.view.record import ResultRecord, record_of_answer, row_of_trace
+from pearl.view.listing import index_page
+from pearl.view.sources import ResultRecord, record_of_answer, row_of_trace
 from tests.evals.evallogs import log
-from tests.evals.view.test_refinement import refined
-from tests.mining.refine.drafts import PLAIN
+from tests.evals.test_pages import refined
+from tests.mining.drafts import PLAIN
 
 T = TypeVar("T")
 

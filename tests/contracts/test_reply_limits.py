@@ -17,8 +17,7 @@ from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.reply_limits import reply_limit
 from pearl.mining.miner import Miner, Question
-from pearl.mining.refine.reading import read_drafts
-from pearl.mining.refine.refining import RefineSettings, refine_actions
+from pearl.mining.refining import RefineSettings, read_drafts, refine_actions
 from pearl.pipeline import Pearl
 from pearl.planner.writer import write_plan
 from tests.models import RandomWriter

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pearl.dsl.checker import MAX_STEPS
-from pearl.editor.checking import findings, fix_title, fixed, formatted
-from pearl.editor.known_actions import known_actions
+from pearl.editor.features import findings, fix_title, fixed, formatted, known_actions
 from pearl.errors import apply_fixes
 
 SEED = known_actions("seed").library

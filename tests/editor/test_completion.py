@@ -6,8 +6,7 @@ import pytest
 
 from pearl.actions.library import load_library
 from pearl.dsl.checker import compile_plan
-from pearl.editor.completion import Suggestion, complete, signature_help
-from pearl.editor.known_actions import known_actions
+from pearl.editor.features import Suggestion, complete, known_actions, signature_help
 from tests.editor.cursor import at_cursor
 
 SEED = known_actions("seed")

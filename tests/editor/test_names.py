@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from pearl.actions.library import load_library
-from pearl.editor.hover import hover
-from pearl.editor.known_actions import known_actions
-from pearl.editor.navigation import definition, occurrences, symbols
+from pearl.editor.features import definition, hover, known_actions, occurrences, symbols
 from tests.editor.cursor import at_cursor
 from tests.root import ROOT
 

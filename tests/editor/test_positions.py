@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.dsl.parser import read
-from pearl.editor.positions import Encoding, LineIndex, Position, n_units
+from pearl.editor.server import Encoding, LineIndex, Position, n_units
 
 ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")
 SOURCES = st.text(st.sampled_from("ab \r\n\té🔑\u2028\x85\x0b\ufeff漢\ud800"), max_size=40)

@@ -16,7 +16,7 @@ import regex
 from pygments.token import Comment, Name
 
 from pearl.editor.lexer import _TOKENS
-from pearl.editor.textmate import _SCOPES, textmate_grammar
+from pearl.editor.line_automaton import _SCOPES, textmate_grammar
 from tests.editor.test_lexer import LIBRARIES, PLANS, lexed
 
 GRAMMAR = json.loads(json.dumps(textmate_grammar()))

@@ -7,12 +7,19 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.editor.checking import findings, fixed, formatted
-from pearl.editor.completion import complete, signature_help
-from pearl.editor.hover import hover
-from pearl.editor.known_actions import known_actions
+from pearl.editor.features import (
+    complete,
+    definition,
+    findings,
+    fixed,
+    formatted,
+    hover,
+    known_actions,
+    occurrences,
+    signature_help,
+    symbols,
+)
 from pearl.editor.lexer import PlanLexer
-from pearl.editor.navigation import definition, occurrences, symbols
 from pearl.editor.outline import Kind
 from pearl.errors import Span
 from tests.dsl.strategies import AWKWARD, broken_texts, plan_texts

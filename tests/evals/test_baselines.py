@@ -8,9 +8,9 @@ import pytest
 
 from pearl.data.samples import Sample
 from pearl.evals import report
-from pearl.evals.baselines import BASELINES, baseline_records, letter_use
 from pearl.evals.log import EvalLog, EvalRecord
-from pearl.evals.samples import rotated
+from pearl.evals.report import BASELINES, baseline_records, letter_use
+from pearl.evals.runner import rotated
 from tests.evals.evallogs import header, record
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.errors import UsageError
-from pearl.evals.calibration import MIN_ANSWERS, calibration, calibrations
 from pearl.evals.log import EvalLog, EvalRecord
+from pearl.evals.report import MIN_ANSWERS, calibration, calibrations
 from pearl.evals.runner import Evaluation, evaluate
 from pearl.evals.stats import proportion
 from pearl.pipeline import Pearl

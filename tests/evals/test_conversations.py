@@ -16,8 +16,7 @@ from pearl.data.samples import Sample
 from pearl.data.turns import Turn
 from pearl.evals import conversations
 from pearl.evals.log import EvalLog, EvalRecord
-from pearl.evals.runner import Evaluation, History, evaluate
-from pearl.evals.samples import samples_digest
+from pearl.evals.runner import Evaluation, History, evaluate, samples_digest
 from pearl.llm import ActionTask, CombineTask, PlanTask, Request, StandaloneTask
 from pearl.llm.backends.scripted import Scripted
 from tests.evals.asking import STORY, run

@@ -12,9 +12,8 @@ from pearl import Document, Pearl
 from pearl.data.samples import Sample
 from pearl.errors import DataError, ModelError
 from pearl.evals import conversations
-from pearl.evals.corpora import OWN, AskedCorpus, corpus_of_samples, found
 from pearl.evals.log import EvalLog, EvalRecord, FoundGold
-from pearl.evals.runner import Evaluation, evaluate
+from pearl.evals.runner import OWN, AskedCorpus, Evaluation, corpus_of_samples, evaluate, found
 from pearl.llm import ActionTask, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.retrieval.corpus import CorpusDocument

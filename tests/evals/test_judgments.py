@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pearl.errors import DataError
-from pearl.evals.judgments import Judgments, Topic, read_judgments, read_topics
+from pearl.evals.retrieval import Judgments, Topic, read_judgments, read_topics
 
 
 def written(path: Path, text: str) -> Path:
@@ -89,7 +89,7 @@ def test_what_is_judged_twice_is_counted_and_the_highest_stands(tmp_path: Path) 
             1,
             "relevance True",
         ),
-        ("qrels.jsonl", '{"query_id": "1", "relevance": 1}\n', 1, "there is no 'doc_id'"),
+        ("qrels.jsonl", '{"query_id": "1", "relevance": 1}\n', 1, "missing 'doc_id'"),
         ("qrels.jsonl", '{"query_id": "1", "doc_id": "a", "relevance": 1}\n{"qu', 2, "no JSON"),
     ],
 )
@@ -104,9 +104,9 @@ def test_a_bad_judgment_is_an_error_with_its_line(
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("q.jsonl", '{"id": "1", "text": "a"}\n{"id": 1, "text": "b"}\n', "a topic '1' already"),
-        ("q.jsonl", '{"id": "1"}\n', "there is no 'text'"),
-        ("q.jsonl", '{"text": "a"}\n', "there is no 'id'"),
+        ("q.jsonl", '{"id": "1", "text": "a"}\n{"id": 1, "text": "b"}\n', "duplicate topic '1'"),
+        ("q.jsonl", '{"id": "1"}\n', "missing 'text'"),
+        ("q.jsonl", '{"text": "a"}\n', "missing 'id'"),
         ("q.jsonl", '{"id": "1", "text": "a", "history": "b"}\n', "'history' is text, not a list"),
         ("q.jsonl", '{"id": "1", "text": "a", "filters": [1]}\n', "not a list of texts"),
         ("q.tsv", "1\n", "1 columns, not 2"),

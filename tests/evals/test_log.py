@@ -13,8 +13,7 @@ from pearl.data.samples import Sample
 from pearl.errors import DataError, ModelError
 from pearl.evals.log import EvalLog, EvalRecord, read_log
 from pearl.evals.results import EXECUTED, result_units
-from pearl.evals.runner import Evaluation, evaluate
-from pearl.evals.scoring import rescored, score
+from pearl.evals.runner import Evaluation, evaluate, rescored, score
 from pearl.llm import Usage
 from pearl.llm.prices import Price
 from pearl.runs.executors import local

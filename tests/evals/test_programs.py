@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pearl import Document, Pearl
 from pearl.evals.programs import carried_out, executed, is_same
+from pearl.evals.runner import score
 from pearl.evals.scorers import load_scorer
-from pearl.evals.scoring import score
 from pearl.llm import ActionTask, Request
 from pearl.llm.backends.scripted import Scripted
 from tests.evals.evallogs import record

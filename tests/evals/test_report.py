@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pearl.errors import UsageError
 from pearl.evals import report
 from pearl.evals.log import EvalLog, EvalRecord, PlanShape
-from pearl.evals.outcomes import outcomes, plan_figures
+from pearl.evals.report import outcomes, plan_figures
 from pearl.llm import Usage
 from tests.evals import evallogs
 from tests.evals.evallogs import header, record
@@ -150,7 +150,7 @@ def test_logs_are_compared_where_both_have_it() -> None:
     assert (found.n, found.difference.estimate) == (2, 0.5)
     assert report.across(first, log(right("q9"))) == []
     other = log(right("q1", question="Who came?"))
-    with pytest.raises(UsageError, match="'q1' is another question"):
+    with pytest.raises(UsageError, match="'q1' has a different question"):
         report.across(first, other)
 
 

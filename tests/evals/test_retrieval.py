@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pearl.errors import DataError, UsageError
-from pearl.evals.judgments import Judgments, Topic
 from pearl.evals.retrieval import (
     ORACLE,
+    Judgments,
     RetrievalComparison,
     RetrievalEvaluation,
+    Topic,
     default_measures,
     evaluate_retrieval,
     measure_rankings,

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pearl import Document, Pearl
+from pearl import Document, Pearl, plugins
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.evals.methods import Effort
-from pearl.evals.runner import Evaluation, evaluate
-from pearl.evals.samples import samples_digest, scorable
+from pearl.evals.runner import Evaluation, evaluate, samples_digest, scorable
 from pearl.llm import ActionTask, ChooseTask, PlanTask, Usage
 from pearl.llm.prices import Price
 from pearl.planner.examples import Example
@@ -92,12 +90,16 @@ def test_a_fallback_is_told_from_an_answer() -> None:
 
 
 @pytest.fixture
-def buggy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """A method that is not written yet; `monkeypatch` takes it away again."""
-    module = ModuleType("pearl.evals.methods.mcq")
-    module.DESCRIPTION, module.NEEDS_OPTIONS = "buggy", False  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pearl.evals.methods.mcq", module)
-    return module
+def buggy(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A method in place of `mcq`, without `predict`."""
+    method = SimpleNamespace(DESCRIPTION="buggy", NEEDS_OPTIONS=False)
+    load = plugins.load
+    monkeypatch.setattr(
+        plugins,
+        "load",
+        lambda package, name, *kind: method if name == "mcq" else load(package, name, *kind),
+    )
+    return method
 
 
 @pytest.mark.parametrize(
@@ -111,12 +113,12 @@ def buggy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     ],
 )
 def test_a_bug_in_a_method_is_a_failure_of_its_samples(
-    buggy: ModuleType, error: Exception, said: str
+    buggy: SimpleNamespace, error: Exception, said: str
 ) -> None:
     async def predict(*arguments: object) -> None:
         raise error
 
-    buggy.predict = predict  # type: ignore[attr-defined]
+    buggy.predict = predict
     records = run(Pearl(acting()), [sample("q1"), sample("q2")], "mcq", "direct")
     for id in ("q1", "q2"):
         failed = records[id, "mcq", 0]
@@ -125,11 +127,11 @@ def test_a_bug_in_a_method_is_a_failure_of_its_samples(
         assert records[id, "direct", 0].status == "answered"
 
 
-def test_a_method_that_returns_nothing_is_a_failure(buggy: ModuleType) -> None:
+def test_a_method_that_returns_nothing_is_a_failure(buggy: SimpleNamespace) -> None:
     async def predict(*arguments: object) -> None:
         return None
 
-    buggy.predict = predict  # type: ignore[attr-defined]
+    buggy.predict = predict
     records = run(Pearl(acting()), [sample()], "mcq", "direct")
     assert records["q1", "mcq", 0].status == "failed"
     assert records["q1", "direct", 0].score == 1.0
@@ -172,7 +174,7 @@ def test_ids_tell_samples_apart() -> None:
 @pytest.mark.parametrize("name", ["mcq", "cot"])
 def test_methods_that_show_options_need_them(name: str) -> None:
     samples = [sample("q1"), sample("q2", options=(), gold=None, reference="rotten")]
-    with pytest.raises(UsageError, match=f"method '{name}' shows options, and sample 'q2' has"):
+    with pytest.raises(UsageError, match=f"method '{name}' shows options, but sample 'q2' has"):
         run(Pearl(model := acting()), samples, "direct", name)
     assert model.requests == []
 
@@ -296,7 +298,7 @@ def test_scorable_says_what_is_missing() -> None:
     assert [one.id for one in fit] == ["good", "words"]
     assert [str(error) for error in unfit] == [
         "sample 'mute' has no question", "sample 'bare' has no document",
-        "sample 'open' does not say what is right",
+        "sample 'open' has no gold option and no reference",
     ]  # fmt: skip
     assert len(scorable([sample("bare", document=None)], with_document=False)[0]) == 1
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -17,9 +16,9 @@ from pearl.documents.words import words
 from pearl.errors import UsageError
 from pearl.evals.log import EvalLog, EvalRecord, Header
 from pearl.evals.report import chance, compare, is_below, score_of, scores
+from pearl.evals.runner import rescored
+from pearl.evals.runner import score as score_record
 from pearl.evals.scorers import load_scorer
-from pearl.evals.scoring import rescored
-from pearl.evals.scoring import score as score_record
 from tests.evals.evallogs import header, record
 
 DIFFERENT = [
@@ -142,9 +141,8 @@ def test_a_scorer_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def score(answer: str, reference: str) -> float:
         raise ValueError("boom")
 
-    broken = ModuleType("pearl.evals.scorers.exact")
-    monkeypatch.setattr(broken, "score", score, raising=False)
-    monkeypatch.setitem(sys.modules, "pearl.evals.scorers.exact", broken)
+    broken = SimpleNamespace(DESCRIPTION="broken", score=score)
+    monkeypatch.setattr(plugins, "load", lambda *_: broken)
     failing = EvalRecord(
         sample="1", method="mcq", status="answered", question="Who?", reference="x", answer="x"
     )

@@ -180,9 +180,9 @@ def test_p_and_interval_agree_about_zero() -> None:
         (lambda: mcnemar([True], []), "1 answers cannot be paired with 0"),
         (lambda: difference([True], [True, False]), "1 answers cannot be paired with 2"),
         (lambda: bootstrap_p([True], [True, False]), "1 answers cannot be paired with 2"),
-        (lambda: accuracy([True], clusters=[]), "0 clusters cannot be those of 1 answers"),
-        (lambda: accuracy([True, False], confidence=1), "a confidence of 1"),
-        (lambda: accuracy([True, False], confidence=float("nan")), "a confidence of nan"),
+        (lambda: accuracy([True], clusters=[]), "0 clusters do not match 1 answers"),
+        (lambda: accuracy([True, False], confidence=1), "0 and 1, not 1"),
+        (lambda: accuracy([True, False], confidence=float("nan")), "0 and 1, not nan"),
         (lambda: accuracy([True, False], n_resamples=0), "0 resamples"),
     ],
 )

@@ -19,14 +19,9 @@ from tests.root import ROOT
 
 PARTS = (
     "oracle",
-    "pairs",
-    "plans",
     "queries",
     "questions",
-    "reference",
-    "scoring",
     "windows",
-    "wording",
 )
 
 
@@ -128,7 +123,7 @@ def entries(parts: Parts) -> list[Any]:
 def test_the_reference(
     parts: Parts, entries: list[Any], query: dict[str, Any], right: set[str]
 ) -> None:
-    assert parts.reference.answers(parts.queries.Query(**query), entries) == right
+    assert parts.queries.answers(parts.queries.Query(**query), entries) == right
 
 
 def test_the_reference_on_pairs(parts: Parts, entries: list[Any]) -> None:
@@ -139,7 +134,7 @@ def test_the_reference_on_pairs(parts: Parts, entries: list[Any]) -> None:
     )
 
     def pairs(*predicates: Any) -> frozenset[str]:
-        found: frozenset[str] = parts.reference.answers(query("pairs", pair=predicates), entries)
+        found: frozenset[str] = parts.queries.answers(query("pairs", pair=predicates), entries)
         return found
 
     assert pairs(user((condition(("a", "b")),))) == {"9, 10"}  # by number, not by text
@@ -156,7 +151,7 @@ def test_the_reference_on_pairs(parts: Parts, entries: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("n", [40, 700])
-def test_questions_are_clear_and_their_words_and_plans_are_read(parts: Parts, n: int) -> None:
+def test_questions_are_clear_and_their_plans_are_read(parts: Parts, n: int) -> None:
     seen = set()
     for seed in range(4):
         window = parts.windows.draw_window(n, seed)
@@ -165,12 +160,11 @@ def test_questions_are_clear_and_their_words_and_plans_are_read(parts: Parts, n:
         for question in questions:
             query = question.query
             seen.add(question.template)
-            assert question.right == parts.reference.answers(query, window.entries) != frozenset()
-            assert parts.wording.read(parts.wording.words(query, window.labels)) == query
-            reading = read_plan(parts.plans.plan_of(query, window.labels))
+            assert question.right == parts.queries.answers(query, window.entries) != frozenset()
+            reading = read_plan(parts.running.plan_of(query, window.labels))
             assert reading.errors == ()
             if query.ask in ("compare", "shares"):
-                rows = parts.reference.asked_about(query, window.entries)
+                rows = parts.queries.asked_about(query, window.entries)
                 _is_clear(query, rows, question.right)
     assert len(seen) > 25
 
@@ -185,34 +179,13 @@ def _is_clear(query: Any, rows: list[Any], right: frozenset[str]) -> None:
     assert abs(one - other) > 0.02 or right == {"same"}
 
 
-def test_a_question_of_another_form_is_not_guessed_at(parts: Parts) -> None:
-    with pytest.raises(ValueError, match="of no known form"):
-        parts.wording.read("How many spells were cast in this episode?")
-
-
-@pytest.mark.parametrize(
-    ("question", "fields"),
-    [
-        ("In which month did the label ‘spam first occur more often than the label ‘ham’?",
-         {"ask": "first_month", "label": "spam", "other": "ham"}),
-        ("consider the subset of instances that are associated with user IDs 12, 7. Among instances associated "
-         "with these users, how many data points should be classified as label 'human being'?",
-         {"ask": "count", "label": "human being", "users": ("12", "7")}),
-        ("was label 'ham' more common, less common, or the same frequency before 2023-05-01, as compared to after",
-         {"ask": "shares", "label": "ham", "day": date(2023, 5, 1)}),
-    ],
-)  # fmt: skip
-def test_other_marks_and_dates(parts: Parts, question: str, fields: dict[str, Any]) -> None:
-    assert parts.wording.read(question) == parts.queries.Query(**fields)
-
-
 def test_twenty_plans_of_pairs_are_read(parts: Parts) -> None:
-    assert len(parts.pairs.PAIR_QUERIES) == len(set(parts.pairs.PAIR_QUERIES)) == 20
-    assert [len(query.pair) for query in parts.pairs.PAIR_QUERIES] == [1] * 10 + [2] * 10
+    assert len(parts.queries.PAIR_QUERIES) == len(set(parts.queries.PAIR_QUERIES)) == 20
+    assert [len(query.pair) for query in parts.queries.PAIR_QUERIES] == [1] * 10 + [2] * 10
     window = parts.windows.draw_window(787, 0)
-    for query in parts.pairs.PAIR_QUERIES:
-        assert read_plan(parts.plans.plan_of(query, window.labels)).errors == ()
-        assert parts.reference.answers(query, window.entries)
+    for query in parts.queries.PAIR_QUERIES:
+        assert read_plan(parts.running.plan_of(query, window.labels)).errors == ()
+        assert parts.queries.answers(query, window.entries)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +215,7 @@ def test_twenty_plans_of_pairs_are_read(parts: Parts) -> None:
     ],
 )  # fmt: skip
 def test_scores(parts: Parts, kind: str, said: str, right: set[str], score: float) -> None:
-    assert parts.scoring.score(kind, said, right) == score
+    assert parts.queries.score(kind, said, right) == score
 
 
 LABELS = ("entity", "location", "numeric value")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pearl.errors import DataError
 from tests.experiments.test_aggregation import Parts
 from tests.root import ROOT
 
@@ -36,42 +35,6 @@ def run(parts: Parts, capsys: pytest.CaptureFixture[str]) -> Run:
         return code, json.loads(text.splitlines()[-1])["bars"], text
 
     return run
-
-
-def written(kind: str, right: frozenset[str]) -> str:
-    """Answers as the published files have them: a list as Python writes it."""
-    (first, *_) = sorted(right)
-    match kind:
-        case "number":
-            return f"[{first}]"
-        case "date":
-            year, month, day = map(int, first.split("-"))
-            return f"[datetime.date({year}, {month}, {day})]"
-        case "comparison":
-            return f"['{'same frequency as' if first == 'same' else first + ' common than'}']"
-        case _:
-            return f"['{first}']"
-
-
-def published(parts: Parts, path: Path, seeds: Sequence[int] = (0, 1)) -> Path:
-    """Made-up questions in the form of the published ones, without ties, whose answers name one of them."""
-    with path.open("w") as file:
-        for seed in seeds:
-            window = parts.windows.draw_window(80, seed)
-            lines = "\n".join(
-                f"{parts.windows.line(entry)} || Label: {entry.label}" for entry in window.entries
-            )
-            for i, question in enumerate(parts.questions.draw_questions(window, seed)):
-                if len(question.right) > 1:
-                    continue
-                row = {
-                    "id": i, "context_len": 4096, "dataset": "made_up", "context_window_id": seed,
-                    "context_window_text": window.text, "answer": written(question.query.kind, question.right),
-                    "context_window_text_with_labels": f"What follows has labels.\n\n{lines}\n\nThat was it.",
-                    "question": parts.wording.words(question.query, window.labels),
-                }  # fmt: skip
-                file.write(json.dumps(row) + "\n")
-    return path
 
 
 @pytest.mark.parametrize("p", [1.0, 0.85])
@@ -98,7 +61,7 @@ def test_every_pair_is_the_reference_s(parts: Parts) -> None:
 
 
 def test_a_wrong_plan_does_not_pass(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = parts.plans.plan_of
+    right = parts.running.plan_of
 
     def wrong(*args: Any) -> str:
         return right(*args).replace("MOST(", "LEAST(").replace('"at least"', '"after"')
@@ -160,72 +123,8 @@ def test_what_runs_take_is_what_was_forecast(parts: Parts) -> None:
     assert bar.figures["within"] == 12
 
 
-@pytest.mark.slow
-def test_kills(parts: Parts) -> None:
-    bar = parts.killing.kills(3, 0, 2_000)
-    assert bar.failed == []
-    assert bar.figures["kills"] == 3
-
-
-def test_published_labels_as_the_oracle(parts: Parts, run: Run, tmp_path: Path) -> None:
-    code, bars, text = run("--entries", "--data", published(parts, tmp_path / "rows.jsonl", [0]))
-    assert code == 0, text
-    (bar,) = bars
-    assert bar["name"] == "published, made_up, 4096"
-    assert (bar["score"], bar["reference"]) == (1.0, 1.0)
-
-
-def test_a_model_of_ones_own(parts: Parts, run: Run, tmp_path: Path) -> None:
-    path = published(parts, tmp_path / "rows.jsonl", [0])
-    _, bars, _ = run("--entries", "--data", path, "--model", "extractive", "--tasks", "2")
-    assert bars[0]["questions"] == 2
-    assert 0 <= bars[0]["score"] <= 1
-    assert "reference" not in bars[0]
-
-
 def test_the_command(run: Run) -> None:
     code, bars, text = run("--windows", "1", "--entries", "64", "--p", "1", "--questions", "3")
     assert code == 0, text
     assert [bar["name"] for bar in bars] == ["64 entries, p = 1.0"]
     assert "with real models that have to label as well" in text
-
-
-def test_published_questions_are_read(parts: Parts, tmp_path: Path) -> None:
-    tasks = [*parts.published.read_tasks(str(published(parts, tmp_path / "rows.jsonl")))]
-    kinds = {task.query.kind for task in tasks}
-    assert {"label", "user", "number", "comparison", "date"} <= kinds
-    for task in tasks:
-        seed = int(task.window_id.split()[-1])
-        window = parts.published.window_of(task)
-        assert window.entries == parts.windows.draw_window(80, seed).entries
-        assert task.right == parts.reference.answers(task.query, window.entries)
-        assert task.group == "made_up, 4096"
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"question": "Who rolled the most dice?"}, "of no known form"),
-        ({"answer": None}, "no question, context_window_text or answer"),
-    ],
-)
-def test_a_row_that_is_not_as_published_is_named(
-    parts: Parts, tmp_path: Path, change: dict[str, Any], message: str
-) -> None:
-    path = published(parts, tmp_path / "rows.jsonl", [0])
-    first, *_ = path.read_text().splitlines()
-    path.write_text(f"{first}\n{json.dumps({**json.loads(first), **change})}\n")
-    with pytest.raises(DataError, match=message) as caught:
-        [*parts.published.read_tasks(str(path))]
-    assert caught.value.line == 2
-
-
-def test_a_line_without_its_label_is_not_passed_over(parts: Parts, tmp_path: Path) -> None:
-    path = published(parts, tmp_path / "rows.jsonl", [0])
-    row = json.loads(path.read_text().splitlines()[0])
-    head, _, tail = row["context_window_text_with_labels"].rpartition(" || Label: ")
-    row["context_window_text_with_labels"] = head + tail.partition("\n")[2]
-    path.write_text(json.dumps(row))
-    (task,) = parts.published.read_tasks(str(path))
-    with pytest.raises(DataError, match="79 of 80 entries"):
-        parts.published.window_of(task)

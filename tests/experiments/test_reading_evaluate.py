@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.reading.answers import counts, outcome
 from experiments.reading.evaluate import auc, evaluate, paired, shown
 from experiments.reading.questions import Question, read_questions
-from experiments.reading.rankings import methods, rank_all, right_of
+from experiments.reading.rankings import counts, methods, outcome, rank_all, right_of
 from pearl import Pearl
 from pearl.documents.document import Document
 

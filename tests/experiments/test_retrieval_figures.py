@@ -14,7 +14,6 @@ import pytest
 
 from tests.root import ROOT
 from tests.shared import shared
-from tests.skips import needs_tantivy
 
 
 @cache
@@ -101,17 +100,3 @@ def test_rows_of_convfinqa_are_found() -> None:
     assert (
         scores["page, bm25"].mean("R@60").estimate >= scores["filtered, bm25"].mean("R@60").estimate
     )
-
-
-@pytest.mark.slow
-@needs_tantivy
-def test_bm25_is_as_good_as_others_at_equal_settings() -> None:
-    module = experiment("cranfield")
-    documents, topics, judgments = module.collection(shared("cranfield"))
-    found = asyncio.run(module.lexical(documents, topics, judgments))
-    scores = {one.method: one for one in found}
-    for stem in module.STEMS:
-        for peer in ("bm25s", "tantivy"):
-            for measure in module.MEASURES:
-                ours, theirs = scores[f"bm25 k1=1.2 b=0.75, {stem}"], scores[f"{peer}, {stem}"]
-                assert ours.mean(measure).estimate >= theirs.mean(measure).estimate - module.SAME

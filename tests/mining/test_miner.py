@@ -18,8 +18,7 @@ from pearl.llm import MineTask, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.extractive import create as create_extractive
 from pearl.llm.backends.scripted import Scripted
-from pearl.mining.drafts import MinedRow
-from pearl.mining.miner import Miner, Question, common_drafts, mine_units, read_proposal
+from pearl.mining.miner import MinedRow, Miner, Question, common_drafts, mine_units, read_proposal
 from pearl.planner.examples import Example
 from pearl.runs.executors import local
 from tests.dsl import strategies

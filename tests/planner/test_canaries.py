@@ -33,8 +33,7 @@ from pearl.llm import (
 from pearl.llm.backends.scripted import Scripted
 from pearl.mining.curator import curate_units
 from pearl.mining.miner import Miner, Question
-from pearl.mining.refine.reading import read_drafts
-from pearl.mining.refine.refining import RefineSettings, refine_actions
+from pearl.mining.refining import RefineSettings, read_drafts, refine_actions
 from pearl.runs.executors import local
 
 CANARY = "zyzzyva"

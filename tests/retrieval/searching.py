@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.methods import Query, Ranking, find_method
-from pearl.retrieval.postings import Postings, TermIndex
+from pearl.retrieval.postings import Postings
 
 Passages = Sequence[Sequence[str]]
 
@@ -17,12 +17,12 @@ Passages = Sequence[Sequence[str]]
 class Terms:
     """An index that has terms only."""
 
-    terms: TermIndex
+    terms: Postings
     vectors: None = None
 
 
 def ranked(
-    passages: Passages | TermIndex,
+    passages: Passages | Postings,
     query: str | Query,
     k: int = 1_000,
     settings: SearchSettings | None = None,

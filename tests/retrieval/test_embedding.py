@@ -13,9 +13,8 @@ from pearl.errors import ModelError
 from pearl.llm.embedders import EmbedderSettings, create_embedder
 from pearl.retrieval import SearchSettings, TextKind
 from pearl.retrieval.corpus import CorpusDocument
-from pearl.retrieval.embedding import STEP, embed_index
 from pearl.retrieval.index import Index
-from pearl.retrieval.search import Searcher, SearchResult
+from pearl.retrieval.search import STEP, Searcher, SearchResult, embed_index
 from tests.server import Server
 
 TEXTS = ["the lamp failed at dawn", "iron and salt", "the ship turned back"]

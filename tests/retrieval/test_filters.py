@@ -116,7 +116,7 @@ def test_an_unknown_field_is_refused_with_those_there_are() -> None:
 
 
 def test_a_field_in_another_case_may_not_be_two() -> None:
-    with pytest.raises(UsageError, match="any of the fields Year, YEAR"):
+    with pytest.raises(UsageError, match="several fields: Year, YEAR"):
         left("year=1", index=Fields({"Year": "1", "YEAR": "2"}))
 
 

@@ -1,19 +1,76 @@
-"""The inverted index equals a count by hand, in memory, stored, in segments and merged."""
+"""Inverted indexes: postings, tokens, vocabularies, merging, storing."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pearl.documents.passages import terms
-from pearl.errors import DataError
-from pearl.retrieval import assembly, postings
-from pearl.retrieval.postings import Postings, SegmentedPostings, TermIndex, merge
+from pearl.retrieval import postings
+from pearl.retrieval.postings import (
+    Postings,
+    Vocabulary,
+    merge,
+    number_terms,
+    number_tokens,
+)
+
+letters = st.sampled_from("ab\u00e9\u6771\U0001f600\ud800\x00 \t\n\u00a0")
+
+
+@given(st.lists(st.text(letters, max_size=60), max_size=8))
+@example(["a" * n + " " + "a" * (n + 1) for n in range(1, 40)])
+@example(["aaaaaaaab aaaaaaaac baaaaaaaa", "aaaaaaaab" * 3, "aaaaaaaab" * 3 + "c"])
+def test_tokens_are_those_between_blanks(texts: list[str]) -> None:
+    names, codes, sizes = number_tokens(texts)
+    found = [names[code] for code in codes]
+    assert sizes.tolist() == [len(re.findall(r"[^\x00-\x20]+", text)) for text in texts]
+    assert found == [token for text in texts for token in re.findall(r"[^\x00-\x20]+", text)]
+    assert len(set(names)) == len(names)
+
+
+def test_tokens_with_one_hash_are_told_apart() -> None:
+    """Two tokens of 16 bytes whose hashes are equal, as long as the numbers stay as they are."""
+    odd = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+    one = (int.from_bytes(b"abcdefgh", "little"), int.from_bytes(b"ijklmnop", "little"))
+    wanted = (one[0] * odd[0] ^ one[1] * odd[1]) % 2**64
+    inverse = pow(odd[1], -1, 2**64)
+    for n in range(1_000_000):
+        head = (b"%08d" % n)[::-1]
+        tail = (
+            ((int.from_bytes(head, "little") * odd[0] ^ wanted) % 2**64) * inverse % 2**64
+        ).to_bytes(8, "little")
+        if all(32 < byte < 127 for byte in tail):
+            break
+    texts = ["abcdefghijklmnop", (head + tail).decode()] * 50
+    names, codes, _ = number_tokens(texts)
+    assert [names[code] for code in codes] == texts
+
+
+def test_terms_are_numbered_as_they_come() -> None:
+    names, codes, sizes = number_terms([["b", "a b"], [], ["b"]])
+    assert (names, codes.tolist(), sizes.tolist()) == (["b", "a b"], [0, 1, 0], [2, 0, 1])
+
+
+TERMS = st.text(st.sampled_from("ab\u00e9\u6771\ud800\x00\U0010ffff"), max_size=12)
+
+
+@given(st.sets(TERMS, max_size=30), st.lists(TERMS, max_size=10))
+def test_every_term_is_found_at_its_place_and_no_other(known: set[str], asked: list[str]) -> None:
+    names = sorted(term.encode("utf-8", "surrogatepass") for term in known)
+    vocabulary = Vocabulary.of(names)
+    assert list(vocabulary) == names
+    assert len(vocabulary) == len(names)
+    for term in (*known, *asked):
+        name = term.encode("utf-8", "surrogatepass")
+        assert vocabulary.find(term) == (names.index(name) if name in names else None)
+
 
 WORDS = (
     "key",
@@ -36,7 +93,7 @@ def dead_of(texts: list[str], draw: Any) -> np.ndarray[Any, Any]:
     return np.array(draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts))), bool)
 
 
-def rows(index: TermIndex, term: str) -> list[tuple[int, int]]:
+def rows(index: Postings, term: str) -> list[tuple[int, int]]:
     passages, counts = index.postings(term)
     return list(zip(passages.tolist(), counts.tolist(), strict=True))
 
@@ -50,7 +107,7 @@ def equal(one: Postings, two: Postings) -> bool:
 def test_postings_are_the_counts_of_the_terms(texts: list[str], stem: Any, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(postings, "BATCH", block)
-        patch.setattr(assembly, "MAX_TOKENS", block)
+        patch.setattr(postings, "MAX_TOKENS", block)
         index = Postings.build(texts, stem)
     found = [Counter(terms(text, stem=stem)) for text in texts]
     assert index.lengths.tolist() == [sum(counts.values()) for counts in found]
@@ -79,7 +136,7 @@ def test_counts_take_the_smallest_type_that_holds_them(n: int, kind: str) -> Non
 
 def test_merged_counts_take_the_smallest_type_again() -> None:
     parts = [Postings.of_terms([["key"] * 300, ["key"]]), Postings.of_terms([["oar"]])]
-    assert merge(parts, [np.array([True, False]), None]).counts.dtype == "uint8"
+    assert merge(parts, [np.array([-1, 0]), np.array([1])]).counts.dtype == "uint8"
 
 
 def test_an_index_is_the_same_after_storing(tmp_path: Any) -> None:
@@ -93,71 +150,22 @@ def test_an_index_is_the_same_after_storing(tmp_path: Any) -> None:
     assert rows(again, "key") == [(0, 1), (2, 1)]
 
 
-@pytest.mark.parametrize(
-    ("name", "array"),
-    [
-        ("letters", None),
-        ("lengths", np.array([[3, 2]], np.int32)),
-        ("passages", np.array([0.0])),
-        ("edges", np.array([], np.int64)),
-        ("edges", np.array([0, 99, 3, 9], np.int64)),
-        ("starts", np.array([0, 9, 2, 3], np.int64)),
-        ("starts", np.array([0, 1, 2], np.int64)),
-        ("counts", np.array([1], np.uint8)),
-        ("lengths", np.array([-1, 2], np.int32)),
-    ],
-)
-def test_arrays_that_do_not_fit_are_refused(name: str, array: Any) -> None:
-    arrays = Postings.of_terms([["key"], ["lamp", "oar"]]).arrays()
-    arrays = {**arrays, name: array} if array is not None else {**arrays}
-    if array is None:
-        del arrays[name]
-    with pytest.raises(DataError, match="build the index again"):
-        Postings.from_arrays(arrays)
-
-
-@pytest.mark.parametrize("number", [-1, 2, 2_000_000_000])
-def test_postings_of_passages_that_there_are_not_are_refused(number: int) -> None:
-    arrays = Postings.of_terms([["key"], ["key"]]).arrays()
-    arrays["passages"] = np.array([0, number], np.int32)
-    with pytest.raises(DataError, match="passages it lacks"):
-        Postings.from_arrays(arrays).postings("key")
-
-
 @given(st.lists(texts, max_size=4), st.data())
-def test_segments_without_the_deleted_are_as_a_fresh_index(
+def test_merged_parts_in_any_order_are_as_a_fresh_index(
     parts: list[list[str]], data: st.DataObject
 ) -> None:
-    dead = [dead_of(part, data.draw) for part in parts]
-    masks = [mask if mask.any() else data.draw(st.sampled_from((None, mask))) for mask in dead]
-    segments = [Postings.build(part) for part in parts]
-    many = SegmentedPostings(segments, masks)
-    gone = np.concatenate([np.zeros(0, bool), *dead])
-    live = np.flatnonzero(~gone)
     every = [text for part in parts for text in part]
-    fresh = Postings.build([every[i] for i in live])
-    assert (many.n_passages, many.n_live) == (len(every), len(live))
-    assert many.mean_length == fresh.mean_length
-    assert many.lengths[live].tolist() == fresh.lengths.tolist()
-    for name in {name for part in segments for name in part.vocabulary}:
-        found = rows(many, name.decode())
-        assert found == [(int(live[i]), n) for i, n in rows(fresh, name.decode())]
-    for part, counts in zip(segments, many.frequencies, strict=True):
-        for name, n in zip(part.vocabulary, counts.tolist(), strict=True):
-            assert n == len(rows(fresh, name.decode()))
-    assert equal(merge(segments, masks), fresh)
-
-
-def test_masks_of_another_length_are_refused() -> None:
-    part = Postings.of_terms([["key"]])
-    for dead in ([], [np.zeros(2, bool)]):
-        with pytest.raises(ValueError, match=r"masks|argument"):
-            SegmentedPostings([part], dead)
-        with pytest.raises(ValueError, match=r"masks|argument"):
-            merge([part], dead)
+    order = data.draw(st.permutations(range(len(every))))
+    order = order[: data.draw(st.integers(0, len(every)))]
+    numbers = np.full(len(every), -1, np.int64)
+    numbers[order] = np.arange(len(order))
+    split = np.split(numbers, np.cumsum([len(part) for part in parts])[:-1])
+    merged = merge([Postings.build(part) for part in parts], split[: len(parts)])
+    assert equal(merged, Postings.build([every[i] for i in order]))
+    assert merged.mean_length == Postings.build([every[i] for i in order]).mean_length
 
 
 def test_no_passages() -> None:
-    for index in (Postings.build([]), SegmentedPostings([], []), merge([], [])):
-        assert (index.n_passages, index.n_live, index.mean_length) == (0, 0, 0.0)
+    for index in (Postings.build([]), merge([], [])):
+        assert (index.n_passages, index.mean_length) == (0, 0.0)
         assert rows(index, "key") == []

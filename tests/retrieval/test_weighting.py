@@ -1,9 +1,8 @@
-"""Scores are those of the written formula to 1e-12, one index or several segments."""
+"""Scores of terms beside written formulas and other implementations."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,8 +12,8 @@ from hypothesis import strategies as st
 
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.methods import Query, find_method
-from pearl.retrieval.postings import Postings, SegmentedPostings
-from pearl.retrieval.weighting import idf
+from pearl.retrieval.postings import Postings
+from pearl.retrieval.weighting import TermRanker, idf
 from tests.retrieval.searching import Terms, bm25, ranked
 
 VOCABULARY = ("key", "lamp", "oar", "tide", "boat")
@@ -40,34 +39,6 @@ def test_scores_are_those_of_the_formula(
     assert scores == pytest.approx(expected, rel=1e-12, abs=1e-12)
     order = sorted(scores, key=lambda number: (-scores[number], number))
     assert found.passages.tolist() == order
-
-
-@given(
-    st.lists(passages, max_size=3), queries, settings, st.data(),
-    st.sampled_from(("bm25", "bm25+", "tfidf")),
-)  # fmt: skip
-def test_segments_with_deletions_score_as_a_fresh_index(
-    parts: list[list[list[str]]],
-    query: dict[str, float],
-    settings: SearchSettings,
-    data: st.DataObject,
-    method: str,
-) -> None:
-    flags = st.booleans()
-    dead = [
-        np.array(data.draw(st.lists(flags, min_size=len(p), max_size=len(p))), bool) for p in parts
-    ]
-    live = np.flatnonzero(~np.concatenate([np.zeros(0, bool), *dead]))
-    every = [passage for part in parts for passage in part]
-    k = data.draw(st.integers(0, 12))
-    short = replace(settings, free_words=data.draw(st.integers(0, 4)))
-    many = ranked(
-        SegmentedPostings([Postings.of_terms(part) for part in parts], dead),
-        Query(query), k, short, method,
-    )  # fmt: skip
-    fresh = ranked([every[i] for i in live], Query(query), k, short, method)
-    assert many.passages.tolist() == live[fresh.passages].tolist()
-    assert many.scores.tolist() == fresh.scores.tolist()
 
 
 @given(passages, queries, settings, st.sampled_from(("bm25", "bm25+", "tfidf")))
@@ -126,3 +97,30 @@ def test_rare_terms_in_many_passages(k: int) -> None:
         found = ranked(rows, Query(query, mask=hidden), k)
         assert found.scores.tolist() == pytest.approx([expected[n] for n in order], rel=1e-12)
         assert sorted(found.passages.tolist()) == sorted(order)
+
+
+TEXTS = [["key", "lamp"], ["key", "key", "boat", "oar"], ["tide"], [], ["key", "lamp"]]
+
+
+@pytest.mark.parametrize("b", [0.75, 0.5])
+def test_the_scores_are_those_of_the_formula(b: float) -> None:
+    expected = bm25(TEXTS, {"key": 1.0, "boat": 1.0}, SearchSettings(k1=1.2, b=b), 0.0)
+    found = TermRanker(TEXTS, b=b).scores(["key", "boat", "key", "zebra"])
+    assert found == pytest.approx([expected.get(i, 0.0) for i in range(len(TEXTS))], rel=1e-12)
+
+
+def test_the_usual_b_is_lucenes() -> None:
+    assert TermRanker(TEXTS).scores(["key"]) == TermRanker(TEXTS, b=0.75).scores(["key"])
+
+
+def test_the_best_match_and_ties_stand_in_order() -> None:
+    ranker = TermRanker(TEXTS)
+    assert ranker.best(["lamp", "tide"], 9) == [2, 0, 4]
+    assert ranker.best(["lamp", "tide"], 2) == [2, 0]
+    assert ranker.best(["zebra"], 9) == ranker.best([], 9) == []
+
+
+def test_nothing_to_rank() -> None:
+    assert TermRanker([]).scores(["key"]) == []
+    assert TermRanker([[], []]).scores(["key"]) == [0.0, 0.0]
+    assert TermRanker([[], []]).best(["key"], 1) == []

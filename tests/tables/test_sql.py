@@ -323,7 +323,6 @@ GREEDY_DUCKDB = [("duckdb", sql) for sql in lines("greedy_duckdb.txt")]
     ],
 )
 def test_greedy_statements_end(engine: SqlEngine, sql: str) -> None:
-    """`experiments/bench/table_queries.py` measures how long they take."""
     said = reached(sql, SqlTable(MANY, SqlLimits(seconds=0.5, memory_bytes=256_000_000), engine))
     if engine == "duckdb":
         assert said.startswith(("refused: it was stopped", "refused: it takes more memory")), said

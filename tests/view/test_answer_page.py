@@ -1,4 +1,4 @@
-"""The page of an answer: on its own, everything escaped, and both ways between answer and document."""
+"""Pages of answers: marks, drawings, timelines."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from pearl import Pearl
 from pearl.documents.document import Document, join, load
+from pearl.dsl.parser import parse
+from pearl.errors import Span
 from pearl.interpreter.answer import Answer
+from pearl.llm import Usage
 from pearl.llm.backends.scripted import Scripted
-from pearl.view.answer_page import answer_page
+from pearl.trace import CallFailed, ModelCalled, ModelWaited, PlanAttempted
+from pearl.view.answer_page import AROUND, Gap, Piece, answer_page, blocks, highlighted
+from pearl.view.page import HEIGHT, bars, draw_plan, n_at_once
 
 STORY = (
     "Nils left the harbour at dawn.\n\nHe sold the boat because the hull was rotten. "
@@ -185,3 +193,134 @@ def test_of_a_weak_model_it_tells_whose_plan_it_is() -> None:
     _, text = asked("Why did Nils sell it?", Document(STORY), model=model, profile="small")
     said = Page(text).text
     assert "it is by rules" in said
+
+
+@st.composite
+def marked_texts(draw: st.DrawFn) -> tuple[str, list[tuple[int, Span]]]:
+    text = draw(st.text("ab \n", min_size=1, max_size=60))
+    at = st.integers(0, len(text))
+    spans = draw(st.lists(st.tuples(at, at).filter(lambda pair: pair[0] != pair[1]), max_size=6))
+    return text, [(n, Span(min(pair), max(pair))) for n, pair in enumerate(spans, start=1)]
+
+
+@given(marked_texts())
+def test_the_pieces_are_the_text_and_each_mark_is_its_span(
+    given: tuple[str, list[tuple[int, Span]]],
+) -> None:
+    text, marks = given
+    pieces = highlighted(text, marks)
+    assert all(isinstance(piece, Piece) for piece in pieces)
+    whole = [piece for piece in pieces if isinstance(piece, Piece)]
+    assert "".join(piece.text for piece in whole) == text
+    for number, span in marks:
+        covered = [piece for piece in whole if number in piece.marks]
+        assert "".join(piece.text for piece in covered) == text[span.start : span.end]
+        assert [number in piece.begins for piece in covered] == [
+            True,
+            *[False] * (len(covered) - 1),
+        ]
+
+
+@given(marked_texts(), st.sampled_from([1, 100, 500]))
+def test_of_a_long_text_what_is_around_the_marks_is_shown(
+    given: tuple[str, list[tuple[int, Span]]], scale: int
+) -> None:
+    text = given[0] * 500
+    marks = [(number, Span(span.start * scale, span.end * scale)) for number, span in given[1]]
+    pieces = highlighted(text, marks, most=len(text) - 1)
+    at, shown_at = 0, set()
+    for piece in pieces:
+        n = piece.n if isinstance(piece, Gap) else len(piece.text)
+        if isinstance(piece, Piece):
+            assert piece.text == text[at : at + n]
+            shown_at.update(range(at, at + n))
+        at += n
+    assert at == len(text)
+    around = [range(span.start - AROUND, span.end + AROUND) for _, span in marks]
+    wanted = set().union(*around) if marks else set(range(AROUND))
+    assert shown_at == wanted & set(range(len(text)))
+    for number, span in marks:
+        shown = [p.text for p in pieces if isinstance(p, Piece) and number in p.marks]
+        assert "".join(shown) == text[span.start : span.end]
+
+
+@given(marked_texts(), st.integers(1, 40))
+def test_blocks_end_with_a_line_and_leave_no_piece_out(
+    given: tuple[str, list[tuple[int, Span]]], size: int
+) -> None:
+    text, marks = given
+    pieces = highlighted(text, marks)
+    found = blocks(pieces, size=size)
+    assert all(block for block in found)
+    texts = ["".join(p.text for p in block if isinstance(p, Piece)) for block in found]
+    assert "".join(texts) == text
+    assert all(each.endswith("\n") and len(each) >= size for each in texts[:-1])
+    marked = [
+        piece for block in found for piece in block if isinstance(piece, Piece) and piece.marks
+    ]
+    assert marked == [piece for piece in pieces if isinstance(piece, Piece) and piece.marks]
+    if not marks:  # as soon as it may
+        assert all("\n" not in each[size:-1] for each in texts)
+
+
+PLAN = parse("""\
+1. one = FIND(CTX, "one") : First
+2. two = FIND(CTX, one) : Second
+3. three = FIND(CTX, "three") : Third
+4. ans = CONCAT(two, three, one) : All""")
+
+
+def test_steps_stand_below_what_they_take() -> None:
+    drawn = draw_plan(PLAN, {})
+    y = {box.output: box.y for box in drawn.boxes}
+    assert y["one"] == y["three"] < y["two"] < y["ans"]
+    assert len(drawn.lines) == 4  # one-two, and three to ans
+    assert drawn.height == y["ans"] + HEIGHT
+    assert drawn.text.endswith("Step 4, ans, CONCAT, takes one, two, three.")
+    assert "Step 2, two, FIND, takes the document and one." in drawn.text
+
+
+def test_the_longest_chain_is_by_seconds_not_by_steps() -> None:
+    drawn = draw_plan(PLAN, {"one": 1.0, "two": 1.0, "three": 5.0, "ans": 0.5})
+    assert drawn.critical == ("three", "ans")
+    assert drawn.critical_s == 5.5
+    assert [box.output for box in drawn.boxes if box.is_critical] == ["three", "ans"]
+    assert sum(line.is_critical for line in drawn.lines) == 1
+    drawn = draw_plan(PLAN, {"one": 3.0, "two": 3.0, "three": 5.0})
+    assert drawn.critical == ("one", "two", "ans")
+
+
+def called(step: str, t_s: float, duration_s: float, *, is_remembered: bool = False) -> ModelCalled:
+    return ModelCalled(
+        t_s=t_s, step=step, purpose="step", model="m", duration_s=duration_s, usage=Usage(),
+        is_remembered=is_remembered,
+    )  # fmt: skip
+
+
+def test_everything_that_took_time_has_a_bar() -> None:
+    failed = CallFailed(
+        t_s=5.0, step="b", purpose="step", model="m", kind="truncated", reply="", duration_s=2.0, usage=Usage()
+    )  # fmt: skip
+    found = bars(
+        [
+            PlanAttempted(t_s=1.0, round=0, model="m", reply="x", diagnostics=("wrong",)),
+            PlanAttempted(t_s=1.5, round=1, model="m", reply="y"),
+            called("a", 4.0, 2.0),
+            failed,
+            ModelWaited(t_s=5.0, reason="it is busy", wait_s=1.0, attempt=1),
+            called("b", 6.0, 0.0, is_remembered=True),
+        ]
+    )
+    assert [(bar.kind, bar.start_s, bar.end_s) for bar in found] == [
+        ("plan", 0.0, 1.0),
+        ("plan", 1.0, 1.5),
+        ("call", 2.0, 4.0),
+        ("failed", 3.0, 5.0),
+        ("wait", 5.0, 6.0),
+        ("kept", 6.0, 6.0),
+    ]
+    assert n_at_once(found) == 2
+
+
+def test_one_call_after_the_other_is_never_two_at_once() -> None:
+    assert n_at_once(bars([called("a", 1.0, 1.0), called("b", 2.0, 1.0)])) == 1

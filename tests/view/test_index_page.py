@@ -13,7 +13,7 @@ import pytest
 
 from pearl.errors import UsageError
 from pearl.view.comparison_page import aligned, comparison_page, differences
-from pearl.view.index_page import MAX_STATIC, index_page
+from pearl.view.listing import MAX_STATIC, index_page
 from pearl.view.server import ResultServer
 from pearl.view.sources import ResultsFile
 
@@ -153,7 +153,7 @@ def test_only_who_knows_the_secret_and_names_this_server_is_answered(tmp_path: P
                     assert reply.status == 404
                 async with session.post(root) as reply:
                     assert reply.status == 405
-                with pytest.raises(UsageError, match="cannot be had"):
+                with pytest.raises(UsageError, match="cannot be used"):
                     await ResultServer(lambda: source, str).start(
                         int(root.split(":")[2][:5].strip("/"))
                     )

@@ -15,8 +15,8 @@ from pearl.errors import Span
 from pearl.llm import Usage
 from pearl.trace import Event, OptionChosen, RunStarted, StepFailed, StepFinished, StepStarted
 from pearl.view.answer_page import result_page
-from pearl.view.record import ResultRecord, record_of_answer
 from pearl.view.result import read_result
+from pearl.view.sources import ResultRecord, record_of_answer
 
 STORY = Document("Nils sold the boat because the hull was rotten. Ada bought it.", "story.txt")
 
@@ -63,15 +63,15 @@ def test_a_row_says_the_same_as_its_answer() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "told"),
     [
-        ("answer", 3, "answer is no text"),
-        ("duration_s", "long", "duration_s is no number"),
-        ("duration_s", float("nan"), "duration_s is no number"),
-        ("evidence", {"text": "x"}, "evidence is no list"),
-        ("evidence", ["x"], "evidence 1 is no object"),
-        ("evidence", [{"text": 1}], "evidence 1: text is no text"),
-        ("steps", [{"value": {"a": 1}}], "steps 1: value is no text, number or list of texts"),
-        ("usage", 7, "usage is no object"),
-        ("status", "fine", "Its status is none that results have"),
+        ("answer", 3, "answer has the wrong type"),
+        ("duration_s", "long", "duration_s has the wrong type"),
+        ("duration_s", float("nan"), "duration_s has the wrong type"),
+        ("evidence", {"text": "x"}, "evidence has the wrong type"),
+        ("evidence", ["x"], "evidence 1 has the wrong type"),
+        ("evidence", [{"text": 1}], "evidence 1: text has the wrong type"),
+        ("steps", [{"value": {"a": 1}}], "steps 1: value has the wrong type"),
+        ("usage", 7, "usage has the wrong type"),
+        ("status", "fine", "Its status is unknown"),
     ],
 )
 def test_what_has_another_type_is_told(field: str, value: object, told: str) -> None:

@@ -1,4 +1,4 @@
-"""Results of files that were cut off, are older, or are damaged."""
+"""Trace files and their events, results files, documents of results."""
 
 from __future__ import annotations
 
@@ -7,12 +7,72 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pearl import Pearl
-from pearl.documents.document import Document
+from pearl import Document, Pearl
 from pearl.errors import DataError
+from pearl.llm import Usage
+from pearl.trace import RunFinished, RunStarted, StepStarted, event_line
 from pearl.view.answer_page import result_page
-from pearl.view.sources import ResultsFile, TraceFile, open_results
+from pearl.view.sources import (
+    ResultRecord,
+    ResultsFile,
+    TraceFile,
+    open_results,
+    read_events,
+    with_document,
+)
+
+FINISHED = RunFinished(status="answered", answer="Ada", usage=Usage(), duration_s=1)
+
+
+def _line(**changes: object) -> bytes:
+    return json.dumps({**json.loads(event_line("a", FINISHED)), **changes}).encode() + b"\n"
+
+
+def test_events_are_those_that_were_written() -> None:
+    lines = [event_line(id, FINISHED).encode() for id in ("b", "a", "b")]
+    events, problems = read_events(lines)
+    assert {id: len(each) for id, each in events.items()} == {"b": 2, "a": 1}
+    assert list(events) == ["b", "a"]
+    assert events["a"] == (FINISHED,)
+    assert problems == []
+
+
+def test_another_version_is_told_and_shown() -> None:
+    events, problems = read_events([_line(v=0, colour="red")])
+    assert events["a"] == (FINISHED,)
+    assert problems == [
+        "The trace is of version 0, this program's is 1; the page shows what it understands.",
+        "Unknown fields of the trace are left out: colour.",
+    ]
+
+
+def test_an_event_of_a_wrong_type_is_left_out_and_the_others_stay() -> None:
+    started = event_line("a", StepStarted(step="x", action="FIND")).encode()
+    events, problems = read_events([_line(duration_s="long"), b"\xff\n", b"[1]\n", started])
+    assert [event.event for event in events["a"]] == ["step_started"]
+    assert problems == ["Unreadable events are left out: 3 (run_finished, no JSON, no event)."]
+
+
+def test_a_last_line_that_was_cut_off_is_told() -> None:
+    events, problems = read_events([_line(), _line()[:30]])
+    assert events["a"] == (FINISHED,)
+    assert problems == ["The last event is incomplete: the run was killed, or is still running."]
+
+
+@given(st.lists(st.one_of(st.binary(max_size=40), st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.sampled_from(["v", "id", "event", "step", "t_s"]), inner, max_size=5),
+    max_leaves=8,
+).map(lambda data: json.dumps(data).encode() + b"\n")), max_size=5))  # fmt: skip
+def test_any_lines_are_read_or_told(lines: list[bytes]) -> None:
+    events, problems = read_events(lines)
+    n = sum(map(len, events.values()))
+    assert n or problems or not any(line.strip() for line in lines)
+
 
 TEXT = "Ada sold the boat because it leaked."
 
@@ -32,8 +92,8 @@ def test_a_trace_that_was_cut_off_anywhere_has_a_page_that_says_so(tmp_path: Pat
         source = TraceFile(cut)
         record = source.record(0)
         assert record.row["status"] == "unfinished"
-        assert "was cut off" in " ".join(record.problems)
-        assert "The last event was cut off" in result_page(record)
+        assert "is incomplete" in " ".join(record.problems)
+        assert "The last event is incomplete" in result_page(record)
 
 
 def test_a_trace_says_what_the_answer_rests_on_and_an_older_one_that_it_is_not_known(
@@ -78,12 +138,63 @@ def test_results_are_joined_with_traces_that_were_cut_off(tmp_path: Path) -> Non
     source = ResultsFile(results, traces)
     (first, _), (second, _) = source.rows()
     assert source.record(first).events
-    assert "was cut off" in " ".join(source.record(first).problems)
-    assert source.record(second).problems == ("There is no trace of it.",)
+    assert "is incomplete" in " ".join(source.record(first).problems)
+    assert source.record(second).problems == ("The result has no trace.",)
 
 
 @pytest.mark.parametrize("key", [3, 10**6, 10**18])
 def test_a_row_that_is_not_there_is_told(tmp_path: Path, key: int) -> None:
     (tmp_path / "rows.jsonl").write_text('{"id": "a", "status": "answered"}\n')
-    with pytest.raises(DataError, match="no longer there"):
+    with pytest.raises(DataError, match="the row is gone"):
         ResultsFile(tmp_path / "rows.jsonl").record(key)
+
+
+STORY = "Nils sold the boat."
+
+
+def record(name: object, text: str | None = None) -> ResultRecord:
+    started = () if text is None else (RunStarted(
+        question="Why?", plan="", method="plan", document=str(name), model="m", window=None,
+        document_sha256=Document(text).digest, n_characters=len(text), n_document_tokens=None,
+        token_count="estimate",
+    ),)  # fmt: skip
+    return ResultRecord("a", {"document": name}, started)
+
+
+@pytest.mark.parametrize("name", ["story.txt", "deep/story.txt", "/elsewhere/of/them/story.txt"])
+def test_it_is_found_by_its_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / "deep").mkdir()
+    for path in ("story.txt", "deep/story.txt"):
+        (tmp_path / path).write_text(STORY)
+    found = with_document(record(name, STORY), [tmp_path]).document
+    assert found is not None
+    assert (found.text, found.name) == (STORY, name)
+
+
+def test_nothing_outside_of_the_folders_is_read(tmp_path: Path) -> None:
+    inside = tmp_path / "results"
+    inside.mkdir()
+    (tmp_path / "secret.txt").write_text(STORY)
+    (inside / "link.txt").symlink_to(tmp_path / "secret.txt")
+    for name in ("../secret.txt", str(tmp_path / "secret.txt"), "link.txt", ".", "", 3, None, "\0"):
+        assert with_document(record(name), [inside]).document is None, name
+
+
+def test_the_one_that_was_read_is_preferred_and_another_is_better_than_none(tmp_path: Path) -> None:
+    now, then = tmp_path / "now", tmp_path / "then"
+    for folder, text in ((now, "changed"), (then, STORY)):
+        folder.mkdir()
+        (folder / "story.txt").write_text(text)
+    both = with_document(record("story.txt", STORY), [now, then]).document
+    one = with_document(record("story.txt", STORY), [now]).document
+    assert both is not None
+    assert both.text == STORY
+    assert one is not None
+    assert one.text == "changed"
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "story.txt").write_text("  ")
+    found = with_document(record("story.txt"), [tmp_path])
+    assert found.document is None
+    assert "The document cannot be read" in found.problems[0]

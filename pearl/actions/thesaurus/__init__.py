@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from pearl.documents.passages import terms
-from pearl.retrieval.expansion import read_groups
+from pearl.retrieval.queries import read_groups
 
 __all__ = ["opposites", "synonyms"]
 

@@ -24,10 +24,9 @@ from pearl.errors import DataError, UsageError
 from pearl.plugins.extras import require_extra
 
 if TYPE_CHECKING:
-    from pearl.evals.corpora import AskedCorpus
     from pearl.evals.log import EvalLog, Header
     from pearl.evals.report import Cluster
-    from pearl.evals.runner import Evaluation
+    from pearl.evals.runner import AskedCorpus, Evaluation
     from pearl.pipeline import Pearl
 
 
@@ -143,7 +142,7 @@ def _rescore(
     path: str, out: str | None, writer: OutputWriter, cluster: Cluster, options: dict[str, Any]
 ) -> int:
     from pearl.evals.log import read_log
-    from pearl.evals.scoring import rescored
+    from pearl.evals.runner import rescored
 
     log = read_log(path)
     found = rescored(log, options["scorer"])
@@ -175,7 +174,7 @@ def _check_corpus(options: dict[str, Any], *, is_over_data: bool) -> None:
 def _asked_corpus(options: dict[str, Any]) -> AskedCorpus | None:
     """What is asked in place of each sample's document, if anything."""
     from pearl.documents.units import window
-    from pearl.evals.corpora import AskedCorpus, corpus_of_samples
+    from pearl.evals.runner import AskedCorpus, corpus_of_samples
     from pearl.retrieval.corpus import Cutting
     from pearl.runs.corpora import corpus_source
 
@@ -204,11 +203,9 @@ def _evaluate(
 ) -> int:
     from pearl.data.journal import write_journal
     from pearl.evals import runner
-    from pearl.evals import samples as checks
     from pearl.evals.log import EvalLog, EvalRecord
     from pearl.evals.methods import Effort, load_method
-    from pearl.evals.recorder import describe
-    from pearl.evals.results import EXECUTED, result_units
+    from pearl.evals.results import EXECUTED, describe, result_units
     from pearl.evals.scorers import EXACT
     from pearl.llm.prices import read_prices
 
@@ -225,9 +222,9 @@ def _evaluate(
         options["history"],
     )
     read, bad = read_data({**options, "domain": "generic"} if is_executed else options)
-    samples, unfit = checks.scorable(read, with_document=not is_executed)
+    samples, unfit = runner.scorable(read, with_document=not is_executed)
     if options["rotate"]:
-        samples = checks.rotated(samples)
+        samples = runner.rotated(samples)
     report_left_out([*bad, *unfit])
     if not samples:
         raise DataError(
@@ -236,14 +233,14 @@ def _evaluate(
             help="a sample needs a question, a document and what is right (gold or reference)",
         )
     if not is_executed:
-        checks.refuse_unfit(samples, names)
+        runner.refuse_unfit(samples, names)
     if (corpus := None if is_executed else _asked_corpus(options)) is not None:
         evaluation = replace(evaluation, corpus=corpus)
     name, n_bad = Path(options["data"]).name, len(bad) + len(unfit)
 
     def prepare(pearl: Pearl) -> Work[Any]:
         if not is_executed:
-            checks.refuse_known(samples, pearl.material.examples)
+            runner.refuse_known(samples, pearl.material.examples)
         header = describe(pearl, samples, evaluation, data=name, n_bad_rows=n_bad)
         made = result_units(samples, evaluation) if is_executed else evaluation.units(samples)
         # Methods and seeds may be added to what is there.
@@ -302,9 +299,7 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
     from pearl.cli.calibrations import print_calibrations
     from pearl.cli.scores import print_scores
     from pearl.evals import conversations, report
-    from pearl.evals.baselines import letter_use
-    from pearl.evals.calibration import calibrations
-    from pearl.evals.outcomes import outcomes, plan_figures
+    from pearl.evals.report import calibrations, letter_use, outcomes, plan_figures
 
     if not is_json:
         print_scores(log, cluster)

@@ -46,7 +46,7 @@ def command(
 ) -> int:  # fmt: skip
     """Print the grammar of valid plans: whatever it admits passes `pearl check` with this library."""
     from pearl.dsl.decoding.forms import plan_constraint, steps_constraint
-    from pearl.editor.textmate import textmate_grammar
+    from pearl.editor.line_automaton import textmate_grammar
 
     keep_inputs([out], [library] if library else [])
     if textmate:

@@ -14,7 +14,7 @@ from pearl.errors.escaping import to_json
 from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
-    from pearl.retrieval.index.opening import Opened
+    from pearl.retrieval.index.updating import Opened
 
 N_PROBLEMS = 5
 """Documents that are named of those that are left out."""
@@ -45,7 +45,7 @@ def command(corpus: tuple[str, ...], fresh: bool, as_json: bool, **options: Any)
 
 def _entry(opened: Opened) -> dict[str, Any]:
     return {
-        "documents": len(opened.state.slots),
+        "documents": opened.state.contents.n_documents,
         "passages": opened.state.contents.n_passages,
         "left_out": opened.n_left_out,
         "other_files": opened.n_other,
@@ -67,7 +67,7 @@ def _line(opened: Opened) -> str:
     left = f", {opened.n_left_out:,} left out" if opened.n_left_out else ""
     others = f", {counted(opened.n_other, 'file')} of other kinds" if opened.n_other else ""
     return (
-        f"{counted(len(opened.state.slots), 'document')}, "
+        f"{counted(opened.state.contents.n_documents, 'document')}, "
         f"{counted(opened.state.contents.n_passages, 'passage')}{left}{others}; {done}; "
         f"{opened.seconds:.1f} s; in {opened.folder.path}"
     )

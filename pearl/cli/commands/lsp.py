@@ -20,7 +20,7 @@ from pearl.plugins.extras import require_extra
 from pearl.plugins.files import is_inside
 
 if TYPE_CHECKING:
-    from pearl.editor.known_actions import KnownActions
+    from pearl.editor.features import KnownActions
 
 
 @click.command()
@@ -64,7 +64,7 @@ def _actions_for(
     """The actions of a project, as `pearl check` in its folder finds them."""
     from pearl.actions.library import library_names
     from pearl.data.domains import load_domain
-    from pearl.editor.known_actions import known_actions
+    from pearl.editor.features import known_actions
 
     values: dict[str, Any] = dict(said)
     if "library" not in said:

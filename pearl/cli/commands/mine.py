@@ -23,8 +23,7 @@ from pearl.data.journal import write_journal
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from pearl.mining.drafts import MinedRow
-    from pearl.mining.miner import MineUnit, Question
+    from pearl.mining.miner import MinedRow, MineUnit, Question
     from pearl.pipeline import Pearl
 
 N_COMMON = 15

@@ -22,9 +22,9 @@ from pearl.errors import UsageError
 from pearl.errors.escaping import escaped
 
 if TYPE_CHECKING:
-    from pearl.mining.refine.merging import Rules
-    from pearl.mining.refine.refinement import Refinement
-    from pearl.mining.refine.refining import RefineSettings
+    from pearl.mining.merging import Rules
+    from pearl.mining.refinement import Refinement
+    from pearl.mining.refining import RefineSettings
 
 
 @click.group()
@@ -71,9 +71,8 @@ def actions(
 ) -> int:  # fmt: skip
     """Merge the drafts of MINED (mined.jsonl, or an action file) into a library."""
     from pearl.actions.library import load_library
-    from pearl.mining.refine.comparison import compared
-    from pearl.mining.refine.library import library_text
-    from pearl.mining.refine.refining import RefineSettings
+    from pearl.mining.refinement import compared, library_text
+    from pearl.mining.refining import RefineSettings
 
     if report and not report.endswith((".html", ".json")):
         raise UsageError("--report writes .html or .json", help="for example --report refined.html")
@@ -125,8 +124,7 @@ def _warnings(refinement: Refinement) -> Iterator[str]:
 async def _refine(
     mined: str, settings: RefineSettings, embeddings: str | None, options: dict[str, Any]
 ) -> Refinement:
-    from pearl.mining.refine.reading import read_drafts
-    from pearl.mining.refine.refining import refine_actions
+    from pearl.mining.refining import read_drafts, refine_actions
     from pearl.trace import Trace
 
     found = read_drafts(read_input(mined), "<stdin>" if mined == "-" else mined)
@@ -143,13 +141,13 @@ async def _refine(
 @contextmanager
 def _rules(embeddings: str | None, options: dict[str, Any]) -> Iterator[Rules]:
     """The rules of merging, by words or by embeddings."""
-    from pearl.mining.refine.merging import Rules
+    from pearl.mining.merging import Rules
 
     if not embeddings:
         yield Rules()
         return
     from pearl.llm.embedders import EmbedderSettings, create_embedder
-    from pearl.mining.refine.embedding import embedding
+    from pearl.mining.refining import embedding
 
     asked = {name: options[name] for name in ("base_url", "api_key_env", "timeout_s")}
     embedder = create_embedder(embeddings, EmbedderSettings(**asked))
@@ -160,7 +158,7 @@ def _rules(embeddings: str | None, options: dict[str, Any]) -> Iterator[Rules]:
 
 
 def _report(refinement: Refinement, *, is_json: bool) -> str:
-    from pearl.evals.view.refinement import refinement_page
+    from pearl.evals.pages import refinement_page
 
     text = f"{refinement.model_dump_json(indent=2)}\n" if is_json else refinement_page(refinement)
     return escaped(text)

@@ -95,7 +95,7 @@ def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:
     --embeddings by meaning, too; with --reranker the best are ordered anew. Exit code 1 if nothing
     matches.
     """
-    from pearl.retrieval.presets import find_preset
+    from pearl.retrieval import find_preset
 
     _check(corpus, query)
     preset = find_preset(options["preset"]) if options["preset"] else None

@@ -15,8 +15,7 @@ from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from pearl.view.record import ResultRecord
-    from pearl.view.sources import ResultSource
+    from pearl.view.sources import ResultRecord, ResultSource
 
 
 @click.command()
@@ -109,8 +108,8 @@ def _opened(
 
 def _shown(source: ResultSource, row: str | None, documents: tuple[str, ...]) -> str:
     """The page of one result, or the list of several where none is named."""
-    from pearl.view.index_page import index_page
-    from pearl.view.record import id_of
+    from pearl.view.listing import index_page
+    from pearl.view.sources import id_of
 
     found = [(key, id_of(each)) for key, each in source.rows()]
     if not found:
@@ -129,7 +128,7 @@ def _shown(source: ResultSource, row: str | None, documents: tuple[str, ...]) ->
 
 def _page_of(record: ResultRecord, source: ResultSource, documents: tuple[str, ...]) -> str:
     from pearl.view.answer_page import result_page
-    from pearl.view.documents import with_document
+    from pearl.view.sources import with_document
 
     return result_page(with_document(record, [*map(Path, documents), source.folder]))
 
@@ -161,9 +160,8 @@ def _write(text: str, target: str, *, force: bool) -> None:
 def _draw(logs: tuple[str, ...], out: str | None, *, force: bool) -> None:
     """Logs of evaluations as pictures and one page."""
     from pearl.evals.log import read_log
-    from pearl.evals.view.evaluation import page
-    from pearl.evals.view.pictures import draw
-    from pearl.evals.view.summary import series_of
+    from pearl.evals.pages import page
+    from pearl.evals.pictures import draw, series_of
 
     read = [read_log(path) for path in logs]
     rows = series_of(read)

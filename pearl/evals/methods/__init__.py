@@ -1,6 +1,6 @@
-"""Methods that an evaluation compares. Every other module of this folder is one.
+"""Methods that an evaluation compares. Every other module of this folder is one, or holds several in `PLUGINS`.
 
-A method module has `DESCRIPTION` (one line), `NEEDS_OPTIONS` (whether it can only choose) and
+A method has `DESCRIPTION` (one line), `NEEDS_OPTIONS` (whether it can only choose) and
 `predict(pearl, sample, document, effort, trace) -> Prediction`, which raises a `PearlError` where
 there is no prediction: the runner records it, and a failure counts as wrong. A sample may follow others in a
 conversation: `standalone` is its question made clear by itself, the same for all methods. One that needs an extra
@@ -13,15 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from pearl import plugins
-from pearl.data.samples import Sample
-from pearl.documents.document import Document
-from pearl.interpreter.answer import Answer
-from pearl.interpreter.chooser import Choice
-from pearl.pipeline import Pearl
-from pearl.trace import Trace
+
+if TYPE_CHECKING:  # the command line lists the methods, and needs nothing of these for it
+    from pearl.data.samples import Sample
+    from pearl.documents.document import Document
+    from pearl.interpreter.answer import Answer
+    from pearl.interpreter.chooser import Choice
+    from pearl.pipeline import Pearl
+    from pearl.trace import Trace
 
 __all__ = [
     "CONTRACT",
@@ -93,8 +95,8 @@ def load_method(name: str) -> Method:
         UsageError: There is none, or what it needs is not installed.
     """
     method: Method = plugins.load(__name__, name, "method")
-    if hasattr(method, "require"):
-        method.require()
+    if (require := getattr(method, "require", None)) is not None:
+        require()
     return method
 
 

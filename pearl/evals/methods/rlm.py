@@ -52,7 +52,7 @@ async def predict(
     """Answer one sample; where no turn is left, by what dspy then has the model say."""
     if isinstance(pearl.client.model, ExtractiveModel):
         raise UsageError(
-            f"method 'rlm' needs a model that writes code, and '{pearl.client.name}' writes none",
+            f"method 'rlm' needs a model that writes code; '{pearl.client.name}' does not",
             help="name a language model: --model openai:NAME",
         )
     question = await standalone(pearl, sample, trace)
@@ -91,7 +91,7 @@ async def _run(calls: _Calls, question: str, text: str, *, is_confined: bool) ->
     except dspy.CodeInterpreterError as error:
         why = str(error).splitlines()[0]
         raise ExecutionError(
-            f"the model's code cannot be run, for which dspy needs Deno and, once, the network: {why}"
+            f"the model's code cannot run (dspy needs Deno and, once, the network): {why}"
         ) from error
     except dspy.DSPyError as error:
         _raise_cause(error)

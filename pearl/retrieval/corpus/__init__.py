@@ -36,8 +36,8 @@ class Cutting:
             plugins.load("pearl.documents.units", self.unit, "unit")
         if self.unit != "window" and (self.size, self.overlap) != (window.SIZE, window.OVERLAP):
             raise UsageError(
-                f"passages by {self.unit or 'paragraph'} have no size or overlap",
-                help="windows have: unit 'window'",
+                f"size and overlap do not apply to passages by {self.unit or 'paragraph'}",
+                help="they apply to the unit 'window'",
             )
         if not 0 <= self.overlap < self.size:
             raise UsageError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,16 +14,14 @@ from pearl.errors import DataError, Span
 from pearl.retrieval import Passage
 from pearl.retrieval.corpus import CorpusDocument, Cutting, cut
 from pearl.retrieval.filters import DOCUMENT
-from pearl.retrieval.postings import TermIndex
+from pearl.retrieval.postings import Postings
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from pearl.retrieval.index.contents import Contents, Documents
-    from pearl.retrieval.index.opening import Opened
-    from pearl.retrieval.index.updating import IndexProgress
-    from pearl.retrieval.methods import Vectors
+    from pearl.retrieval.index.updating import IndexProgress, Opened
 
 __all__ = ["Index", "IndexedDocument"]
 
@@ -38,17 +36,21 @@ class Index:
     stem: Stem
     passages: Sequence[Passage]
     documents: Documents
-    terms: TermIndex
-    vectors: Vectors | None = None
+    vectors: NDArray[np.float32] | None = None
     opened: Opened | None = None
-    _vectors: dict[tuple[str, int], NDArray[np.float32]] = field(default_factory=dict)
+    _vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     _columns: dict[tuple[str, ...], tuple[list[tuple[str, ...]], NDArray[np.int64]]] = field(
         default_factory=dict
     )
 
     @property
+    def terms(self) -> Postings:
+        """The terms of all passages."""
+        return self.contents.terms
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """What people should know of it, a sentence each."""
+        """Notes for the user, a sentence each."""
         return () if self.opened is None else self.opened.notes
 
     def __repr__(self) -> str:
@@ -64,13 +66,12 @@ class Index:
     ) -> Index:
         """Index documents in memory."""
         from pearl.retrieval.corpus.sources import DIGEST
-        from pearl.retrieval.index.contents import Contents
-        from pearl.retrieval.index.segment import SegmentBuilder
+        from pearl.retrieval.index.contents import ContentsBuilder
 
-        cutting, builder = cutting or Cutting(), SegmentBuilder()
+        cutting, builder = cutting or Cutting(), ContentsBuilder()
         for document in documents:
             builder.add(document, cut(document, cutting), bytes(DIGEST))
-        return cls._of(Contents([builder.finish(stem)]), stem)
+        return cls._of(builder.finish(stem), stem)
 
     @classmethod
     def open(
@@ -84,7 +85,7 @@ class Index:
         progress: IndexProgress | None = None,
     ) -> Index:
         """The index of files, kept in a folder and brought up to date."""
-        from pearl.retrieval.index.opening import open_state
+        from pearl.retrieval.index.updating import open_state
 
         opened = open_state(
             corpus, cutting or Cutting(), stem,
@@ -97,7 +98,7 @@ class Index:
         from pearl.retrieval.index.contents import Documents, Passages
 
         passages, documents = Passages(contents), Documents(contents)
-        return cls(contents, stem, passages, documents, contents.terms(), None, opened)
+        return cls(contents, stem, passages, documents, None, opened)
 
     @property
     def document_of(self) -> NDArray[np.int32]:
@@ -110,7 +111,7 @@ class Index:
         return self.contents.field_names
 
     def mask(self, predicate: Callable[[str, Mapping[str, str]], bool]) -> NDArray[np.bool_]:
-        """Which passages are wanted, shape (passages,)."""
+        """The passages that satisfy a predicate of name and fields, shape (passages,)."""
         import numpy as np
 
         values, places = self.grouped(predicate)
@@ -120,7 +121,7 @@ class Index:
     def grouped(
         self, read: Callable[[str, Mapping[str, str]], Value]
     ) -> tuple[list[Value], NDArray[np.int64]]:
-        """The different values of something about passages, and for each passage the place of its own."""
+        """The different values that `read` gives, and for each passage the place of its value."""
         import numpy as np
 
         known: dict[Value, int] = {}
@@ -128,7 +129,7 @@ class Index:
         def placed(found: Iterable[Value], n: int) -> NDArray[np.int64]:
             return np.fromiter((known.setdefault(v, len(known)) for v in found), np.int64, n)
 
-        if any(segment.fields is not None for segment in self.contents.segments):
+        if self.contents.fields is not None:
             each = (read(passage.document, passage.fields) for passage in self.passages)
             places = placed(each, len(self.passages))
         else:
@@ -138,7 +139,7 @@ class Index:
         return list(known), places
 
     def columns(self, names: tuple[str, ...]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
-        """The different values of fields together, and for each passage the place of its own; read once."""
+        """The different combinations of values of fields, and for each passage the place of its own; cached."""
         if names not in self._columns:
             self._columns[names] = self.grouped(
                 lambda document, fields: tuple(
@@ -150,49 +151,29 @@ class Index:
     def document(self, name: str = "documents") -> IndexedDocument:
         """All documents joined to one, as `pearl.documents.document.join` does."""
         if not len(self.documents):
-            raise DataError("there is no document in the corpus", path=name)
+            raise DataError("the corpus has no document", path=name)
         joined = join((Document(d.text, d.name, pages=d.pages) for d in self.documents), name)
         metadata = tuple(d.metadata for d in self.documents)
         return IndexedDocument(joined.text, name, joined.parts, joined.pages, metadata, index=self)
 
-    def vectors_for(self, name: str) -> Vectors | None:
-        """The vectors of an embedder, shape (passages, dimension); None unless all are there."""
-        found = [self._vectors_of(name, number) for number in range(len(self.contents.segments))]
-        arrays = [array for array in found if array is not None]
-        if len(arrays) < len(found) or len({array.shape[1] for array in arrays}) != 1:
-            return None
-        return self.contents.gathered(arrays)
-
-    def without_vectors(self, name: str) -> tuple[int, ...]:
-        """The numbers of the segments whose vectors of an embedder are missing."""
-        every = range(len(self.contents.segments))
-        return tuple(number for number in every if self._vectors_of(name, number) is None)
-
-    def segment_texts(self, segment: int) -> Iterator[str]:
-        """What the passages of a segment read, in its order: `store_vectors` takes theirs."""
-        from pearl.retrieval.index.segment import passage_texts
-
-        return passage_texts(self.contents.segments[segment])
-
-    def store_vectors(self, name: str, segment: int, vectors: NDArray[np.float32]) -> None:
-        """Keep the vectors of an embedder for the passages of a segment."""
-        n = self.contents.segments[segment].n_passages
-        if vectors.ndim != 2 or len(vectors) != n:
-            raise ValueError(f"vectors of shape {vectors.shape} for {n:,} passages")
-        self._vectors[name, segment] = vectors
-        if self.opened is not None:
-            stored = self.opened.state.segments[segment]
-            with suppress(OSError):  # of a folder that is gone or full: they are in memory
-                self.opened.folder.write_vectors(name, stored.id, vectors)
-
-    def _vectors_of(self, name: str, segment: int) -> NDArray[np.float32] | None:
-        found = self._vectors.get((name, segment))
-        if found is None and self.opened is not None:
-            stored = self.opened.state.segments[segment]
-            found = self.opened.folder.read_vectors(name, stored)
+    def stored_vectors(self, name: str) -> NDArray[np.float32] | None:
+        """The vectors of an embedder, NaN where one is missing, shape (passages, dimension)."""
+        if name not in self._vectors and self.opened is not None:
+            found = self.opened.folder.read_vectors(name, self.contents)
             if found is not None:
-                self._vectors[name, segment] = found
-        return found
+                self._vectors[name] = found
+        return self._vectors.get(name)
+
+    def store_vectors(self, name: str, vectors: NDArray[np.float32]) -> None:
+        """Store the vectors of an embedder for all passages."""
+        if vectors.ndim != 2 or len(vectors) != len(self.passages):
+            raise ValueError(
+                f"vectors of shape {vectors.shape} for {len(self.passages):,} passages"
+            )
+        self._vectors[name] = vectors
+        if self.opened is not None:
+            with suppress(OSError):  # the folder is gone or full; memory has the vectors
+                self.opened.folder.write_vectors(name, self.contents, vectors)
 
 
 @dataclass(frozen=True, repr=False)

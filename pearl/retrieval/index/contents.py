@@ -1,27 +1,92 @@
-"""Segments + the order of the corpus → documents, passages and terms with numbers.
+"""Documents and their passages in arrays, which are in memory or mapped from a file.
 
-Numbers are those of a fresh index of the same corpus, whatever its history: documents that were
-removed have none, and all others have theirs in the order of the corpus.
+Contents are never changed. Texts are UTF-8, one after the other; a passage is a range in the text of
+its document, so that overlapping passages need no extra space. Documents stand in the order of the
+corpus.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import json
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import accumulate
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pearl.documents.digest import digest
+from pearl.documents.passages import Stem
+from pearl.documents.units import Piece
 from pearl.errors import Span
 from pearl.retrieval import Passage
-from pearl.retrieval.index.segment import Segment
-from pearl.retrieval.index.vectors import JoinedVectors
-from pearl.retrieval.methods import Vectors
-from pearl.retrieval.postings import Postings, SegmentedPostings, TermIndex
+from pearl.retrieval.corpus import CorpusDocument
+from pearl.retrieval.corpus.sources import DIGEST
+from pearl.retrieval.postings import Postings, merge, spread
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Strings as UTF-8, one after the other."""
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Texts:
+        """Strings in two arrays."""
+        builder = TextsBuilder()
+        for text in texts:
+            builder.add(text)
+        return builder.finish()
+
+    @classmethod
+    def read(cls, name: str, arrays: Mapping[str, NDArray[Any]]) -> Texts:
+        """The strings that `arrays` stored under a name."""
+        return cls(arrays[f"{name}.data"], arrays[f"{name}.starts"])
+
+    def arrays(self, name: str) -> Arrays:
+        """The arrays to be stored."""
+        return {f"{name}.data": self.data, f"{name}.starts": self.starts}
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, number: int) -> str:
+        return self.part(number, 0, None)
+
+    def part(self, number: int, start: int, end: int | None) -> str:
+        """A string, or the part of it between two byte offsets."""
+        begin, stop = int(self.starts[number]), int(self.starts[number + 1])
+        end = stop if end is None else begin + end
+        return self.data[begin + start : end].tobytes().decode("utf-8", "replace")
+
+    def every(self) -> list[bytes]:
+        """All strings, as UTF-8."""
+        data, starts = self.data.tobytes(), self.starts.tolist()
+        return [data[start:end] for start, end in pairwise(starts)]
+
+
+class TextsBuilder:
+    """Collects strings."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.starts = array("q", [0])
+
+    def add(self, text: str | bytes) -> None:
+        """Add a string, or its UTF-8."""
+        self.data += text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+        self.starts.append(len(self.data))
+
+    def finish(self) -> Texts:
+        """All of them."""
+        return Texts(np.frombuffer(bytes(self.data), np.uint8), np.array(self.starts, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,118 +99,239 @@ class IndexedText:
     pages: tuple[tuple[str, int], ...] = ()
 
 
+@dataclass(frozen=True)
 class Contents:
-    """What is in an index."""
+    """Documents and their passages."""
 
-    def __init__(self, segments: Sequence[Segment], slots: NDArray[np.int64] | None = None) -> None:
-        self.segments = tuple(segments)
-        self.document_starts = [0, *accumulate(s.n_documents for s in segments)]
-        self.passage_starts = [0, *accumulate(s.n_passages for s in segments)]
-        total = self.document_starts[-1]
-        if slots is not None and len(slots) == total and bool((slots == np.arange(total)).all()):
-            slots = None
-        counts = _joined([s.passage_counts for s in segments], np.int64)
-        self.document_slots = np.arange(total) if slots is None else slots
-        """For each document of the corpus its place among those of all segments."""
-        self.passage_slots: NDArray[np.int64] | None = None
-        """For each passage its place among those of all segments; None if that is its number."""
-        if slots is not None:
-            before = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-            counts = counts[slots]
-            ends = np.cumsum(counts)
-            shift = np.repeat(before[slots] - (ends - counts), counts)
-            self.passage_slots = shift + np.arange(len(shift))
-        self.passage_counts = counts
-        """How many passages each document has, shape (documents,)."""
-        self.document_of: NDArray[np.int32] = np.repeat(
-            np.arange(len(counts), dtype=np.int32), counts
+    texts: Texts
+    names: Texts
+    metadata: Texts
+    digests: NDArray[np.uint8]
+    document_of: NDArray[np.int32]
+    """The number of the document of each passage, ascending, shape (passages,)."""
+    spans: NDArray[np.int32]
+    byte_spans: NDArray[np.int32]
+    fields: Texts | None
+    """What the unit names in each passage, as JSON; None if it names nothing."""
+    terms: Postings
+    field_names: tuple[str, ...]
+    """The names of all metadata of documents and fields of passages."""
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays, field_names: Sequence[str]) -> Contents:
+        """The contents of stored arrays."""
+        return cls(
+            Texts.read("texts", arrays),
+            Texts.read("names", arrays),
+            Texts.read("metadata", arrays),
+            arrays["digests"],
+            arrays["document_of"],
+            arrays["spans"],
+            arrays["byte_spans"],
+            Texts.read("fields", arrays) if "fields.data" in arrays else None,
+            Postings.from_arrays(
+                {
+                    name.removeprefix("postings."): array
+                    for name, array in arrays.items()
+                    if name.startswith("postings.")
+                }
+            ),
+            tuple(field_names),
         )
-        """The number of the document of each passage, shape (passages,)."""
+
+    def arrays(self) -> Arrays:
+        """The arrays to be stored."""
+        return {
+            **self.texts.arrays("texts"),
+            **self.names.arrays("names"),
+            **self.metadata.arrays("metadata"),
+            "digests": self.digests,
+            "document_of": self.document_of,
+            "spans": self.spans,
+            "byte_spans": self.byte_spans,
+            **(self.fields.arrays("fields") if self.fields is not None else {}),
+            **{f"postings.{name}": array for name, array in self.terms.arrays().items()},
+        }
+
+    @property
+    def n_documents(self) -> int:
+        """The number of documents."""
+        return len(self.names)
 
     @property
     def n_passages(self) -> int:
-        """How many passages the corpus has."""
+        """The number of passages."""
         return len(self.document_of)
 
+    @cached_property
+    def passage_starts(self) -> NDArray[np.int64]:
+        """The number of the first passage of each document, and of the end; shape (documents + 1,)."""
+        counts = np.bincount(self.document_of, minlength=self.n_documents)
+        return np.concatenate([[0], np.cumsum(counts)])
+
+    @cached_property
+    def id(self) -> str:
+        """Identifies the passages: vectors belong to them."""
+        return digest([self.digests.tobytes(), self.byte_spans.tobytes()]).hex()[:16]
+
+    def text(self, passage: int) -> str:
+        """The text of a passage."""
+        start, end = self.byte_spans[passage].tolist()
+        return self.texts.part(int(self.document_of[passage]), start, end)
+
+    def document_metadata(self, document: int) -> dict[str, str]:
+        """The metadata of a document."""
+        return dict(json.loads(self.metadata[document] or "{}").get("metadata", {}))
+
+    def pages(self, document: int) -> tuple[tuple[str, int], ...]:
+        """The pages of a document."""
+        pages = json.loads(self.metadata[document] or "{}").get("pages", [])
+        return tuple((name, start) for name, start in pages)
+
+    def passage_fields(self, passage: int) -> dict[str, str]:
+        """What the unit names in a passage."""
+        return dict(json.loads(self.fields[passage] or "{}")) if self.fields is not None else {}
+
+
+class ContentsBuilder:
+    """Collects documents."""
+
+    def __init__(self) -> None:
+        self._texts, self._names, self._metadata = TextsBuilder(), TextsBuilder(), TextsBuilder()
+        self._fields = TextsBuilder()
+        self._digests = bytearray()
+        self._documents, self._spans, self._bytes = array("i"), array("i"), array("i")
+        self._field_names: dict[str, None] = {}
+        self._passages: list[str] = []
+
     @property
-    def field_names(self) -> tuple[str, ...]:
-        """The names of all metadata and fields of passages."""
-        return tuple(dict.fromkeys(name for s in self.segments for name in s.field_names))
+    def n_documents(self) -> int:
+        """Documents so far."""
+        return len(self._names.starts) - 1
 
-    def document_place(self, number: int) -> tuple[Segment, int]:
-        """The segment of a document, and its number there."""
-        return self._place(int(self.document_slots[number]), self.document_starts)
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of text so far."""
+        return len(self._texts.data)
 
-    def passage_place(self, number: int) -> tuple[Segment, int]:
-        """The segment of a passage, and its number there."""
-        slot = number if self.passage_slots is None else int(self.passage_slots[number])
-        return self._place(slot, self.passage_starts)
+    def add(self, document: CorpusDocument, pieces: Sequence[Piece], digest: bytes) -> None:
+        """Add a document."""
+        number, text = self.n_documents, document.text
+        data = text.encode("utf-8", "replace")  # lone surrogates, as in no `Document`
+        offsets = None if len(data) == len(text) else _byte_offsets(data)
+        for start, end, fields in pieces:
+            self._documents.append(number)
+            self._spans.extend((start, end))
+            if offsets is None:
+                self._bytes.extend((start, end))
+            else:
+                self._bytes.extend((int(offsets[start]), int(offsets[end])))
+            self._fields.add(_json(fields) if fields else b"")
+            self._field_names.update(dict.fromkeys(fields))
+            self._passages.append(text[start:end])
+        about: dict[str, Any] = {}
+        if document.metadata:
+            about["metadata"] = dict(document.metadata)
+            self._field_names.update(dict.fromkeys(document.metadata))
+        if document.pages:
+            about["pages"] = document.pages
+        self._texts.add(data)
+        self._names.add(document.name)
+        self._metadata.add(_json(about) if about else b"")
+        self._digests += digest
 
-    def _place(self, slot: int, starts: list[int]) -> tuple[Segment, int]:
-        at = bisect_right(starts, slot) - 1
-        return self.segments[at], slot - starts[at]
-
-    def terms(self) -> TermIndex:
-        """The terms of all passages."""
-        parts = [segment.terms for segment in self.segments]
-        if len(parts) == 1 and self.passage_slots is None:
-            return parts[0]
-        if self.passage_slots is None:
-            return SegmentedPostings(parts, [None] * len(parts))
-        return _LiveTerms(parts, self.passage_slots)
-
-    def gathered(self, arrays: Sequence[NDArray[np.float32]]) -> Vectors:
-        """Rows for the passages of each segment → rows in the order of the corpus."""
-        if len(arrays) == 1 and self.passage_slots is None:
-            return arrays[0]
-        return JoinedVectors(arrays, self.passage_slots)
-
-
-def _joined(arrays: Sequence[NDArray[np.int64]], dtype: type[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate(arrays).astype(dtype) if arrays else np.zeros(0, dtype)
-
-
-class _LiveTerms:
-    """Several segments as one index with the numbers of the corpus, as a `TermIndex`."""
-
-    def __init__(self, parts: Sequence[Postings], slots: NDArray[np.int64]) -> None:
-        starts = [0, *accumulate(part.n_passages for part in parts)]
-        numbers = np.full(starts[-1], -1, np.int32)
-        numbers[slots] = np.arange(len(slots), dtype=np.int32)
-        numbered = np.split(numbers, starts[1:-1])
-        self._below = SegmentedPostings(parts, [own < 0 for own in numbered])
-        self.segments = tuple(
-            segment._replace(numbers=own)
-            for segment, own in zip(self._below.segments, numbered, strict=True)
+    def finish(self, stem: Stem) -> Contents:
+        """The contents; the builder cannot be used afterwards."""
+        terms = Postings.build(self._passages, stem)
+        self._passages = []
+        return Contents(
+            self._texts.finish(),
+            self._names.finish(),
+            self._metadata.finish(),
+            np.frombuffer(bytes(self._digests), np.uint8).reshape(-1, DIGEST),
+            np.array(self._documents, np.int32),
+            np.array(self._spans, np.int32).reshape(-1, 2),
+            np.array(self._bytes, np.int32).reshape(-1, 2),
+            self._fields.finish() if self._fields.data else None,
+            terms,
+            tuple(self._field_names),
         )
-        self.n_live = self.n_passages = len(slots)
-        self.lengths: NDArray[np.int32] = self._below.lengths[slots]
-        self._is_sorted = bool((np.diff(slots) > 0).all())
 
-    @property
-    def mean_length(self) -> float:
-        return self._below.mean_length
 
-    @property
-    def frequencies(self) -> Sequence[NDArray[np.int64]]:
-        return self._below.frequencies
+def _json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
-    def postings(self, term: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
-        found = [(segment, *segment.postings(term)) for segment in self.segments]
-        numbers = np.concatenate([s.numbered(passages) for s, passages, _ in found])
-        counts = np.concatenate([counts for _, _, counts in found])
-        if self._is_sorted:
-            return numbers, counts
-        order = np.argsort(numbers)
-        return numbers[order], counts[order]
+
+def _byte_offsets(data: bytes) -> NDArray[np.int64]:
+    """The byte offset of each character, and of the end; shape (characters + 1,)."""
+    first = (np.frombuffer(data, np.uint8) & 0xC0) != 0x80
+    return np.append(np.flatnonzero(first), len(data))
+
+
+def arranged(parts: Sequence[Contents], documents: NDArray[np.int64]) -> Contents:
+    """Contents of documents taken from several others, without analysing any text again.
+
+    Args:
+        parts: The others.
+        documents: Numbers of documents, different ones, counted through all parts.
+    """
+    passages = taken_passages(parts, documents)
+    counts = _joined([np.diff(part.passage_starts) for part in parts])[documents]
+    new = np.full(sum(part.n_passages for part in parts), -1, np.int64)
+    new[passages] = np.arange(len(passages))
+    ends = np.cumsum([part.n_passages for part in parts])[:-1]
+    fields = None
+    if any(part.fields is not None for part in parts):
+        fields = _taken([part.fields or _blank(part.n_passages) for part in parts], passages)
+    return Contents(
+        _taken([part.texts for part in parts], documents),
+        _taken([part.names for part in parts], documents),
+        _taken([part.metadata for part in parts], documents),
+        np.concatenate([part.digests for part in parts])[documents],
+        np.repeat(np.arange(len(counts), dtype=np.int32), counts),
+        np.concatenate([part.spans for part in parts])[passages],
+        np.concatenate([part.byte_spans for part in parts])[passages],
+        fields,
+        merge([part.terms for part in parts], np.split(new, ends)),
+        tuple(dict.fromkeys(name for part in parts for name in part.field_names)),
+    )
+
+
+def taken_passages(parts: Sequence[Contents], documents: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The numbers of the passages of documents; both are counted through all parts."""
+    counts = _joined([np.diff(part.passage_starts) for part in parts])
+    starts = np.cumsum(counts) - counts
+    return spread(starts[documents], counts[documents])
+
+
+def _joined(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(0, np.int64), *arrays])
+
+
+def _blank(n: int) -> Texts:
+    return Texts(np.zeros(0, np.uint8), np.zeros(n + 1, np.int64))
+
+
+def _taken(parts: Sequence[Texts], numbers: NDArray[np.int64]) -> Texts:
+    """Strings of several; neighbours are copied at once."""
+    firsts = np.cumsum([0, *(len(part) for part in parts)])
+    part_of = np.searchsorted(firsts, numbers, side="right") - 1
+    breaks = np.flatnonzero((np.diff(numbers) != 1) | (np.diff(part_of) != 0)) + 1
+    pieces: list[NDArray[np.uint8]] = [np.zeros(0, np.uint8)]
+    if len(numbers):
+        for start, end in pairwise([0, *breaks.tolist(), len(numbers)]):
+            part, first = parts[part_of[start]], int(numbers[start] - firsts[part_of[start]])
+            pieces.append(part.data[part.starts[first] : part.starts[first + end - start]])
+    sizes = _joined([np.diff(part.starts) for part in parts])[numbers]
+    return Texts(np.concatenate(pieces), np.concatenate([[0], np.cumsum(sizes)]))
 
 
 class Passages(Sequence[Passage]):
-    """The passages of a corpus, each made when it is asked for."""
+    """The passages of a corpus, each made on access."""
 
     def __init__(self, contents: Contents) -> None:
         self._contents = contents
-        self._metadata = lru_cache(maxsize=1_024)(self._metadata_of)
+        self._metadata = lru_cache(maxsize=1_024)(contents.document_metadata)
 
     def __len__(self) -> int:
         return self._contents.n_passages
@@ -158,31 +344,26 @@ class Passages(Sequence[Passage]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
-            raise IndexError(f"there is no passage {index}: there are {len(self):,}")
-        number = index % len(self)
-        segment, place = self._contents.passage_place(number)
-        name, metadata = self._metadata(int(self._contents.document_of[number]))
-        start, end = segment.spans[place].tolist()
-        fields = segment.passage_fields(place)
-        text = segment.text(place)
-        return Passage(number, name, Span(start, end), text, {**metadata, **fields})
+            raise IndexError(f"no passage {index} among {len(self):,}")
+        contents, number = self._contents, index % len(self)
+        document = int(contents.document_of[number])
+        start, end = contents.spans[number].tolist()
+        fields = {**self._metadata(document), **contents.passage_fields(number)}
+        name, text = contents.names[document], contents.text(number)
+        return Passage(number, name, Span(start, end), text, fields)
 
     def __iter__(self) -> Iterator[Passage]:
         return (self[number] for number in range(len(self)))
 
-    def _metadata_of(self, document: int) -> tuple[str, dict[str, str]]:
-        segment, place = self._contents.document_place(document)
-        return segment.names[place], segment.document_metadata(place)
-
 
 class Documents(Sequence[IndexedText]):
-    """The documents of a corpus, in its order, each made when it is asked for."""
+    """The documents of a corpus, in its order, each made on access."""
 
     def __init__(self, contents: Contents) -> None:
         self._contents = contents
 
     def __len__(self) -> int:
-        return len(self._contents.document_slots)
+        return self._contents.n_documents
 
     @overload
     def __getitem__(self, index: int) -> IndexedText: ...
@@ -192,23 +373,20 @@ class Documents(Sequence[IndexedText]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
-            raise IndexError(f"there is no document {index}: there are {len(self):,}")
-        segment, place = self._contents.document_place(index % len(self))
-        metadata, pages = segment.document_metadata(place), segment.pages(place)
-        return IndexedText(segment.names[place], segment.texts[place], metadata, pages)
+            raise IndexError(f"no document {index} among {len(self):,}")
+        contents, number = self._contents, index % len(self)
+        metadata, pages = contents.document_metadata(number), contents.pages(number)
+        return IndexedText(contents.names[number], contents.texts[number], metadata, pages)
 
     def name(self, number: int) -> str:
         """The name of a document, without its text."""
-        segment, place = self._contents.document_place(number)
-        return segment.names[place]
+        return self._contents.names[number]
 
     def metadata(self, number: int) -> dict[str, str]:
         """The metadata of a document, without its text."""
-        segment, place = self._contents.document_place(number)
-        return segment.document_metadata(place)
+        return self._contents.document_metadata(number)
 
     def passages(self, number: int) -> range:
         """The numbers of the passages of a document."""
-        of = self._contents.document_of
-        start, end = np.searchsorted(of, [number, number + 1]).tolist()
+        start, end = self._contents.passage_starts[number : number + 2].tolist()
         return range(start, end)

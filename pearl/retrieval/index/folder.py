@@ -1,20 +1,23 @@
-"""An index in a folder: segments that are never changed, a catalogue, and a manifest that names them.
+"""An index in a folder: one file of arrays, replaced as a whole, and a file of vectors per embedder.
 
-Replacing the manifest is the only change that counts, and it is atomic: whatever interrupts a writer,
-the next one finds the old state or the new one. Files that no manifest names are removed by the next
-writer; who has mapped them goes on reading them. All of it is untrusted input.
+A writer replaces the file by a rename, so readers need no lock, and a killed writer leaves the old
+state or the new one; a process that has mapped the old file continues to read it. The files belong
+to the user: they may be damaged, which the digest of the whole file shows, and are then rebuilt.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
+import mmap
 import os
-import re
-import secrets
+import struct
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -24,39 +27,97 @@ from numpy.typing import NDArray
 from pearl.documents.digest import digest
 from pearl.plugins.locks import WriteLock
 from pearl.retrieval.corpus.sources import DIGEST, Begun
-from pearl.retrieval.index.arrays_file import (
-    DamagedError,
-    Stamp,
-    private,
-    read_arrays,
-    write_arrays,
-)
-from pearl.retrieval.index.contents import Contents
-from pearl.retrieval.index.merging import live_passages, merge_segments
-from pearl.retrieval.index.segment import Segment, TextsBuilder
-from pearl.retrieval.index.segment_file import read_segment, read_texts, texts_arrays, write_segment
+from pearl.retrieval.index.contents import Arrays, Contents, ContentsBuilder, Texts
 
-FORMAT = 1
-"""Of the files; those of another one are made anew."""
-
-MANIFEST = "manifest.json"
+FORMAT = 2
+"""Version of the file; an index of another version is rebuilt."""
 
 LOCK_PATIENCE_S = 600.0
-"""Seconds to wait for another process that makes the index."""
+"""Seconds to wait for another process that updates the index."""
 
-_OWN = re.compile(
-    r"(?:segment|catalogue|vectors)-[0-9a-f-]{16,64}\.bin(?:\.new)?|manifest\.json\.new"
-)
-_SEGMENT = re.compile(r"segment-([0-9a-f]{16})\.bin")
-_CATALOGUE = re.compile(r"catalogue-[0-9a-f]{16}\.bin")
-_MOST_MANIFEST = 1 << 24
-_MOST_READ = 20
-"""Times that a manifest is read anew while others replace it."""
+_MARK = b"PEARLIX2"
+_PREAMBLE = struct.Struct("<8s16sI")  # mark, digest of all that follows, length of the header
+_ALIGNED = 64
+_SEALED_NS = 1_000_000_000 * 10**9
+"""Time of change of a complete file. Whoever writes to it later sets another time, and its digest is
+compared; comparing it at each opening would read the whole file."""
+
+Stamp = tuple[int, int, int]
+"""Size, time of the last change of the contents, and of the file's entry, in nanoseconds."""
+
+
+class DamagedError(Exception):
+    """An index cannot be used and has to be rebuilt; the message says why."""
+
+
+def write_arrays(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write a file and put it in its place, on the disk."""
+    plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    described = [[name, array.dtype.str, array.shape] for name, array in plain.items()]
+    header = json.dumps({"about": about, "arrays": described}).encode()
+    parts: list[bytes | memoryview] = [header, bytes(-(_PREAMBLE.size + len(header)) % _ALIGNED)]
+    for array in plain.values():
+        parts += [array.reshape(-1).view(np.uint8).data, bytes(-array.nbytes % _ALIGNED)]
+    sum_ = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        sum_.update(part)
+    # Only the user may read a temporary file, which suits the texts of documents.
+    file, new = tempfile.mkstemp(suffix=".new", dir=path.parent)
+    try:
+        with os.fdopen(file, "wb") as opened:
+            opened.write(_PREAMBLE.pack(_MARK, sum_.digest(), len(header)))
+            opened.writelines(parts)
+            opened.flush()
+            os.fsync(opened.fileno())
+        os.utime(new, ns=(_SEALED_NS, _SEALED_NS))
+        Path(new).replace(path)
+    except BaseException:
+        Path(new).unlink(missing_ok=True)
+        raise
+    _sync(path.parent)
+
+
+def read_arrays(path: Path) -> tuple[dict[str, Any], Arrays]:
+    """Map a file into memory: what it says of itself, and its arrays."""
+    try:
+        with path.open("rb") as file:
+            is_sealed = os.fstat(file.fileno()).st_mtime_ns == _SEALED_NS
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        raise DamagedError(f"{path.name} cannot be read: {error}") from None
+    if len(data) < _PREAMBLE.size or data[: len(_MARK)] != _MARK:
+        raise DamagedError(f"{path.name} is damaged or of another version")
+    _, told, length = _PREAMBLE.unpack_from(data)
+    whole = np.frombuffer(data, np.uint8)
+    body = whole[_PREAMBLE.size :]
+    if not is_sealed and hashlib.blake2b(body.data, digest_size=16).digest() != told:
+        raise DamagedError(f"{path.name} is damaged")
+    header = json.loads(body[:length].tobytes())
+    arrays: Arrays = {}
+    offset = _PREAMBLE.size + length
+    for name, kind, shape in header["arrays"]:
+        offset += -offset % _ALIGNED
+        end = offset + math.prod(shape) * np.dtype(kind).itemsize
+        arrays[name] = whole[offset:end].view(kind).reshape(shape)
+        offset = end
+    return header["about"], arrays
+
+
+def _sync(folder: Path) -> None:
+    """Make a rename in a folder permanent."""
+    with suppress(OSError):  # not every system can synchronise a folder
+        file = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is known of a file of the corpus."""
+    """A file of the corpus as it was read."""
 
     label: str
     stamp: Stamp
@@ -66,27 +127,20 @@ class Record:
     begun: Begun | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSegment:
-    """A segment and its file."""
-
-    id: str
-    stamp: Stamp
-    segment: Segment
-
-
 @dataclass(frozen=True)
 class State:
-    """An index at one moment."""
+    """An index at one moment. The documents stand in the order of the records of their files."""
 
-    segments: tuple[StoredSegment, ...] = ()
+    contents: Contents = field(default_factory=lambda: ContentsBuilder().finish("none"))
     records: tuple[Record, ...] = ()
-    slots: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    @cached_property
-    def contents(self) -> Contents:
-        """What is in it."""
-        return Contents([stored.segment for stored in self.segments], self.slots)
+    def documents_of(self) -> dict[str, tuple[Record, range]]:
+        """By label, the record of each file and the numbers of its documents."""
+        ends = accumulate(record.n_documents for record in self.records)
+        return {
+            record.label: (record, range(end - record.n_documents, end))
+            for record, end in zip(self.records, ends, strict=True)
+        }
 
 
 class IndexFolder:
@@ -94,7 +148,8 @@ class IndexFolder:
 
     def __init__(self, path: Path, key: Mapping[str, Any]) -> None:
         self.path = path
-        self._key = dict(key)
+        self._key = {"format": FORMAT, **key}
+        self._file = path / "index.bin"
 
     def lock(self) -> WriteLock:
         """The lock of writers; makes the folder."""
@@ -102,228 +157,93 @@ class IndexFolder:
         return WriteLock(self.path / "lock", "name a local disk with --at", LOCK_PATIENCE_S)
 
     def read(self) -> State | None:
-        """The state that is there; None if there is none."""
-        for _ in range(_MOST_READ):
-            manifest = self._manifest()
-            if manifest is None:
-                return None
-            try:
-                return self._state(manifest)
-            except FileNotFoundError as error:
-                missing = Path(str(error.filename)).name
-                if self._manifest() == manifest:
-                    raise DamagedError(f"{missing} is missing") from None
-        raise DamagedError("it is replaced again and again")
-
-    def _manifest(self) -> dict[str, Any] | None:
-        path = self.path / MANIFEST
+        """The stored state, if any."""
         try:
-            file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            with open(file, "rb") as opened:  # noqa: PTH123 - of a descriptor
-                data = opened.read(_MOST_MANIFEST)
+            about, arrays = read_arrays(self._file)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except OSError as error:
-            raise DamagedError(f"{MANIFEST} cannot be read: {error.strerror}") from None
-        try:
-            manifest = json.loads(data)
-            told = manifest.pop("checksum")
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise DamagedError(f"{MANIFEST} is damaged") from None
-        if manifest.get("format") != FORMAT:
-            raise DamagedError("it is of another version")
-        if told != _checksum(manifest):
-            raise DamagedError(f"wrong checksum of {MANIFEST}")
-        if manifest.get("key") != self._key:
+        if about["key"] != self._key:
             raise DamagedError("it was made by another version, in another way or of other files")
-        return dict(manifest)
+        contents = Contents.of_arrays(arrays, about["field_names"])
+        return State(contents, _records(arrays))
 
-    def _state(self, manifest: Mapping[str, Any]) -> State:
-        try:
-            segments = []
-            for name, stamp in manifest["segments"]:
-                found = _SEGMENT.fullmatch(name)
-                if found is None:
-                    raise ValueError("a file has another name than files have")
-                segment = read_segment(self.path / name, _stamp(stamp))
-                segments.append(StoredSegment(found[1], _stamp(stamp), segment))
-            name, stamp = manifest["catalogue"]
-            if not _CATALOGUE.fullmatch(name):
-                raise ValueError("a file has another name than files have")
-            records, slots = _read_catalogue(self.path / name, _stamp(stamp))
-            total = sum(stored.segment.n_documents for stored in segments)
-            if len(slots) and (int(slots.min()) < 0 or int(slots.max()) >= total):
-                raise ValueError("a document has no segment")
-            if len(slots) and int(np.bincount(slots).max()) > 1:
-                raise ValueError("a document is there twice")
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise DamagedError(f"{MANIFEST} is damaged: {error}") from None
-        return State(tuple(segments), records, slots)
+    def write(self, state: State) -> State:
+        """Store a state; returns it mapped from the file. The caller holds the lock."""
+        about = {"key": self._key, "field_names": state.contents.field_names}
+        write_arrays(self._file, about, state.contents.arrays() | _record_arrays(state.records))
+        self.remove_vectors(except_of=state.contents.id)
+        for path in self.path.glob("*.new"):  # of writers that were killed
+            path.unlink(missing_ok=True)
+        written = self.read()
+        assert written is not None
+        return written
 
-    def add_segment(self, segment: Segment) -> StoredSegment:
-        """Write a segment and map it into memory; it counts once a state with it is written."""
-        id = secrets.token_hex(8)
-        path = self.path / f"segment-{id}.bin"
-        stamp = write_segment(path, segment)
-        return StoredSegment(id, stamp, read_segment(path, stamp))
+    def remove_vectors(self, except_of: str = "-") -> None:
+        """Remove all vectors, except those of the contents with an id."""
+        for path in self.path.glob("vectors-*.bin"):
+            if not path.stem.endswith(except_of):
+                path.unlink(missing_ok=True)
 
-    def write(self, state: State) -> None:
-        """Make a state the one that counts, and remove files that are of no use any more.
+    def spilled(self, contents: Contents) -> Contents:
+        """Contents moved from memory into a file without a name."""
+        path = self.path / "part.new"
+        write_arrays(path, {}, contents.arrays())
+        _, arrays = read_arrays(path)
+        path.unlink()
+        return Contents.of_arrays(arrays, contents.field_names)
 
-        Only the holder of the lock may do so.
-        """
-        catalogue = f"catalogue-{secrets.token_hex(8)}.bin"
-        stamp = _write_catalogue(self.path / catalogue, state)
-        manifest: dict[str, Any] = {
-            "format": FORMAT,
-            "key": self._key,
-            "segments": [[f"segment-{s.id}.bin", list(s.stamp)] for s in state.segments],
-            "catalogue": [catalogue, list(stamp)],
-        }
-        manifest["checksum"] = _checksum(manifest)
-        new = self.path / f"{MANIFEST}.new"
-        new.unlink(missing_ok=True)  # a link that someone put there is not followed
-        with open(new, "x", encoding="utf-8", opener=private) as file:
-            json.dump(manifest, file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self.path / MANIFEST)
-        _sync(self.path)
-        self._remove_others({catalogue}, {stored.id for stored in state.segments})
-
-    def _remove_others(self, used: set[str], ids: set[str]) -> None:
-        for entry in os.scandir(self.path):
-            of = re.match(r"(?:segment|vectors)-([0-9a-f]{16})", entry.name)
-            is_used = entry.name in used or (of is not None and of[1] in ids)
-            is_used = is_used and not entry.name.endswith(".new")
-            if _OWN.fullmatch(entry.name) and not is_used:
-                with suppress(OSError):  # in use where the system does not let go of such files
-                    os.unlink(entry.path)  # noqa: PTH108 - of an entry
-
-    def merge(
-        self, stored: Sequence[StoredSegment], live: Sequence[NDArray[np.bool_]]
-    ) -> StoredSegment:
-        """One segment of the live documents of several, with the vectors that all of them have."""
-        merged = self.add_segment(merge_segments([s.segment for s in stored], live))
-        for name in self._embedders(stored[0].id):
-            found = [self.read_vectors(name, each) for each in stored]
-            vectors = [
-                array[live_passages(each.segment, alive)]
-                for each, alive, array in zip(stored, live, found, strict=True)
-                if array is not None
-            ]
-            if len(vectors) == len(stored) and len({array.shape[1] for array in vectors}) == 1:
-                self.write_vectors(name, merged.id, np.concatenate(vectors))
-        return merged
-
-    def _embedders(self, id: str) -> list[str]:
-        """The embedders that have vectors for a segment."""
-        names = []
-        for path in sorted(self.path.glob(f"vectors-{id}-*.bin")):
+    def vectors_of(self, contents: Contents) -> list[tuple[str, NDArray[np.float32]]]:
+        """The embedders with stored vectors for some contents, and these."""
+        found = []
+        for path in self.path.glob(f"vectors-*-{contents.id}.bin"):
             with suppress(FileNotFoundError, DamagedError):
-                names.append(str(read_arrays(path, None).about.get("embedder")))
-        return names
+                about, arrays = read_arrays(path)
+                found.append((str(about["embedder"]), arrays["vectors"]))
+        return found
 
-    def _vectors_path(self, name: str, id: str) -> Path:
-        return self.path / f"vectors-{id}-{digest([name]).hex()[:16]}.bin"
+    def write_vectors(self, name: str, contents: Contents, vectors: NDArray[np.float32]) -> None:
+        """Store the vectors of an embedder."""
+        write_arrays(self._vectors(name, contents), {"embedder": name}, {"vectors": vectors})
 
-    def write_vectors(self, name: str, id: str, vectors: NDArray[np.float32]) -> None:
-        """Keep the vectors of an embedder for a segment."""
-        path = self._vectors_path(name, id)
-        new = path.with_name(f"{path.stem}-{secrets.token_hex(4)}.bin.new")  # others may write, too
-        write_arrays(new, {"embedder": name}, {"vectors": vectors})
-        new.replace(path)
-
-    def read_vectors(self, name: str, stored: StoredSegment) -> NDArray[np.float32] | None:
-        """The vectors of an embedder for a segment; None if there are none that can be used."""
+    def read_vectors(self, name: str, contents: Contents) -> NDArray[np.float32] | None:
+        """The stored vectors of an embedder, NaN where one is missing; None without a sound file."""
         try:
-            file = read_arrays(self._vectors_path(name, stored.id), None)
+            return read_arrays(self._vectors(name, contents))[1]["vectors"]
         except (FileNotFoundError, DamagedError):
             return None
-        vectors = file.arrays.get("vectors")
-        if (
-            vectors is None
-            or file.about.get("embedder") != name
-            or vectors.dtype != np.float32
-            or vectors.ndim != 2
-            or len(vectors) != stored.segment.n_passages
-            or not bool(np.isfinite(vectors).all())
-        ):
-            return None
-        return vectors
+
+    def _vectors(self, name: str, contents: Contents) -> Path:
+        return self.path / f"vectors-{digest([name]).hex()[:16]}-{contents.id}.bin"
 
 
-def _write_catalogue(path: Path, state: State) -> Stamp:
-    labels, problems = TextsBuilder(), TextsBuilder()
-    for record in state.records:
-        labels.add(record.label)
-        problems.add(json.dumps(record.problems) if record.problems else "")
-    begins = [record.begun or Begun(0, bytes(DIGEST)) for record in state.records]
+def _record_arrays(records: Sequence[Record]) -> Arrays:
+    begins = [record.begun or Begun(0, bytes(DIGEST)) for record in records]
     counts = [
-        [record.n_documents, record.n_left_out, begin.size]
-        for record, begin in zip(state.records, begins, strict=True)
+        (record.n_documents, record.n_left_out, begin.size)
+        for record, begin in zip(records, begins, strict=True)
     ]
     begun = b"".join(begin.digest for begin in begins)
-    return write_arrays(
-        path,
-        {},
-        {
-            **texts_arrays("labels", labels.finish()),
-            **texts_arrays("problems", problems.finish()),
-            "stamps": np.array([r.stamp for r in state.records], np.int64).reshape(-1, 3),
-            "counts": np.array(counts, np.int64).reshape(-1, 3),
-            "begun": np.frombuffer(begun, np.uint8).reshape(-1, DIGEST),
-            "slots": state.slots,
-        },
+    problems = [json.dumps(record.problems) if record.problems else "" for record in records]
+    return {
+        **Texts.of([record.label for record in records]).arrays("labels"),
+        **Texts.of(problems).arrays("problems"),
+        "stamps": np.array([record.stamp for record in records], np.int64).reshape(-1, 3),
+        "counts": np.array(counts, np.int64).reshape(-1, 3),
+        "begun": np.frombuffer(begun, np.uint8).reshape(-1, DIGEST),
+    }
+
+
+def _records(arrays: Arrays) -> tuple[Record, ...]:
+    labels, problems = Texts.read("labels", arrays), Texts.read("problems", arrays)
+    stamps, counts, begun = arrays["stamps"].tolist(), arrays["counts"].tolist(), arrays["begun"]
+    return tuple(
+        Record(
+            labels[number],
+            (stamps[number][0], stamps[number][1], stamps[number][2]),
+            n_documents,
+            n_left_out,
+            tuple(json.loads(problems[number] or "[]")),
+            Begun(size, begun[number].tobytes()) if size else None,
+        )
+        for number, (n_documents, n_left_out, size) in enumerate(counts)
     )
-
-
-def _read_catalogue(path: Path, written: Stamp) -> tuple[tuple[Record, ...], NDArray[np.int64]]:
-    arrays = read_arrays(path, written).arrays
-    labels, problems = read_texts("labels", arrays), read_texts("problems", arrays)
-    stamps, counts, slots = arrays["stamps"], arrays["counts"], arrays["slots"]
-    begun = arrays["begun"]
-    n = len(labels)
-    if not (
-        stamps.shape == (n, 3)
-        and counts.shape == (n, 3)
-        and begun.shape == (n, DIGEST)
-        and begun.dtype.str[1:] == "u1"
-        and len(problems) == n
-        and slots.ndim == 1
-        and {a.dtype.str[1:] for a in (stamps, counts, slots)} == {"i8"}
-        and not bool((counts < 0).any())
-        and int(counts[:, 0].sum()) == len(slots)
-    ):
-        raise DamagedError(f"{path.name} is damaged: its parts do not fit together")
-    records = []
-    for number, (stamp, (documents, left, size)) in enumerate(
-        zip(stamps.tolist(), counts.tolist(), strict=True)
-    ):
-        told = json.loads(problems[number] or "[]")
-        reasons = tuple(map(str, told)) if isinstance(told, list) else ()
-        if bool(left) != bool(reasons):
-            raise DamagedError(f"{path.name} is damaged: nothing says why documents are left out")
-        read = Begun(size, begun[number].tobytes()) if size else None
-        records.append(Record(labels[number], _stamp(stamp), documents, left, reasons, read))
-    return tuple(records), slots
-
-
-def _stamp(value: Sequence[Any]) -> Stamp:
-    size, changed, entered = value
-    return int(size), int(changed), int(entered)
-
-
-def _checksum(manifest: Mapping[str, Any]) -> str:
-    plain = {name: value for name, value in manifest.items() if name != "checksum"}
-    return digest([json.dumps(plain, sort_keys=True)]).hex()
-
-
-def _sync(folder: Path) -> None:
-    """Make what was renamed in a folder last."""
-    with suppress(OSError):  # not every system lets folders be synchronised
-        file = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)

@@ -1,42 +1,46 @@
-"""A corpus and the index of an earlier state of it → the index of the corpus as it is.
+"""A corpus → its index: read from its folder and brought up to date, or built.
 
-Only what changed is read: files whose stamp is another one, and of these only documents whose digest
-is not known.
+Only what changed is read: files with another stamp, and of these only documents with an unknown
+digest.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pearl import plugins
+from pearl.documents.digest import digest
 from pearl.documents.passages import Stem
-from pearl.errors import DataError
+from pearl.errors import DataError, StoreError
+from pearl.plugins.files import cache_file
+from pearl.plugins.version import __version__
 from pearl.retrieval.corpus import Cutting, cut
-from pearl.retrieval.corpus.files import CorpusFiles
-from pearl.retrieval.corpus.sources import DIGEST, Begun, Entry, New, Resumed, SourceFile
-from pearl.retrieval.index.arrays_file import Stamp, stamp_of
-from pearl.retrieval.index.folder import IndexFolder, Record, State, StoredSegment
-from pearl.retrieval.index.merging import live_passages
-from pearl.retrieval.index.segment import SegmentBuilder
-
-MAX_PASSAGES = 50_000
-"""Passages of a segment, at about which it is full."""
+from pearl.retrieval.corpus.sources import (
+    DIGEST,
+    Begun,
+    CorpusFiles,
+    Entry,
+    New,
+    Resumed,
+    SourceFile,
+    find_files,
+)
+from pearl.retrieval.index.contents import Contents, ContentsBuilder, arranged, taken_passages
+from pearl.retrieval.index.folder import DamagedError, IndexFolder, Record, Stamp, State
+from pearl.retrieval.queries import analyzer
 
 MAX_BYTES = 64_000_000
-"""Bytes of text at which a segment is full."""
-
-MAX_SMALL = 8
-"""Segments that are less than half full, at most."""
-
-MAX_DEAD = 0.5
-"""Share of a segment's documents that may be removed ones."""
+"""Bytes of new texts that are held in memory while an index is built."""
 
 SURE_NS = 2_000_000_000
 """Age from which a file that changes gets another stamp; coarse clocks tick once in two seconds."""
@@ -44,158 +48,167 @@ SURE_NS = 2_000_000_000
 MAX_PROBLEMS = 5
 """Reasons that are kept for each file."""
 
+_PROBE = (
+    "The children's cafés kept 1,200 keys; geese ran easily, naïve co-ops don't. 東京都 U.S.A. "
+    "re\u0301sume\u0301 co\u00adop"
+)
+
+_UNSURE: Stamp = (0, 0, 0)
+"""The stamp of a file that may change without getting another one: it is read again next time."""
+
+_REPORTED_EVERY = 256
+"""Documents between two reports of progress."""
+
 IndexProgress = Callable[[int, int, int], None]
-"""Told the files done, all files, and the documents so far."""
+"""Receives the number of files done, of all files, and of documents so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What an update did."""
+    """Counts of documents that an update changed."""
 
     n_new: int = 0
     n_changed: int = 0
     n_removed: int = 0
 
 
-def changed_files(state: State, found: CorpusFiles) -> int:
-    """How many files of a corpus are new, gone or may have changed since, by their stamps."""
-    before = {record.label: record.stamp for record in state.records}
-    now = {file.label: _stamp(file) for file in found.files}
-    different = sum(not _is_same(before.get(label), stamp) for label, stamp in now.items())
-    return different + len(before.keys() - now.keys())
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An index that was opened."""
+
+    state: State
+    folder: IndexFolder
+    changes: Changes
+    n_other: int
+    seconds: float
+    reports: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the user, a sentence each."""
+        n = self.n_left_out
+        if not n:
+            return self.reports
+        first = self.problems[0]
+        left = f"1 document is left out: {first}"
+        if n > 1:
+            left = f"{n:,} documents are left out; the first: {first}"
+        return (*self.reports, left)
+
+    @property
+    def n_left_out(self) -> int:
+        """Documents that cannot be read."""
+        return sum(record.n_left_out for record in self.state.records)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why some of them cannot."""
+        return tuple(reason for record in self.state.records for reason in record.problems)
 
 
-def update(
-    folder: IndexFolder,
-    state: State,
+def open_state(
+    named: Sequence[str | Path],
+    cutting: Cutting,
+    stem: Stem,
+    *,
+    at: str | Path | None = None,
+    is_fresh: bool = False,
+    with_update: bool = True,
+    progress: IndexProgress | None = None,
+) -> Opened:
+    """The index of a corpus; arguments and errors as of `pearl.retrieval.index.Index.open`."""
+    began = time.monotonic()
+    found = find_files(named)
+    notes: list[str] = []
+    if n := found.n_outside:
+        links = "a link leads" if n == 1 else f"{n:,} links lead"
+        notes.append(f"left out: {links} out of the folder; name the files to have them read")
+    folder = _place(named, cutting, stem, at)
+    state = None if is_fresh or folder is None else _read(folder, notes)
+    n_changed = 0 if state is None else _n_changed_files(state, found)
+    if folder is None or state is None or (n_changed and with_update):
+        state, folder, changes = _updated(folder, found, cutting, stem, is_fresh, notes, progress)
+    else:
+        changes = Changes()
+        if n_changed:
+            notes.append(f"{n_changed:,} file{'s' * (n_changed > 1)} may have changed since")
+    seconds = time.monotonic() - began
+    return Opened(state, folder, changes, found.n_other, seconds, tuple(dict.fromkeys(notes)))
+
+
+def _updated(
+    folder: IndexFolder | None,
     found: CorpusFiles,
     cutting: Cutting,
     stem: Stem,
-    progress: IndexProgress | None = None,
-) -> tuple[State, Changes]:
-    """Make the index that of a corpus. The holder of the folder's lock may do so."""
-    run = _Update(folder, state, cutting, stem)
-    for number, file in enumerate(found.files):
-
-        def told(n_documents: int, n_files: int = number) -> None:
-            if progress is not None:
-                progress(n_files, len(found.files), n_documents)
-
-        told(run.n_documents)
-        run.add(file, told)
-    after = run.finish()
-    if not len(after.slots) and any(record.n_left_out for record in after.records):
-        raise _unreadable(after.records)
-    is_same = after.segments == state.segments and np.array_equal(after.slots, state.slots)
-    if not is_same:
-        _refuse_same_names(after)
-    changes = Changes() if is_same else _changes(state, after)
-    if not (is_same and after.records == state.records and state.records):
-        after = _compacted(folder, after)
-        folder.write(after)
-    return after, changes
-
-
-class _Update:
-    """The documents of the files so far."""
-
-    def __init__(self, folder: IndexFolder, state: State, cutting: Cutting, stem: Stem) -> None:
-        self._folder, self._cutting, self._stem = folder, cutting, stem
-        self._segments = list(state.segments)
-        self._known = _known(state)
-        self._builder = SegmentBuilder()
-        self._n_slots = sum(stored.segment.n_documents for stored in state.segments)
-        self._slots: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
-        self._records: list[Record] = []
-        ends = accumulate(record.n_documents for record in state.records)
-        self._before = {
-            record.label: (record, state.slots[end - record.n_documents : end])
-            for record, end in zip(state.records, ends, strict=True)
-        }
-        self.n_documents = 0
-
-    def add(self, file: SourceFile, progress: Callable[[int], None]) -> None:
-        """Take in a file: as it was, or read again."""
-        stamp = _stamp(file)
-        before = self._before.get(file.label)
-        if before is not None and _is_same(before[0].stamp, stamp):
-            record, slots = before
-        else:
-            record, slots = self._read(file, stamp, progress)
-        self._records.append(record)
-        self._slots.append(slots)
-        self.n_documents += len(slots)
-
-    def _read(
-        self, file: SourceFile, stamp: Stamp, progress: Callable[[int], None]
-    ) -> tuple[Record, NDArray[np.int64]]:
-        places = array("q")
-        n_left_out = 0
-        problems: list[str] = []
-        begun: Begun | None = None
-        before = self._before.get(file.label)
-        if before is not None:
-            file = replace(file, begun=before[0].begun)
+    is_fresh: bool,
+    notes: list[str],
+    progress: IndexProgress | None,
+) -> tuple[State, IndexFolder, Changes]:
+    """Update the index; without a folder that can be written, build one that is not kept."""
+    lock = None
+    if folder is None:
+        notes.append("there is no folder for the index: it is built again each time")
+    else:
         try:
-            for entry in _entries(file, self._known):
-                if isinstance(entry, New):
-                    places.append(self._add(entry))
-                    if len(places) % _TOLD_EVERY == 0:
-                        progress(self.n_documents + len(places))
-                elif isinstance(entry, DataError):
-                    n_left_out += 1
-                    if len(problems) < MAX_PROBLEMS:
-                        problems.append(entry.message)
-                elif isinstance(entry, Begun):
-                    begun = entry
-                elif isinstance(entry, Resumed):
-                    assert before is not None  # or there was nothing to resume
-                    places.extend(before[1].tolist())
-                    n_left_out, problems = before[0].n_left_out, list(before[0].problems)
-                else:
-                    places.extend(entry)
-        except DataError as error:
-            n_left_out += 1
-            problems.append(error.message)
-        if _stamp(file) != stamp:  # it was written to meanwhile
-            stamp = _UNSURE
-        record = Record(file.label, stamp, len(places), n_left_out, tuple(problems), begun)
-        return record, np.array(places, np.int64)
-
-    def _add(self, new: New) -> int:
-        builder = self._builder
-        builder.add(new.document, cut(new.document, self._cutting), new.digest)
-        self._n_slots += 1
-        if builder.n_passages >= MAX_PASSAGES or builder.n_bytes >= MAX_BYTES:
-            self._flush()
-        return self._n_slots - 1
-
-    def _flush(self) -> None:
-        if self._builder.n_documents:
-            segment = self._builder.finish(self._stem)
-            self._segments.append(self._folder.add_segment(segment))
-            self._builder = SegmentBuilder()
-
-    def finish(self) -> State:
-        """The state with all of them."""
-        self._flush()
-        return State(tuple(self._segments), tuple(self._records), np.concatenate(self._slots))
-
-
-def _entries(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
-    """What a file has; what the system says of it is a fault of the file."""
-    source = plugins.load("pearl.retrieval.corpus.sources", file.kind)
+            lock = folder.lock()
+        except OSError:
+            notes.append(f"{folder.path} cannot be written to: the index is built again each time")
+    if folder is None or lock is None:
+        with TemporaryDirectory(prefix="pearl-index-") as name:  # mapped files outlive the folder
+            folder = IndexFolder(Path(name), {})
+            state, changes = _update(folder, State(), found, cutting, stem, progress)
+        return state, folder, changes
     try:
-        yield from source.read(file, known)
+        with lock.held():
+            if is_fresh:
+                folder.remove_vectors()
+            state = (None if is_fresh else _read(folder, notes)) or State()
+            after, changes = _update(folder, state, found, cutting, stem, progress)
+        return after, folder, changes
     except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", path=file.label) from None
+        raise StoreError(
+            f"the index cannot be written: {error.strerror}",
+            path=folder.path,
+            help="make room, or name another folder with --at",
+        ) from None
+    finally:
+        lock.close()
 
 
-_UNSURE: Stamp = (0, 0, 0)
-"""The stamp of a file that may change without another one: it is read again next time."""
+def _read(folder: IndexFolder, notes: list[str]) -> State | None:
+    try:
+        return folder.read()
+    except DamagedError as error:
+        notes.append(f"{folder.path}: the index is built again: {error}")
+        return None
 
-_TOLD_EVERY = 256
-"""Documents between two reports of progress."""
+
+def _place(
+    named: Sequence[str | Path], cutting: Cutting, stem: Stem, at: str | Path | None
+) -> IndexFolder | None:
+    """The folder of the index; None if there is none."""
+    corpus = [os.path.realpath(name) for name in named]
+    way = {"unit": cutting.unit, "size": cutting.size, "overlap": cutting.overlap, "stem": stem}
+    key = {
+        "pearl": __version__,
+        "terms": digest(analyzer(stem)(_PROBE)).hex()[:16],
+        **way,
+        "corpus": corpus,
+        "named": [str(name) for name in named if len(named) > 1],
+    }
+    if at is not None:
+        return IndexFolder(Path(at) / f"{cutting.name}-{stem}", key)
+    # Not beside the corpus: the folder of somebody else could hold an index of other texts.
+    id = digest([*corpus, *map(str, way.values())]).hex()[:16]
+    cached = cache_file(f"index/{Path(corpus[0]).name}-{id}")
+    return None if cached is None else IndexFolder(cached, key)
+
+
+def stamp_of(path: str | Path) -> Stamp:
+    """The stamp of a file; a file that was changed since has another one."""
+    found = os.stat(path)  # noqa: PTH116 - of thousands of files, and a Path takes ten times as long
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _stamp(file: SourceFile) -> Stamp:
@@ -210,37 +223,141 @@ def _is_same(before: Stamp | None, now: Stamp) -> bool:
     return before == now != _UNSURE
 
 
-def _known(state: State) -> dict[bytes, int]:
-    """Digest → slot, of all documents, the removed ones as well: they may come back."""
-    every: list[bytes] = []
-    for stored in state.segments:
-        every += np.ascontiguousarray(stored.segment.digests).view(f"V{DIGEST}").ravel().tolist()
-    return dict(zip(every, range(len(every)), strict=True))
+def _n_changed_files(state: State, found: CorpusFiles) -> int:
+    """The number of files that are new, gone or may have changed, by their stamps."""
+    before = {record.label: record.stamp for record in state.records}
+    now = {file.label: _stamp(file) for file in found.files}
+    different = sum(not _is_same(before.get(label), stamp) for label, stamp in now.items())
+    return different + len(before.keys() - now.keys())
 
 
-def _names(segments: Sequence[StoredSegment], slots: NDArray[np.int64]) -> list[bytes]:
-    every = [name for stored in segments for name in stored.segment.names.every()]
-    return [every[slot] for slot in slots.tolist()]
+def _update(
+    folder: IndexFolder,
+    state: State,
+    found: CorpusFiles,
+    cutting: Cutting,
+    stem: Stem,
+    progress: IndexProgress | None,
+) -> tuple[State, Changes]:
+    """Bring an index up to date. The caller holds the folder's lock."""
+    update = _Update(folder, state, cutting, stem)
+    for number, file in enumerate(found.files):
+
+        def report(n_documents: int, n_files: int = number) -> None:
+            if progress is not None:
+                progress(n_files, len(found.files), n_documents)
+
+        report(len(update.documents))
+        update.add(file, report)
+    parts, records = [state.contents, *update.finish()], tuple(update.records)
+    documents = np.array(update.documents, np.int64)
+    if not len(documents) and any(record.n_left_out for record in records):
+        raise _unreadable(records)
+    if np.array_equal(documents, np.arange(state.contents.n_documents)):
+        if records == state.records and records:
+            return state, Changes()
+        return folder.write(replace(state, records=records)), Changes()
+    changes = _changes(parts, documents, records)
+    vectors = folder.vectors_of(state.contents)  # writing removes their files
+    after = folder.write(State(arranged(parts, documents), records))
+    passages = taken_passages(parts, documents)
+    is_old = passages < state.contents.n_passages
+    with suppress(OSError):  # without room for them, they are embedded again
+        for name, before in vectors:
+            carried = np.full((len(passages), before.shape[1]), np.nan, np.float32)
+            carried[is_old] = before[passages[is_old]]
+            folder.write_vectors(name, after.contents, carried)
+    return after, changes
 
 
-def _refuse_same_names(state: State) -> None:
-    """Make sure that no two documents have the same name."""
-    names = _names(state.segments, state.slots)
-    if len(set(names)) == len(names):
-        return
-    first: dict[bytes, int] = {}
-    for second, name in enumerate(names):
-        if name in first:
-            break
-        first[name] = second
-    files = [record.label for record in state.records for _ in range(record.n_documents)]
-    where = [
-        f"{files[i]} (document {i - files.index(files[i]) + 1:,})" for i in (first[name], second)
-    ]
-    raise DataError(
-        f"two documents have the same id '{name.decode('utf-8', 'replace')}': {' and '.join(where)}",
-        help="give each an id of its own, or leave the column out: lines are counted then",
-    )
+class _Update:
+    """The documents of the files so far.
+
+    `documents` has their numbers, counted through the documents of the index before and the new ones.
+    """
+
+    def __init__(self, folder: IndexFolder, state: State, cutting: Cutting, stem: Stem) -> None:
+        self._folder, self._cutting, self._stem = folder, cutting, stem
+        self._before = state.documents_of()
+        digests = np.ascontiguousarray(state.contents.digests).view(f"V{DIGEST}").ravel().tolist()
+        self._known = dict(zip(digests, range(len(digests)), strict=True))
+        self._n = len(digests)
+        self._parts: list[Contents] = []
+        self._builder = ContentsBuilder()
+        self.documents = array("q")
+        self.records: list[Record] = []
+
+    def add(self, file: SourceFile, progress: Callable[[int], None]) -> None:
+        """Take in a file: as it was, or read again."""
+        stamp = _stamp(file)
+        before, documents = self._before.get(file.label, (None, range(0)))
+        if before is not None and _is_same(before.stamp, stamp):
+            self.records.append(before)
+            self.documents.extend(documents)
+        else:
+            self._read(file, stamp, before, documents, progress)
+
+    def _read(
+        self,
+        file: SourceFile,
+        stamp: Stamp,
+        before: Record | None,
+        documents: range,
+        progress: Callable[[int], None],
+    ) -> None:
+        n_before, n_left_out = len(self.documents), 0
+        problems: list[str] = []
+        begun: Begun | None = None
+        if before is not None:
+            file = replace(file, begun=before.begun)
+        try:
+            for entry in _entries(file, self._known):
+                if isinstance(entry, New):
+                    self.documents.append(self._add(entry))
+                    if len(self.documents) % _REPORTED_EVERY == 0:
+                        progress(len(self.documents))
+                elif isinstance(entry, DataError):
+                    n_left_out += 1
+                    if len(problems) < MAX_PROBLEMS:
+                        problems.append(entry.message)
+                elif isinstance(entry, Begun):
+                    begun = entry
+                elif isinstance(entry, Resumed):
+                    assert before is not None  # or there was nothing to resume
+                    self.documents.extend(documents)
+                    n_left_out, problems = before.n_left_out, list(before.problems)
+                else:
+                    self.documents.extend(entry)
+        except DataError as error:
+            n_left_out += 1
+            problems.append(error.message)
+        if _stamp(file) != stamp:  # it was written to meanwhile
+            stamp = _UNSURE
+        n = len(self.documents) - n_before
+        self.records.append(Record(file.label, stamp, n, n_left_out, tuple(problems), begun))
+
+    def _add(self, new: New) -> int:
+        self._builder.add(new.document, cut(new.document, self._cutting), new.digest)
+        self._n += 1
+        if self._builder.n_bytes >= MAX_BYTES:
+            self._parts.append(self._folder.spilled(self._builder.finish(self._stem)))
+            self._builder = ContentsBuilder()
+        return self._n - 1
+
+    def finish(self) -> list[Contents]:
+        """The new documents."""
+        if self._builder.n_documents:
+            self._parts.append(self._builder.finish(self._stem))
+        return self._parts
+
+
+def _entries(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
+    """The entries of a file; an error of the system is an error of the file."""
+    source = plugins.load("pearl.retrieval.corpus.sources", file.kind)
+    try:
+        yield from source.read(file, known)
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=file.label) from None
 
 
 def _unreadable(records: Sequence[Record]) -> DataError:
@@ -251,53 +368,30 @@ def _unreadable(records: Sequence[Record]) -> DataError:
     return DataError(f"{what} be read; the first: {first}", help="give documents with text in them")
 
 
-def _changes(before: State, after: State) -> Changes:
-    new = np.setdiff1d(after.slots, before.slots, assume_unique=True)
-    gone = np.setdiff1d(before.slots, after.slots, assume_unique=True)
-    if not (len(new) and len(gone)):
-        return Changes(len(new), 0, len(gone))
-    both = set(_names(after.segments, new)) & set(_names(after.segments, gone))
-    return Changes(len(new) - len(both), len(both), len(gone) - len(both))
+def _changes(
+    parts: Sequence[Contents], documents: NDArray[np.int64], records: Sequence[Record]
+) -> Changes:
+    """Compare the documents with those of the first part; their names have to differ."""
+    every = [name for part in parts for name in part.names.every()]
+    names = [every[number] for number in documents.tolist()]
+    if len(set(names)) < len(names):
+        raise _same_names(names, records)
+    n_before = parts[0].n_documents
+    new = {every[number] for number in documents[documents >= n_before].tolist()}
+    gone = np.setdiff1d(np.arange(n_before), documents, assume_unique=True)
+    n_both = len(new & {every[number] for number in gone.tolist()})
+    return Changes(len(new) - n_both, n_both, len(gone) - n_both)
 
 
-def _compacted(folder: IndexFolder, state: State) -> State:
-    """The same with fewer segments, where there are many small ones or much that was removed."""
-    live = np.zeros(sum(stored.segment.n_documents for stored in state.segments), np.bool_)
-    live[state.slots] = True
-    starts = list(accumulate((s.segment.n_documents for s in state.segments), initial=0))
-    masks = [live[a:b] for a, b in pairwise(starts)]
-    sizes = [
-        int(live_passages(stored.segment, mask).sum())
-        for stored, mask in zip(state.segments, masks, strict=True)
+def _same_names(names: Sequence[bytes], records: Sequence[Record]) -> DataError:
+    first: dict[bytes, int] = {}
+    second = next(i for i, name in enumerate(names) if first.setdefault(name, i) != i)
+    name = names[second]
+    files = [record.label for record in records for _ in range(record.n_documents)]
+    where = [
+        f"{files[i]} (document {i - files.index(files[i]) + 1:,})" for i in (first[name], second)
     ]
-    small = [i for i, n in enumerate(sizes) if n < MAX_PASSAGES / 2]
-    chosen = {i for i, mask in enumerate(masks) if mask.mean() < 1 - MAX_DEAD}
-    if len(small) > MAX_SMALL:
-        chosen |= {i for i in small if state.segments[i].segment.texts.data.size < MAX_BYTES / 2}
-    if not chosen:
-        return state
-    groups: list[list[int]] = []
-    for i in range(len(masks)):
-        if not sizes[i] and i in chosen:
-            continue
-        is_open = i in chosen and groups and groups[-1][0] in chosen
-        if is_open and sum(sizes[j] for j in groups[-1]) + sizes[i] <= MAX_PASSAGES:
-            groups[-1].append(i)
-        else:
-            groups.append([i])
-    moved = np.full(len(live), -1, np.int64)
-    segments: list[StoredSegment] = []
-    base = 0
-    for group in groups:
-        if group[0] in chosen:
-            stored = [state.segments[i] for i in group]
-            alive = [masks[i] for i in group]
-            segments.append(folder.merge(stored, alive))
-        else:
-            segments.append(state.segments[group[0]])
-            alive = [np.ones_like(masks[group[0]])]
-        for i, mask in zip(group, alive, strict=True):
-            n = int(mask.sum())
-            moved[starts[i] : starts[i + 1]][mask] = np.arange(base, base + n)
-            base += n
-    return State(tuple(segments), state.records, moved[state.slots])
+    return DataError(
+        f"two documents have the same id '{name.decode('utf-8', 'replace')}': {' and '.join(where)}",
+        help="give each its own id, or leave the column out: lines are counted then",
+    )

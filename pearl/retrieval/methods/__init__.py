@@ -1,4 +1,4 @@
-"""Query + index → a ranking of passages. Every other module of this folder is one method.
+"""Query + index → a ranking of passages. Every other module of this folder is one method, or holds several in `PLUGINS`.
 
 Only passages that match are in a ranking, the best first; those with equal scores stand in the
 order of the corpus. A query without known terms gives an empty ranking.
@@ -6,14 +6,14 @@ order of the corpus. A query without known terms gives an empty ranking.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard
 
 from pearl import plugins
 from pearl.errors import UsageError, suggest
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.postings import TermIndex
+from pearl.retrieval.postings import Postings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,8 +27,6 @@ __all__ = [
     "RankingMethod",
     "Searchable",
     "TermScore",
-    "Vectors",
-    "best",
     "explains",
     "find_method",
     "first",
@@ -38,31 +36,16 @@ __all__ = [
 ]
 
 
-class Vectors(Protocol):
-    """What methods read of an array of float32: of numpy, or `pearl.retrieval.index.vectors`."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(vectors, dimension)."""
-        ...
-
-    def __len__(self) -> int: ...
-
-    def __matmul__(self, vector: Any, /) -> Any: ...
-
-    def __getitem__(self, numbers: Any, /) -> Any: ...
-
-
 class Searchable(Protocol):
     """What methods read of an index."""
 
     @property
-    def terms(self) -> TermIndex:
+    def terms(self) -> Postings:
         """Its terms."""
         ...
 
     @property
-    def vectors(self) -> Vectors | None:
+    def vectors(self) -> NDArray[np.float32] | None:
         """One vector of unit length for each passage; None if it has none."""
         ...
 
@@ -206,20 +189,7 @@ def first(ranking: Ranking, k: int, free: NDArray[np.bool_] | None = None) -> Ra
     return Ranking(ranking.passages[kept], ranking.scores[kept], ranking.legs)
 
 
-def best(
-    parts: Iterable[tuple[NDArray[np.int32], NDArray[np.float64]]],
-    k: int,
-    free: NDArray[np.bool_] | None = None,
-) -> Ranking:
-    """As `top`, of passages that come part by part; only what may be best is kept."""
-    import numpy as np
-
-    kept = [_candidates(numbers, scores, k, free) for numbers, scores in parts]
-    numbers = np.concatenate([np.zeros(0, np.int32), *(numbers for numbers, _ in kept)])
-    return top(numbers, np.concatenate([np.zeros(0), *(scores for _, scores in kept)]), k, free)
-
-
-def free_passages(terms: TermIndex, settings: SearchSettings) -> NDArray[np.bool_] | None:
+def free_passages(terms: Postings, settings: SearchSettings) -> NDArray[np.bool_] | None:
     """Which passages have fewer than `settings.free_words` terms; None if none may be free."""
     return terms.lengths < settings.free_words if settings.free_words > 0 else None
 

@@ -1,17 +1,98 @@
-"""Cosine of vectors: every passage is compared, or the nearest cells of a large index (`nearest_neighbours`)."""
+"""Cosine of vectors: exact, or by the nearest cells of a large index where faiss is installed (extra `faiss`)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+import weakref
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from pearl.errors import UsageError
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.methods import Query, Ranking, Searchable, Vectors, top
-from pearl.retrieval.nearest_neighbours import nearest
+from pearl.retrieval.methods import Query, Ranking, Searchable, top
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+LEAST_VECTORS = 200_000
+
+AFTER_QUERIES = 100
+"""Queries that are compared with every vector before cells are built: that takes about as long."""
+
+N_PROBED = 64
+"""Cells that a query is compared with."""
+
+A_CELL = 40
+"""Vectors for each cell that cells are made from: faiss warns of fewer than 39."""
+
+MARGIN = 4
+"""Times `k` that are taken from the cells, whose vectors are rounded to 8 bits, to be compared."""
+
+BLOCK = 1 << 16
+"""Vectors that are put into cells at once."""
+
+
+@dataclass(slots=True)
+class _Cells:
+    """The cells of some vectors."""
+
+    n_queries: int = 0
+    index: Any = None
+    building: threading.Lock = field(default_factory=threading.Lock)
+
+
+_known: dict[int, _Cells] = {}
+"""By the id of an array, while it lives."""
+
+
+def nearest(
+    vectors: NDArray[np.float32], vector: NDArray[np.float32], k: int
+) -> NDArray[np.int32] | None:
+    """The numbers of at least `k` vectors that are near, ascending; None to compare every vector."""
+    if len(vectors) < LEAST_VECTORS or find_spec("faiss") is None:
+        return None
+    cells = _known.get(id(vectors))
+    if cells is None:
+        cells = _known[id(vectors)] = _Cells()
+        weakref.finalize(vectors, _known.pop, id(vectors), None)
+    cells.n_queries += 1
+    if cells.index is None:
+        if cells.n_queries <= AFTER_QUERIES or not cells.building.acquire(blocking=False):
+            return None
+        try:
+            cells.index = cells.index or _built(vectors)
+        finally:
+            cells.building.release()
+    _, found = cells.index.search(vector.astype("float32")[None], MARGIN * k + 1)
+    numbers = found[0][found[0] >= 0]
+    if len(numbers) < k:
+        return None
+    numbers.sort()
+    near: NDArray[np.int32] = numbers.astype("int32")
+    return near
+
+
+def _built(vectors: NDArray[np.float32]) -> Any:
+    """The cells of vectors, as an index of faiss."""
+    import faiss  # it starts threads, and may clash with those of torch if it is imported first
+    import numpy as np
+
+    n, dimension = vectors.shape
+    n_cells = 2 * int(n**0.5)
+    index = faiss.IndexIVFScalarQuantizer(
+        faiss.IndexFlatIP(dimension), dimension, n_cells,
+        faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT,
+    )  # fmt: skip
+    index.nprobe = N_PROBED
+    chosen = np.random.default_rng(0).choice(n, min(n, A_CELL * n_cells), replace=False)
+    index.train(np.ascontiguousarray(vectors[np.sort(chosen)]))
+    for start in range(0, n, BLOCK):
+        index.add(np.ascontiguousarray(vectors[start : start + BLOCK]))
+    return index
+
 
 NEEDS_VECTORS = True
 
@@ -30,14 +111,14 @@ def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> R
     vectors, vector = index.vectors, query.vector
     if vectors is None or vector is None:
         raise UsageError(
-            "dense search needs vectors, and there are none",
+            "dense search needs vectors, but the index has none",
             help="name embeddings: --embeddings minilm, or openai:NAME of a server",
         )
     if vector.shape != vectors.shape[1:]:
         raise UsageError(
-            f"the query's vector has {vector.shape[-1]} dimensions, those of the index have "
+            f"the query's vector has {vector.shape[-1]} dimensions, those of the index "
             f"{vectors.shape[1]}",
-            help="search with the embeddings that the index was made with, or index anew",
+            help="search with the embeddings of the index, or build the index again",
         )
     mask = query.mask
     near = nearest(vectors, vector, k) if mask is None else None
@@ -55,7 +136,7 @@ def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> R
 
 
 def _candidates(
-    vectors: Vectors,
+    vectors: NDArray[np.float32],
     vector: NDArray[np.float32],
     mask: NDArray[np.bool_] | None,
     k: int,

@@ -25,7 +25,7 @@ def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> R
     """The `k` best passages of both legs."""
     lexical = find_method(settings.lexical)
     if lexical.NEEDS_VECTORS:
-        raise UsageError(f"'{settings.lexical}' is no lexical method", help="lexical: bm25")
+        raise UsageError(f"'{settings.lexical}' is not a lexical method", help="lexical: bm25")
     depth, free = depth_for(k), free_passages(index.terms, settings)
     methods = {settings.lexical: lexical, "dense": find_method("dense")}
     named = {name: method.rank(query, index, settings, depth) for name, method in methods.items()}

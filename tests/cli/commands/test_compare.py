@@ -38,5 +38,5 @@ def test_logs_of_different_data_are_compared_where_both_have_it(pearl: Terminal)
     assert "no sample in common" in pearl.talk
     evallogs.write(EvalLog(header(), (record("q1", question="Who?"),)), Path("two"))
     pearl("compare", "one", "two", code=2)
-    assert "'q1' is another question" in pearl.talk
+    assert "'q1' has a different question" in pearl.talk
     pearl("compare", "one", "absent", code=3)

@@ -332,7 +332,7 @@ def test_a_handful_of_documents_is_told(pearl: Terminal) -> None:
 def test_no_log_is_begun_that_cannot_be_filled(pearl: Terminal) -> None:
     data([row(0), {k: v for k, v in row(1, reference="x").items() if k not in ("options", "gold")}])
     pearl("eval", "--data", "data.jsonl", "--methods", "direct,mcq", "-o", "l", code=2)
-    assert "method 'mcq' shows options, and sample 'q1' has none" in pearl.talk
+    assert "method 'mcq' shows options, but sample 'q1' has none" in pearl.talk
     assert not Path("l").exists()
     pearl("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l")
 
@@ -449,7 +449,7 @@ def test_results_are_scored_with_their_failures(pearl: Terminal) -> None:
     (counted,) = found["rows"]
     assert (counted["method"], counted["n"], counted["n_failed"]) == ("executed", 4, 3)
     assert counted["n_correct"] == 1
-    assert "sample 'q3' does not say what is right" in pearl.talk
+    assert "sample 'q3' has no gold option and no reference" in pearl.talk
     errors = {r.sample: r.error for r in read_log("l").records}
     assert errors["q0"] is None
     assert (errors["q1"] or "").startswith("Plan")

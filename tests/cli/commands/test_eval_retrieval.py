@@ -101,7 +101,7 @@ def test_the_result_is_written_and_no_input_is_written_over(pearl: Terminal) -> 
         ),
         ((*ARGS, "-k", "0"), 2, "0 is not in the range"),
         ((*ARGS[:-1], "none"), 3, "cannot be read"),
-        ((*ARGS[:-1], "c.jsonl"), 3, "there is no 'query_id'"),
+        ((*ARGS[:-1], "c.jsonl"), 3, "missing 'query_id'"),
         ((*ARGS[:-3], "c.jsonl", "--qrels", "qrels"), 3, "no query has a relevant document"),
     ],
 )

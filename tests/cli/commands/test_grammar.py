@@ -12,7 +12,7 @@ from pearl.actions.library import load_library
 from pearl.actions.operators import with_operators
 from pearl.cli import run
 from pearl.dsl.decoding.forms import steps_constraint
-from pearl.editor.textmate import textmate_grammar
+from pearl.editor.line_automaton import textmate_grammar
 from tests.dsl.decoding.gbnf import Gbnf
 from tests.dsl.sampling import admits, sentence
 

@@ -19,7 +19,7 @@ import pytest
 from pearl.cli import run
 from pearl.cli.stopping import ONCE_S, Stopper
 from pearl.data.journal import read_journal
-from pearl.mining.drafts import MinedHeader, MinedRow
+from pearl.mining.miner import MinedHeader, MinedRow
 from pearl.runs.executors.local import UNDER_WAY
 from tests.server import FAULTS, HANG_S, Server
 

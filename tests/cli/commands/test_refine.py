@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from pearl.cli import run
-from pearl.mining.refine.refinement import Refinement
+from pearl.mining.refinement import Refinement
 from pearl.plugins.extras import install_hint
-from tests.mining.refine.drafts import PLAIN, header, mined, row
+from tests.mining.drafts import PLAIN, header, mined, row
 from tests.server import Server
 from tests.shared import shared
 
@@ -96,8 +96,8 @@ def test_the_inputs_are_safe(pearl: Pearl) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "there is no draft in it"),
-        ("A story, not a library.\n", "none of 1 drafts can be read"),
+        ("", "the file has no drafts"),
+        ("A story, not a library.\n", "no draft of 1 can be read"),
         (mined(head=header(v=7)), "version 7"),
         (json.dumps(row(0)), "header"),
     ],

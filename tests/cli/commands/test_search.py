@@ -130,7 +130,7 @@ def test_settings_are_those_of_the_options(pearl: Terminal) -> None:
     assert first["stem"]["score"] < first["plain"]["score"]  # "irons" is no word there
     assert first["b"]["score"] != first["plain"]["score"]
     pearl("search", "rows.jsonl", "iron", "--b", "2", code=2)
-    assert "b is 2" in pearl.talk
+    assert "b cannot be 2" in pearl.talk
     pearl("search", "rows.jsonl", "iron", "--method", "bm26", code=2)
     assert "did you mean 'bm25'" in pearl.talk
     pearl("search", "rows.jsonl", "iron", "--method", "vector", code=2)

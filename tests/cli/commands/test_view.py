@@ -154,7 +154,7 @@ def test_one_result_is_shown_beside_its_document(
     for source in ("t.jsonl", one.id):
         assert "[system]" in shown[source].text  # what was asked
         assert f"<text: {len(STORY)} characters>" in shown[source].text
-    assert "There is no trace of it." in shown["rows.jsonl"].text
+    assert "The result has no trace." in shown["rows.jsonl"].text
     for page in shown.values():
         assert page.marked == ["Nils sold the boat because the hull was rotten."]
     assert run(["view", one.id, "-o", "p.html", "--store", "s", "--force"]) == 0
@@ -170,18 +170,18 @@ def test_a_document_that_has_changed_or_is_gone_is_told(
     (asked / "story.txt").write_text("It rained.")
     assert run(args) == 0
     page = Page(Path("rows.html").read_text(encoding="utf-8"))
-    assert "The document is not as it was read" in page.text
+    assert "The document has changed since it was read" in page.text
     assert page.marked == []
     (asked / "story.txt").unlink()
     assert run(args) == 0
     page = Page(Path("rows.html").read_text(encoding="utf-8"))
-    assert "The document, story.txt, is not at hand" in page.text
+    assert "The document, story.txt, was not found" in page.text
     (asked / "kept").mkdir()
     (asked / "kept/story.txt").write_text(STORY)
     assert run([*args, "--documents", "kept"]) == 0
     page = Page(Path("rows.html").read_text(encoding="utf-8"))
     assert page.marked == ["Nils sold the boat because the hull was rotten."]
-    assert "not at hand" not in page.text
+    assert "was not found" not in page.text
 
 
 def test_a_trace_that_was_cut_off_is_shown_as_far_as_it_goes(
@@ -277,7 +277,7 @@ def test_results_are_served_as_they_grow_until_interrupted(folder: Path) -> None
                 [*command, "--port", port], capture_output=True, text=True, check=False
             )
             assert taken.returncode == 2
-            assert f"port {port} of 127.0.0.1 cannot be had" in taken.stderr
+            assert f"port {port} of 127.0.0.1 cannot be used" in taken.stderr
             assert "Traceback" not in taken.stderr
             it.send_signal(signal.SIGINT)
             _, told = it.communicate(timeout=60)

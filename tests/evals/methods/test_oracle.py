@@ -9,7 +9,7 @@ import pytest
 from pearl import Pearl, Trace
 from pearl.errors import UsageError
 from pearl.evals.methods import Effort, load_method
-from pearl.evals.samples import refuse_unfit, samples_digest
+from pearl.evals.runner import refuse_unfit, samples_digest
 from pearl.llm import ChooseTask
 from tests.evals.asking import acting, sample
 

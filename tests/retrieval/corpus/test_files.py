@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pearl.errors import DataError, UsageError
-from pearl.retrieval.corpus.files import find_files
+from pearl.retrieval.corpus.sources import find_files
 
 
 @pytest.fixture
@@ -65,13 +65,13 @@ def test_rows_have_short_names_where_they_are_the_corpus() -> None:
 @pytest.mark.parametrize(
     ("named", "error", "told"),
     [
-        ([], UsageError, "no corpus"),
+        ([], UsageError, "missing corpus"),
         (["https://example.org/a"], UsageError, "is an address"),
         (["nowhere"], DataError, "no such file or folder"),
         (["a\0b"], DataError, "no such file or folder"),
         (["*.pdf"], DataError, "no file matches"),
         (["empty"], DataError, "it is empty"),
-        (["docs/.pearl-index/../../empty"], DataError, "no document in the folder"),
+        (["docs/.pearl-index/../../empty"], DataError, "the folder has no documents"),
     ],
 )
 def test_what_is_no_corpus(named: list[str], error: type[Exception], told: str) -> None:
@@ -106,7 +106,7 @@ def test_links_that_lead_out_of_a_folder_are_left_out(folder: Path) -> None:
     assert "secret.txt" not in {file.label for file in found.files}
     assert find_files(["docs/secret.txt"]).n_outside == 0
     (folder / "empty" / "b.txt").symlink_to(folder / "more" / "b.txt")
-    with pytest.raises(DataError, match="it has 1 file outside of it that links lead to"):
+    with pytest.raises(DataError, match="it has 1 file outside of it, behind links"):
         find_files(["empty"])
 
 

@@ -11,8 +11,7 @@ import pytest
 from pearl import plugins
 from pearl.errors import DataError
 from pearl.retrieval.corpus import CorpusDocument
-from pearl.retrieval.corpus.files import find_files
-from pearl.retrieval.corpus.sources import Begun, New
+from pearl.retrieval.corpus.sources import Begun, New, find_files
 
 
 def entries(path: Path, known: dict[bytes, int] | None = None) -> list[Any]:
@@ -89,7 +88,7 @@ def test_rows_that_are_none_are_left_out_with_a_reason(tmp_path: Path) -> None:
     assert [type(entry) for entry in found] == [New] + [DataError] * 5
     lines = [entry.line for entry in found[1:]]
     assert lines == [2, 3, 4, 5, 7]
-    assert "there is no text" in str(found[1])
+    assert "the row has no text" in str(found[1])
 
 
 def test_what_is_known_is_passed_in_runs(tmp_path: Path) -> None:

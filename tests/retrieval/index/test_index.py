@@ -80,19 +80,16 @@ def test_a_mask_is_asked_once_a_document() -> None:
     assert index.documents.passages(1) == range(2, 4)
 
 
-def test_vectors_are_there_once_all_segments_have_them() -> None:
+def test_vectors_are_those_of_all_passages() -> None:
     index = Index.build(TWO)
-    assert index.vectors_for("small") is None
-    assert index.without_vectors("small") == (0,)
-    assert list(index.segment_texts(0)) == [p.text for p in index.passages]
+    assert index.stored_vectors("small") is None
     with pytest.raises(ValueError, match="4 passages"):
-        index.store_vectors("small", 0, np.zeros((3, 2), np.float32))
-    index.store_vectors("small", 0, np.eye(4, 2, dtype=np.float32))
-    assert index.without_vectors("small") == ()
-    found = index.vectors_for("small")
+        index.store_vectors("small", np.zeros((3, 2), np.float32))
+    index.store_vectors("small", np.eye(4, 2, dtype=np.float32))
+    found = index.stored_vectors("small")
     assert found is not None
     assert found.shape == (4, 2)
-    assert index.vectors_for("other") is None
+    assert index.stored_vectors("other") is None
 
 
 def test_an_empty_corpus_has_nothing() -> None:

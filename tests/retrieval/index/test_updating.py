@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from pearl.errors import DataError
 from pearl.retrieval.corpus import Cutting, sources
-from pearl.retrieval.corpus.sources import document
 from pearl.retrieval.index import Index, updating
 from pearl.retrieval.index.updating import Changes
 from tests.retrieval.index.corpora import assert_same, rows, write
@@ -36,16 +35,15 @@ FOLDERS = st.dictionaries(
 
 @pytest.fixture(autouse=True)
 def _small() -> Iterator[None]:
-    """Segments are full and compacted soon, and every file that is written gets another stamp."""
+    """Parts are spilled to the disk soon, and every file that is written gets another stamp."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(updating, "MAX_PASSAGES", 6)
-        patch.setattr(updating, "MAX_SMALL", 2)
+        patch.setattr(updating, "MAX_BYTES", 20)
         patch.setattr(updating, "SURE_NS", -(10**18))
         yield
 
 
 @given(st.lists(FOLDERS, min_size=2, max_size=6), st.sampled_from(["", "window", "sentence"]))
-@example(  # two segments, and the last passage is the first of the corpus
+@example(  # the last document becomes the first of the corpus
     [
         {"a.txt": "salt", "b.md": "iron salt", "z.txt": "sea lake"},
         {"a.txt": "lake", "b.md": "iron salt", "z.txt": "sea lake"},
@@ -63,8 +61,6 @@ def test_any_history_finds_what_a_fresh_index_finds(
         index = Index.open(corpus, cutting=Cutting(unit), stem="none")
         fresh = Index.open(corpus, cutting=Cutting(unit), stem="none", at=other, is_fresh=True)
         assert_same(index, fresh)
-        n_small = sum(len(s.segment.documents) < 3 for s in index.opened.state.segments)  # type: ignore[union-attr]
-        assert n_small <= 3
         again = Index.open(corpus, cutting=Cutting(unit), stem="none")
         assert again.opened is not None
         assert again.opened.changes == Changes()
@@ -84,7 +80,7 @@ def test_only_what_changed_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         read.append(label)
         return Path(path).read_bytes()
 
-    monkeypatch.setattr(document, "read_bytes", noted)
+    monkeypatch.setattr(sources, "read_bytes", noted)
     write(corpus, {"a.txt": "salt", "b.txt": "iron", "c.txt": "sea"})
     assert changes(Index.open(corpus)) == Changes(n_new=3)
     assert read == ["a.txt", "b.txt", "c.txt"]
@@ -106,13 +102,13 @@ def test_a_row_that_is_known_is_not_made_again(
     path.write_text(rows(("a", "salt"), ("b", "iron"), (None, "sea")))
     Index.open(path)
     made: list[str] = []
-    parsed = sources.rows.parse_line  # type: ignore[attr-defined]
+    parsed = sources.parse_line
 
     def noted(path: Path, number: int, line: bytes) -> object:
         made.append(line.decode())
         return parsed(path, number, line)
 
-    monkeypatch.setattr("pearl.retrieval.corpus.sources.rows.parse_line", noted)
+    monkeypatch.setattr("pearl.retrieval.corpus.sources.parse_line", noted)
     path.write_text(rows(("a", "salt"), ("c", "lake"), (None, "sea"), ("b", "iron")))
     index = Index.open(path)
     assert [p.document for p in index.passages] == ["a", "c", "3", "b"]
@@ -127,14 +123,14 @@ def test_of_a_file_that_has_grown_only_the_end_is_read(
     path.write_text(begin)
     Index.open(path)
     seen: list[int] = []
-    lines = sources.rows.raw_lines  # type: ignore[attr-defined]
+    lines = sources.raw_lines
 
     def noted(path: Path, *args: object) -> Iterator[tuple[int, bytes]]:
         for number, line in lines(path, *args):
             seen.append(number)
             yield number, line
 
-    monkeypatch.setattr("pearl.retrieval.corpus.sources.rows.raw_lines", noted)
+    monkeypatch.setattr("pearl.retrieval.corpus.sources.raw_lines", noted)
     for text, names, numbers in (
         (begin + rows((None, "iron")), ["a", "2", "4"], [4]),
         (begin + rows((None, "iron"), ("b", "lake")), ["a", "2", "4", "b"], [5]),
@@ -221,27 +217,19 @@ def test_vectors_go_with_their_passages(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     files = {f"{n}.txt": f"salt {n}" for n in range(9)}
     write(corpus, files)
-
-    def filled() -> Index:
-        index = Index.open(corpus)
-        for segment in index.without_vectors("small"):
-            texts = list(index.segment_texts(segment))
-            vectors = np.array([[float(text.split()[1]), 1.0] for text in texts], np.float32)
-            index.store_vectors("small", segment, vectors)
-        return index
-
-    def of(index: Index) -> list[float]:
-        vectors = index.vectors_for("small")
-        assert vectors is not None
-        return vectors[:][:, 0].tolist()
-
-    assert of(filled()) == list(range(9))
-    assert of(Index.open(corpus)) == list(range(9))
-    for n in range(9):  # until segments are merged, and vectors with them
-        files[f"{n}.txt"] = f"salt {n + 100}"
-        write(corpus, files)
-        assert Index.open(corpus).vectors_for("small") is None
-        assert of(filled()) == [i + 100 * (i <= n) for i in range(9)]
     index = Index.open(corpus)
-    index.store_vectors("small", 0, np.zeros((len(list(index.segment_texts(0))), 3), np.float32))
-    assert Index.open(corpus).vectors_for("small") is None or len(index.contents.segments) == 1
+    values = np.array([[float(passage.text.split()[1]), 1.0] for passage in index.passages])
+    index.store_vectors("small", values.astype(np.float32))
+
+    def firsts() -> list[float]:
+        vectors = Index.open(corpus).stored_vectors("small")
+        assert vectors is not None
+        return vectors[:, 0].tolist()
+
+    assert firsts() == list(range(9))
+    del files["4.txt"]
+    write(corpus, {**files, "0.txt": "iron 10", "55.txt": "iron 11"})
+    found = firsts()
+    assert [n for n in found if n == n] == [1, 2, 3, 5, 6, 7, 8]
+    assert [i for i, n in enumerate(found) if n != n] == [0, 5]  # NaN: to be embedded
+    assert Index.open(corpus, is_fresh=True).stored_vectors("small") is None

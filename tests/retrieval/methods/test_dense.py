@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pearl.errors import UsageError
-from pearl.retrieval import SearchSettings, nearest_neighbours
-from pearl.retrieval.index.vectors import JoinedVectors
+from pearl.retrieval import SearchSettings
 from pearl.retrieval.methods import Query, Ranking, dense
 
 
@@ -59,25 +58,6 @@ def test_it_is_the_order_of_exact_cosines(seed: int, n: int, k: int, share: floa
     np.testing.assert_allclose(found.scores, exact, atol=1e-12)
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(0, 40))
-def test_segments_and_their_order_make_no_difference(seed: int, k: int) -> None:
-    rng = np.random.default_rng(seed)
-    vectors = unit(rng.standard_normal((50, 8)))
-    vector = unit(rng.standard_normal(8))
-    mask = rng.random(50) < 0.5
-    order = rng.permutation(50)
-    slots = np.argsort(order)[rng.permutation(50)[:30]]
-    parts = [part.copy() for part in np.split(vectors[order], [0, 13, 14, 40])]
-    joined = JoinedVectors(parts, slots)
-    whole = np.concatenate(parts)[slots]
-    np.testing.assert_array_equal(joined[:], whole)
-    np.testing.assert_array_equal(joined[3:9], whole[3:9])
-    for some in (None, mask[:30]):
-        one, other = ranked(joined, vector, k, some), ranked(whole, vector, k, some)
-        assert one.passages.tolist() == other.passages.tolist()
-        np.testing.assert_array_equal(one.scores, other.scores)
-
-
 def test_equal_passages_stand_in_the_order_of_the_corpus() -> None:
     rng = np.random.default_rng(3)
     one = unit(rng.standard_normal(384))
@@ -106,9 +86,9 @@ def test_vectors_of_a_file_are_ranked_where_they_are(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("vectors", "vector", "said"),
     [
-        (np.eye(3, dtype=np.float32), np.ones(4, np.float32), "has 4 dimensions, those of the index have 3"),
-        (None, np.ones(4, np.float32), "there are none"),
-        (np.eye(3, dtype=np.float32), None, "there are none"),
+        (np.eye(3, dtype=np.float32), np.ones(4, np.float32), "has 4 dimensions, those of the index 3"),
+        (None, np.ones(4, np.float32), "the index has none"),
+        (np.eye(3, dtype=np.float32), None, "the index has none"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_compared_is_an_error(vectors: Any, vector: Any, said: str) -> None:
@@ -123,10 +103,10 @@ def test_faiss_is_used_for_many_vectors_and_many_queries_alone(
     centres = unit(rng.standard_normal((60, 24)))
     vectors = unit(np.repeat(centres, 100, axis=0) + 0.15 * rng.standard_normal((6_000, 24)))
     built: list[int] = []
-    build = nearest_neighbours._built
-    monkeypatch.setattr(nearest_neighbours, "_built", lambda v: built.append(len(v)) or build(v))
-    monkeypatch.setattr(nearest_neighbours, "LEAST_VECTORS", 6_000)
-    monkeypatch.setattr(nearest_neighbours, "AFTER_QUERIES", 2)
+    build = dense._built
+    monkeypatch.setattr(dense, "_built", lambda v: built.append(len(v)) or build(v))
+    monkeypatch.setattr(dense, "LEAST_VECTORS", 6_000)
+    monkeypatch.setattr(dense, "AFTER_QUERIES", 2)
     mask = rng.random(6_000) < 0.5
     exact = [ranked(vectors.copy(), query, 10) for query in centres[:8]]
     for _ in range(2):

@@ -91,5 +91,5 @@ def test_words_that_no_passage_has_leave_the_meaning() -> None:
 
 @pytest.mark.parametrize("lexical", ["dense", "hybrid"])
 def test_the_lexical_leg_is_one(lexical: str) -> None:
-    with pytest.raises(UsageError, match="no lexical method"):
+    with pytest.raises(UsageError, match="not a lexical method"):
         hits(lexical=lexical)

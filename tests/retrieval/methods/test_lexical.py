@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.analysis import analyzer
 from pearl.retrieval.methods import Query, Ranking, find_method
 from pearl.retrieval.postings import Postings
+from pearl.retrieval.queries import analyzer
 from tests.retrieval.searching import Terms, ranked
 
 METHODS = ("bm25", "bm25+", "tfidf")

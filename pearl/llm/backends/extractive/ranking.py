@@ -19,7 +19,7 @@ from pearl.documents.passages import sentences, terms
 from pearl.errors import Span
 from pearl.llm.backends.extractive.cues import Kind, sign
 from pearl.llm.backends.extractive.questions import Roles
-from pearl.retrieval.term_ranker import TermRanker
+from pearl.retrieval.weighting import TermRanker
 
 _SYNONYM = 0.7
 _RELATED = 0.6

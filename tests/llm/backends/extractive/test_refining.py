@@ -7,8 +7,7 @@ import asyncio
 from pearl.actions.library import read_actions
 from pearl.llm import RefineTask, Request
 from pearl.llm.backends import create_model
-from pearl.mining.refine.prompt import refine_messages
-from pearl.mining.refine.replies import read_reply
+from pearl.mining.refining import read_reply, refine_messages
 
 DRAFTS = tuple(
     read_actions(

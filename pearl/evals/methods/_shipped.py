@@ -1,0 +1,229 @@
+"""The shipped methods, except `rlm`: one call or a plan over a document, and what an evaluation compares with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+from weakref import WeakKeyDictionary
+
+from pearl.evals.methods import Effort, Prediction, answered, chosen, standalone
+
+if TYPE_CHECKING:
+    from pearl.data.samples import Sample
+    from pearl.documents.document import Document
+    from pearl.pipeline import Pearl
+    from pearl.planner.examples import Example
+    from pearl.trace import Trace
+
+    Predict = Callable[[Pearl, Sample, Document, Effort, Trace], Awaitable[Prediction]]
+
+
+@dataclass(frozen=True, slots=True)
+class _ShippedMethod:
+    DESCRIPTION: str
+    predict: Predict
+    NEEDS_OPTIONS: bool = False
+    NEEDS_PASSAGES: bool = False
+    READS_NOTHING: bool = False
+
+
+async def _closed(
+    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
+) -> Prediction:
+    question = await standalone(pearl, sample, trace)
+    choice = await pearl.choose(
+        question, sample.options, token_budget=effort.token_budget, trace=trace
+    )
+    return Prediction("answered", choice=choice)
+
+
+async def _cot(
+    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
+) -> Prediction:
+    return await chosen(pearl, sample, document, effort, trace, is_reasoned=True)
+
+
+async def _direct(
+    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
+) -> Prediction:
+    question = await standalone(pearl, sample, trace)
+    answer = await pearl.answer(question, document, token_budget=effort.token_budget, trace=trace)
+    return await answered(pearl, sample, answer, trace)
+
+
+async def _map_reduce(
+    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
+) -> Prediction:
+    """Under a budget, only the best parts are read: as many as fit, the merging of their results included."""
+    question = await standalone(pearl, sample, trace)
+    answer = await pearl.answer(
+        question,
+        document,
+        context="map-reduce",
+        part_tokens=effort.part_tokens,
+        token_budget=effort.token_budget,
+        trace=trace,
+    )
+    return await answered(pearl, sample, answer, trace)
+
+
+async def _retrieve(
+    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
+) -> Prediction:
+    budget = min(effort.token_budget or effort.part_tokens, effort.part_tokens)
+    question = await standalone(pearl, sample, trace)
+    answer = await pearl.answer(question, document, token_budget=budget, trace=trace)
+    return await answered(pearl, sample, answer, trace)
+
+
+async def _oracle(
+    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
+) -> Prediction:
+    """`direct` over the right passages, or over the sample's own document if it names no passage."""
+    from pearl.documents.document import from_text
+    from pearl.retrieval.index import IndexedDocument
+
+    if isinstance(document, IndexedDocument):  # a corpus is asked, and one document of it is right
+        document = await asyncio.to_thread(sample.load)
+    if sample.gold_passages:
+        shown = "\n\n".join(_with_heads(sample.gold_passages, document.text))
+        document = from_text(shown, document.name)
+    return await _direct(pearl, sample, document, effort, trace)
+
+
+def _with_heads(passages: Sequence[str], text: str) -> Iterator[str]:
+    """The passages; rows of one table become one, below its head, which names the columns."""
+    lines = text.split("\n")
+    places = {line: i for i, line in reversed(list(enumerate(lines)))}
+    tables: dict[int, list[str]] = {}
+    for passage in passages:
+        first = places.get(passage) if passage.startswith("|") else None
+        if first is None:
+            yield passage
+            continue
+        while first > 0 and lines[first - 1].startswith("|"):
+            first -= 1
+        tables.setdefault(first, lines[first : first + 2]).append(passage)
+    yield from ("\n".join(dict.fromkeys(table)) for table in tables.values())
+
+
+async def _pearl(
+    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
+) -> Prediction:
+    answer = await pearl.ask(
+        sample.question,
+        document,
+        history=sample.history,
+        token_budget=effort.token_budget,
+        trace=trace,
+    )
+    status: Literal["answered", "fell_back"] = (
+        "answered" if answer.method == "plan" else "fell_back"
+    )
+    return await answered(pearl, sample, answer, trace, status)
+
+
+# The ablations are those of Sun et al., PEARL: Prompting Large Language Models to Plan and Execute Actions Over Long
+# Documents (2023).
+
+
+async def _unexecuted(
+    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
+) -> Prediction:
+    from pearl.dsl.printer import print_plan
+
+    question = await standalone(pearl, sample, trace)
+    card = pearl.card(document)
+    checked = await pearl.planner.write(
+        question, pearl.calls(trace), card=card, kind=document.kind, trace=trace
+    )
+    steps = " ".join(line for line in print_plan(checked.plan).splitlines() if line[:1].isdigit())
+    asked = f"{question} Answer by these steps, and say only what the last one gives: {steps}"
+    answer = await pearl.answer(asked, document, token_budget=effort.token_budget, trace=trace)
+    return await answered(pearl, sample, answer, trace)
+
+
+_DRAFTED: WeakKeyDictionary[Pearl, Pearl] = WeakKeyDictionary()
+_LOCKS: WeakKeyDictionary[Pearl, asyncio.Lock] = WeakKeyDictionary()
+
+
+async def _unrefined(
+    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
+) -> Prediction:
+    """Answer one sample; the first one pays for the drafts."""
+    async with _LOCKS.setdefault(pearl, asyncio.Lock()):
+        if pearl not in _DRAFTED:
+            _DRAFTED[pearl] = await _with_drafts(pearl, trace)
+    return await _pearl(_DRAFTED[pearl], sample, document, effort, trace)
+
+
+async def _with_drafts(pearl: Pearl, trace: Trace) -> Pearl:
+    """A `Pearl` whose examples are plans for the questions of the bank, written without examples.
+
+    Valid drafts are kept as they are: none is run or refined.
+    """
+    from pearl.errors import PlanningError
+    from pearl.planner.examples import Example
+
+    examples = pearl.material.examples
+    other = pearl.unshared(pearl.draws.seed, pearl.draws.temperature, scope="eval unrefined")
+    other.material.examples = ()
+
+    async def draft(question: str) -> Example | None:
+        try:
+            checked = await other.planner.write(question, other.calls(trace), trace=trace)
+        except PlanningError:
+            return None
+        return Example(question, checked.plan)
+
+    drafts = await asyncio.gather(*(draft(each.question) for each in examples))
+    final = pearl.unshared(pearl.draws.seed, pearl.draws.temperature, scope="eval unrefined")
+    final.material.examples = tuple(each for each in drafts if each is not None)
+    return final
+
+
+PLUGINS = {
+    "closed": _ShippedMethod(
+        "one call with the options and without the document: a baseline",
+        _closed,
+        NEEDS_OPTIONS=True,
+        READS_NOTHING=True,
+    ),
+    "cot": _ShippedMethod(
+        "one call over the document with the options shown; reasons, then the letter",
+        _cot,
+        NEEDS_OPTIONS=True,
+    ),
+    "direct": _ShippedMethod(
+        "one call over the document, answer in words, then mapped to the options", _direct
+    ),
+    "map-reduce": _ShippedMethod(
+        "one call a part, results merged, answer in words, then mapped to the options", _map_reduce
+    ),
+    "mcq": _ShippedMethod(
+        "one call over the document with the options shown; the letter alone",
+        chosen,
+        NEEDS_OPTIONS=True,
+    ),
+    "oracle": _ShippedMethod(
+        "one call over the passages that the sample names as right, answer in words, then mapped",
+        _oracle,
+        NEEDS_PASSAGES=True,
+    ),
+    "pearl": _ShippedMethod(
+        "plan, run over the document, answer in words, then mapped to the options", _pearl
+    ),
+    "retrieve": _ShippedMethod(
+        "one call over the best passages, answer in words, then mapped to the options", _retrieve
+    ),
+    "unexecuted": _ShippedMethod(
+        "as pearl without execution: one call over the document with the plan in the prompt, then mapped",
+        _unexecuted,
+    ),
+    "unrefined": _ShippedMethod(
+        "as pearl with examples that the model drafted for the bank's questions, unrefined",
+        _unrefined,
+    ),
+}

@@ -1,0 +1,287 @@
+"""Evaluation logs and refinements → HTML pages. Calls no model and changes no input."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+from pearl.evals.log import EvalRecord, Header
+from pearl.evals.pictures import Picture, Series, heading, one_line, subsets_of
+from pearl.evals.report import (
+    BASELINES,
+    Score,
+    baseline_records,
+    chance,
+    compare,
+    is_below,
+    letter_use,
+    score_of,
+)
+from pearl.llm.prices import Price
+from pearl.mining.refinement import Refinement, lineage
+from pearl.view.page import render_page
+
+MAX_RECORDS = 500
+"""Maximum records listed; larger evaluations list only failed and wrong ones."""
+
+TEMPLATES = Path(__file__).with_name("templates")
+
+_FACTS = {
+    "data": "data",
+    "data_sha256": "SHA-256 of the data",
+    "n_samples": "samples",
+    "n_bad_rows": "rows that are no sample",
+    "domain": "domain",
+    "model": "model",
+    "mapper": "answers mapped by",
+    "temperature": "temperature",
+    "seeds": "seeds",
+    "methods": "methods",
+    "token_budget": "input tokens of a document at most",
+    "corpus": "asked of the corpus",
+    "history": "answers of earlier turns",
+    "scorer": "answers in words scored by",
+    "library": "action library",
+    "n_actions": "actions",
+    "library_sha256": "SHA-256 of the library",
+    "bank": "bank of examples",
+    "n_examples": "examples",
+    "nearest": "examples chosen by likeness",
+    "price": "US dollars for a million tokens",
+    "created": "created",
+    "pearl_version": "version of pearl",
+}
+
+
+def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[Picture]) -> str:
+    """The whole page."""
+    listed = _listed(rows)
+    n_records = sum(len(row.records) for row in rows)
+    return render_page(
+        "evaluation",
+        heading(rows) if rows else "no records",
+        folder=TEMPLATES,
+        style="report",
+        pictures=[(picture.caption, _svg(picture)) for picture in pictures],
+        groups=[
+            (
+                subset or "all samples",
+                [
+                    *(
+                        [row.label, *_numbers(row.cells[subset])]
+                        for row in rows
+                        if subset in row.cells
+                    ),
+                    *([cell.method, *_numbers(cell)] for cell in _reading_nothing(rows, subset)),
+                ],
+            )
+            for subset in ((None, *subsets_of(rows)) if rows else ())
+        ],
+        below_chance=list(_below_chance(rows)),
+        has_baselines=bool(baseline_records([one for row in rows for one in row.records])),
+        letters=list(_letters(rows)),
+        pairs=list(_pairs(rows)),
+        facts=list(_facts(headers)),
+        n_records=n_records,
+        n_left_out=max(0, n_records - MAX_RECORDS),
+        n_listed=sum(len(records) for _, records in listed),
+        n_bad=sum(not record.is_correct for row in rows for record in row.records),
+        listed=[
+            (label, [_shown(record) for record in sorted(records, key=_place)])
+            for label, records in listed
+        ],
+    )
+
+
+def _reading_nothing(rows: Sequence[Series], subset: str | None) -> list[Score]:
+    """What the baselines get on the samples of all rows; nothing for answers in words."""
+    records = [record for row in rows for record in row.records]
+    made = [r for r in baseline_records(records) if subset is None or subset in r.subsets]
+    return [
+        score_of(name, subset or "all", mine)
+        for name in BASELINES
+        if (mine := [record for record in made if record.method == name])
+    ]
+
+
+def _letters(rows: Sequence[Series]) -> Iterator[tuple[str, bool]]:
+    for row in rows:
+        for use in letter_use(row.records):
+            yield f"{row.label}: {use}", use.is_biased
+
+
+def _svg(picture: Picture) -> Any:
+    """The drawing with its look as attributes, which the policy of a page allows, and ids of its own."""
+    from markupsafe import Markup
+
+    svg = picture.svg[picture.svg.index("<svg") :].strip()
+    prefix = rf"\g<0>{picture.name}-"
+
+    def tag(found: re.Match[str]) -> str:
+        named = re.sub(r'\bid="|url\(#|href="#', prefix, found[0])
+        return re.sub(r' style="([^"]*)"', _attributes, named)
+
+    bare = re.sub(r"<style\b.*?</style>", "", svg, flags=re.S)  # report.css has what it says
+    return Markup(re.sub(r"<[^>]+>", tag, bare))
+
+
+def _attributes(style: re.Match[str]) -> str:
+    """Declarations of a style as presentation attributes of SVG, which they all are."""
+    pairs = (each.partition(":") for each in style[1].split(";") if each.strip())
+    return "".join(f' {name.strip()}="{value.strip()}"' for name, _, value in pairs)
+
+
+def _below_chance(rows: Sequence[Series]) -> Iterator[tuple[str, str]]:
+    for row in rows:
+        for subset, cell in row.cells.items():
+            records = [one for one in row.records if subset is None or subset in one.subsets]
+            if is_below(cell, chance(records)):
+                yield row.label, subset or "all samples"
+
+
+def _numbers(cell: Score) -> list[str]:
+    accuracy = cell.accuracy
+    n = f"{cell.n_samples:,}"
+    if cell.n != cell.n_samples:
+        n += f" ({cell.n:,} records)"
+    return [
+        f"{100 * accuracy.estimate:.1f} %",
+        f"{100 * accuracy.low:.1f} to {100 * accuracy.high:.1f}",
+        n,
+        f"{cell.n_failed:,}",
+        f"{cell.n_fell_back:,}",
+        f"{cell.n_unmapped:,}",
+        f"{cell.tokens_per_record:,.0f}",
+        "–" if cell.cost_per_record_usd is None else f"{cell.cost_per_record_usd:.4f}",
+        f"{cell.latency_p50_s:.1f}",
+        f"{cell.latency_p95_s:.1f}",
+    ]
+
+
+def _pairs(rows: Sequence[Series]) -> Iterator[list[str]]:
+    """Every pair of methods of a log, and equal methods of every pair of logs, on common samples."""
+    for one, two in combinations(rows, 2):
+        is_same_data = one.header.data_sha256 == two.header.data_sha256
+        if not is_same_data or (one.header != two.header and one.method != two.method):
+            continue
+        pair = compare(one.records, two.records, (one.label, two.label))
+        if pair is None:
+            continue
+        test, ends = pair.mcnemar, pair.difference
+        yield [
+            f"{pair.first} − {pair.second}",
+            f"{pair.n:,}",
+            f"{100 * ends.estimate:+.1f}",
+            f"{100 * ends.low:.1f} to {100 * ends.high:.1f}",
+            f"{test.n_first_only:,}" if test else "–",
+            f"{test.n_second_only:,}" if test else "–",
+            _p(test.p_value if test else None),
+            _p(pair.bootstrap_p),
+        ]
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _facts(headers: Sequence[Header]) -> Iterator[list[str]]:
+    for field, name in _FACTS.items():
+        values = [getattr(header, field) for header in headers]
+        if any(value not in (None, "") for value in values):
+            yield [name, *map(_fact, values)]
+
+
+def _fact(value: object) -> str:
+    match value:
+        case None | "":
+            return "–"
+        case Price():
+            cached = "" if value.cached_usd is None else f", cached {value.cached_usd:g}"
+            return f"input {value.input_usd:g}{cached}, output {value.output_usd:g}"
+        case tuple():
+            return ", ".join(map(str, value))
+        case _:
+            return str(value)
+
+
+def _listed(rows: Sequence[Series]) -> list[tuple[str, Sequence[EvalRecord]]]:
+    """All records of each row; of many only those that went wrong, `MAX_RECORDS` in all."""
+    if sum(len(row.records) for row in rows) <= MAX_RECORDS:
+        return [(row.label, row.records) for row in rows]
+    left = MAX_RECORDS
+    listed: list[tuple[str, Sequence[EvalRecord]]] = []
+    for row in rows:
+        bad = [record for record in row.records if not record.is_correct][:left]
+        listed.append((row.label, bad))
+        left -= len(bad)
+    return listed
+
+
+def _place(record: EvalRecord) -> tuple[list[tuple[int, str]], int]:
+    """Sort key of records on a page: by sample id in natural order."""
+    parts = re.findall(r"\d+|\D+", record.sample)
+    return [(int(p), "") if p.isdecimal() else (-1, p) for p in parts], record.seed
+
+
+def _shown(record: EvalRecord) -> dict[str, Any]:
+    mark = "failed" if record.status == "failed" else "right" if record.is_correct else "wrong"
+    seed = f", seed {record.seed}" if record.seed else ""
+    marks = ("gold", record.gold), ("chosen", record.choice)
+    usage = record.usage
+    cost = "" if record.cost_usd is None else f", {record.cost_usd:.4f} US dollars"
+    calls = "call" if record.n_calls == 1 else "calls"
+    return {
+        "mark": mark,
+        "score": f"{100 * record.credit:.0f} %" if 0 < record.credit < 1 else mark,
+        "title": f"{record.sample}{seed}: {shorten(record.question, 110, placeholder='…')}",
+        "question": record.question,
+        "options": [
+            (option, ", ".join(name for name, at in marks if at == i))
+            for i, option in enumerate(record.options)
+        ],
+        "facts": [
+            ("Reference", record.reference),
+            ("Answer", record.answer),
+            ("Reply", record.reply),
+            ("No option recognised", "in the reply" if record.is_unmapped else ""),
+            ("Error", record.error),
+            ("Fell back", "answered without a valid plan" if record.status == "fell_back" else ""),
+            ("Document", one_line(record.document, 200)),
+            ("Subsets", ", ".join(record.subsets)),
+            (
+                "Spent",
+                f"{record.n_calls:,} {calls}, {usage.n_input_tokens:,} + {usage.n_output_tokens:,} "
+                f"tokens, {record.duration_s:.1f} s{cost}",
+            ),
+        ],
+        "plan": record.plan,
+    }
+
+
+_STAGES = {
+    "exact": "same text",
+    "name": "same name",
+    "definition": "same meaning",
+    "model": "by the model",
+    "room": "to make room",
+    "malformed": "malformed",
+}
+
+
+def refinement_page(refinement: Refinement) -> str:
+    """The page."""
+    return render_page(
+        "refinement",
+        f"{len(refinement.actions)} actions from {len(refinement.drafts)} drafts",
+        folder=TEMPLATES,
+        style="report",
+        it=refinement,
+        lineage=lineage,
+        stages=_STAGES,
+    )

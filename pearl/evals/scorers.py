@@ -1,0 +1,189 @@
+"""How well an answer in words agrees with a right one, from 0 to 1: the shipped scorers and their contract.
+
+A scorer has `DESCRIPTION` (one line) and `score(answer, reference) -> float`. A scorer of another field of a record has
+`compared(record) -> tuple[str, str] | None` as well: the text to score, and the right one; None, where there is nothing
+to compare, scores 0. A scorer that needs an extra has `require()`, which raises a `UsageError` if it is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from pearl import plugins
+from pearl.errors import UsageError
+from pearl.plugins.extras import install_hint, require_extra
+
+# Scorers import on use: the command line lists their names without computing anything.
+if TYPE_CHECKING:
+    from pearl.evals.log import EvalRecord
+
+EXACT = "exact"
+
+
+class Scorer(Protocol):
+    """The contract of a scorer."""
+
+    DESCRIPTION: str
+
+    def score(self, answer: str, reference: str) -> float:
+        """How well they agree, 0 to 1."""
+        ...
+
+
+CONTRACT = Scorer
+
+
+def load_scorer(name: str) -> Scorer:
+    """The scorer of that name.
+
+    Raises:
+        UsageError: There is none, or a package that it needs is not installed.
+    """
+    try:
+        scorer: Scorer = plugins.load(__name__, name, "scorer")
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the scorer '{name}' needs '{error.name}'", help=install_hint("eval")
+        ) from None
+    if (require := getattr(scorer, "require", None)) is not None:
+        require()
+    return scorer
+
+
+@dataclass(frozen=True, slots=True)
+class _ShippedScorer:
+    DESCRIPTION: str
+    score: Callable[[str, str], float]
+    compared: Callable[[EvalRecord], tuple[str, str] | None] | None = None
+    require: Callable[[], None] | None = None
+
+
+def exact(answer: str, reference: str) -> float:
+    """1 where the words and signs are the same.
+
+    Source:
+        Rajpurkar et al., SQuAD (2016), exact match; without dropping signs.
+    """
+    from pearl.documents.words import words
+
+    return float(words(answer) == words(reference))
+
+
+def f1(answer: str, reference: str) -> float:
+    """The harmonic mean of the shares of the answer's and the reference's words that are shared.
+
+    Source:
+        Rajpurkar et al., SQuAD (2016), F1.
+    """
+    from pearl.documents.words import shared_words
+
+    return shared_words(answer, reference)
+
+
+def rouge_l(answer: str, reference: str) -> float:
+    """The F-measure of the longest common subsequence of words, without stemming.
+
+    Source:
+        Lin, ROUGE (2004), ROUGE-L with beta 1, as `rouge-score` has it, over the words of all scripts.
+
+    Example:
+        >>> rouge_l("the old man sold his boat", "his old boat")  # old boat, or his boat
+        0.5
+    """
+    from rapidfuzz.distance import LCSseq
+
+    from pearl.documents.words import words
+
+    said, right = words(answer), words(reference)
+    return 2 * LCSseq.similarity(said, right) / (len(said) + len(right))
+
+
+def numeric(answer: str, reference: str) -> float:
+    """1 where they match by a rule other than `Rule.ONE_PERCENT`, else 0.
+
+    Example:
+        >>> numeric("It grew by 9.474%.", "9.5%"), numeric("0.0947", "9.5%"), numeric("9.6%", "9.5%")
+        (1.0, 1.0, 0.0)
+    """
+    from pearl.actions.arithmetic.matching import Rule, match
+
+    return float(match(answer, reference) not in (None, Rule.ONE_PERCENT))
+
+
+def execution(answer: str, reference: str) -> float:
+    """1 where both are the same number to 5 decimals; a percentage counts as a share.
+
+    Source:
+        Chen et al., ConvFinQA (2022), execution accuracy.
+
+    Example:
+        >>> execution("0.094741", "0.09474"), execution("9.474%", "0.09474"), execution("9.5%", "0.09474")
+        (1.0, 1.0, 0.0)
+    """
+    from pearl.actions.arithmetic.evaluation import PLACES
+    from pearl.documents.words import words
+    from pearl.evals.programs import figure
+
+    said, right = figure(answer), figure(reference)
+    if said is None or right is None:
+        return float(words(answer) == words(reference))
+    numbers = (round(float(each.amount), PLACES) for each in (said, right))
+    return float(len(set(numbers)) == 1)
+
+
+def executed_answer(record: EvalRecord) -> tuple[str, str] | None:
+    """The value of the program that was carried out, or the answer where there is none."""
+    from pearl.evals.programs import executed
+
+    if record.reference is None:
+        return None
+    result = executed(record.program) if record.program else None
+    return (record.answer if result is None else result), record.reference
+
+
+def program(answer: str, reference: str) -> float:
+    """1 where both programs compute the same in the same way, or are the same text.
+
+    Source:
+        Chen et al., FinQA (2021), program accuracy; without algebra: `(a - b) / b` is not `a / b - 1`.
+
+    Example:
+        >>> program("add(1, 2)", "add(2, 1.0)"), program("subtract(1, 2)", "subtract(2, 1)")
+        (1.0, 0.0)
+    """
+    from pearl.evals.programs import is_same
+
+    return float(answer == reference or is_same(answer, reference))
+
+
+def _programs(record: EvalRecord) -> tuple[str, str] | None:
+    """The program that the plan carried out, and the gold one."""
+    is_known = bool(record.program and record.gold_program)
+    return (record.program, record.gold_program) if is_known else None
+
+
+PLUGINS = {
+    EXACT: _ShippedScorer("1 where answer and reference are the same words, else 0", exact),
+    "f1": _ShippedScorer("token F1: the words that answer and reference share, in any order", f1),
+    "rouge-l": _ShippedScorer(
+        "ROUGE-L: the longest common subsequence of words, for notes and summaries",
+        rouge_l,
+        require=lambda: require_extra("eval", "the scorer 'rouge-l'", "rapidfuzz"),
+    ),
+    "numeric": _ShippedScorer(
+        "1 where answer and reference are the same number as far as it is shown, 9.47% and 0.0947 included",
+        numeric,
+    ),
+    "execution": _ShippedScorer(
+        "1 where answer and reference are the same number to 5 decimals, as ConvFinQA counts",
+        execution,
+        executed_answer,
+    ),
+    "program": _ShippedScorer(
+        "1 where the plan carried out the gold program, up to the order of what is added",
+        program,
+        _programs,
+    ),
+}

@@ -1,1 +1,0 @@
-"""Logs → pictures and HTML pages. Calls no model and changes no input."""

@@ -1,0 +1,343 @@
+"""Drafts → fewer entries by rule: the same text, the same name, nearly the same definition; and down to a budget.
+
+Merging is not transitive: an entry joins the best entry that it is similar to itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from pearl.actions.likeness import (
+    Embedder,
+    Likeness,
+    Matrix,
+    agreement,
+    by_embedding,
+    by_words,
+    have_same_name,
+    may_merge,
+    name_words,
+    shape,
+)
+from pearl.dsl.printer import print_action
+from pearl.dsl.signatures import Action
+
+StageName = Literal["exact", "name", "definition", "model", "room"]
+
+_CLEAR_WORDS = 4
+"""Minimum words of a clear definition; `Find X` alone is too vague."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The stage at which a draft was merged or dropped."""
+
+    name: StageName
+    round: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One proposed action."""
+
+    number: int
+    text: str
+    action: Action | None
+    question: str | None = None
+    is_seed: bool = False
+    flaw: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryEntry:
+    """An action and the drafts merged into it."""
+
+    action: Action
+    drafts: Mapping[int, Stage | None]
+    questions: frozenset[str] = field(default=frozenset())
+    is_seed: bool = False
+
+    @property
+    def support(self) -> int:
+        """Number of questions it was proposed for, or of drafts without questions."""
+        return len(self.questions) or len(self.drafts)
+
+    @property
+    def text(self) -> str:
+        """The action's line in a library."""
+        return print_action(self.action)
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """An entry left out of the library, with the reason."""
+
+    entry: LibraryEntry
+    why: str
+    stage: Stage
+
+
+def entry_of(draft: Draft, action: Action) -> LibraryEntry:
+    """The initial entry of a draft."""
+    questions = frozenset() if draft.question is None else frozenset([draft.question])
+    return LibraryEntry(action, {draft.number: None}, questions, draft.is_seed)
+
+
+def merged(
+    entries: Iterable[LibraryEntry], stage: Stage, action: Action | None = None
+) -> LibraryEntry:
+    """Merge entries into one."""
+    first, *others = entries
+    if action is not None and print_action(action) != first.text:
+        first = replace(first, action=action, drafts=_staged(first.drafts, stage))
+    drafts = dict(first.drafts)
+    for other in others:
+        drafts |= _staged(other.drafts, stage)
+    return replace(
+        first,
+        drafts=drafts,
+        questions=first.questions.union(*(other.questions for other in others)),
+        is_seed=first.is_seed or any(other.is_seed for other in others),
+    )
+
+
+def _staged(drafts: Mapping[int, Stage | None], stage: Stage) -> dict[int, Stage | None]:
+    return {number: at or stage for number, at in drafts.items()}
+
+
+def best(entry: LibraryEntry) -> tuple[object, ...]:
+    """Sort key of entries, best representative first.
+
+    Seeds first; then by number of questions; then a clear definition, the most general name (fewest
+    words), and the shortest text.
+    """
+    return (
+        not entry.is_seed,
+        -entry.support,
+        len(entry.action.definition.split()) < _CLEAR_WORDS,
+        entry.action.name.count("_"),
+        len(entry.action.definition),
+        entry.action.name,
+        entry.text,
+    )
+
+
+_AGREEMENT = 0.5
+"""Minimum fraction of shared distinctive terms for equal names to mean the same.
+
+FIND_INTEREST (why others are interested in X) and FIND_INTERESTS (what X is interested in) come to
+0.4, names that differ by chance alone to 0.7 and more.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Similarity thresholds."""
+
+    likeness: Likeness = by_words
+    same: float = 0.6
+    close: float = 0.25
+
+    @classmethod
+    def for_embedder(cls, embed: Embedder) -> Rules:
+        """For embeddings, whose cosines are higher.
+
+        With all-MiniLM-L6-v2 the most similar pair of the published drafts that differs has 0.86, the
+        most similar one that does not, 0.89: below 0.9 the model decides.
+        """
+        return cls(by_embedding(embed), same=0.9, close=0.5)
+
+
+def merge_by_rule(entries: Sequence[LibraryEntry], rules: Rules) -> list[LibraryEntry]:
+    """Merge equivalent entries; opposites, negations and different shapes are never merged."""
+    found = _grouped(entries, "exact", lambda entry: _plain(entry.action), lambda a, b: True)
+    found = _grouped(found, "name", lambda entry: _name_key(entry.action), _same_name)
+    return _by_definition(found, rules)
+
+
+def _grouped(
+    entries: Sequence[LibraryEntry],
+    stage: StageName,
+    key: Callable[[LibraryEntry], object],
+    are_same: Callable[[Action, Action], bool],
+) -> list[LibraryEntry]:
+    """Merge equivalent entries with the same key, each into the best one."""
+    leaders: dict[object, list[list[LibraryEntry]]] = {}
+    for entry in sorted(entries, key=best):
+        groups = leaders.setdefault(key(entry), [])
+        for group in groups:
+            if are_same(group[0].action, entry.action):
+                group.append(entry)
+                break
+        else:
+            groups.append([entry])
+    return sorted(
+        (merged(group, Stage(stage)) for groups in leaders.values() for group in groups), key=best
+    )
+
+
+def _plain(action: Action) -> tuple[object, ...]:
+    """Comparison key of an action, ignoring blanks, case and parameter names."""
+    definition = action.definition
+    for i, parameter in enumerate(action.parameters):
+        definition = re.sub(rf"\b{re.escape(parameter.name)}\b", f"\0{i}", definition)
+    return action.name, shape(action), " ".join(definition.casefold().rstrip(".").split())
+
+
+def _name_key(action: Action) -> tuple[object, ...]:
+    return shape(action), action.is_native, len(name_words(action))
+
+
+def _same_name(one: Action, other: Action) -> bool:
+    if one.name == other.name:
+        return True
+    return (
+        not one.is_native
+        and have_same_name(one, other)
+        and may_merge(one, other)
+        and agreement(one, other) >= _AGREEMENT
+    )
+
+
+def _by_definition(entries: Sequence[LibraryEntry], rules: Rules) -> list[LibraryEntry]:
+    ordered = sorted(entries, key=best)
+    likeness = rules.likeness([entry.action for entry in ordered])
+    groups: dict[int, list[LibraryEntry]] = {}
+    for i, entry in enumerate(ordered):
+        leader = max(
+            (
+                j
+                for j in groups
+                if likeness[i, j] >= rules.same
+                and not entry.action.is_native
+                and not have_same_name(
+                    ordered[j].action, entry.action
+                )  # handled by an earlier stage
+                and may_merge(ordered[j].action, entry.action)
+            ),
+            key=lambda j: (likeness[i, j], -j),
+            default=i,
+        )
+        groups.setdefault(leader, []).append(entry)
+    return sorted((merged(group, Stage("definition")) for group in groups.values()), key=best)
+
+
+_ROOM = Stage("room")
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryBudget:
+    """Size limits of a library."""
+
+    max_actions: int
+    max_tokens: int | None
+    count: Callable[[str], int]
+
+    def tokens(self, entries: Sequence[LibraryEntry]) -> int:
+        """Tokens of the library in a planner's prompt."""
+        return self.count("\n".join(f"- {print_action(e.action)}" for e in by_name(entries)))
+
+    def fits(self, entries: Sequence[LibraryEntry]) -> bool:
+        """Whether the entries are within the limits."""
+        return len(entries) <= self.max_actions and (
+            self.max_tokens is None or self.tokens(entries) <= self.max_tokens
+        )
+
+    def capacity(self, entries: Sequence[LibraryEntry]) -> int:
+        """Approximate number of entries that fit: actions differ in length."""
+        if self.max_tokens is None:
+            return min(len(entries), self.max_actions)
+        share = self.max_tokens / max(1, self.tokens(entries))
+        return min(len(entries), self.max_actions, int(len(entries) * share))
+
+
+def by_name(entries: Sequence[LibraryEntry]) -> list[LibraryEntry]:
+    """The order of a library: native actions first."""
+    return sorted(entries, key=lambda entry: (not entry.action.is_native, entry.action.name))
+
+
+def without_clashes(entries: Sequence[LibraryEntry]) -> tuple[list[LibraryEntry], list[Dropped]]:
+    """Keep the best action of each name; actions of different shapes cannot be merged."""
+    kept: dict[str, LibraryEntry] = {}
+    dropped: list[Dropped] = []
+    for entry in sorted(entries, key=lambda entry: (not entry.action.is_native, *best(entry))):
+        holder = kept.setdefault(entry.action.name, entry)
+        if holder is not entry:
+            why = f"the name is taken by {holder.action.signature}"
+            dropped.append(Dropped(entry, why, _ROOM))
+    return list(kept.values()), dropped
+
+
+def prune_library(
+    entries: Sequence[LibraryEntry], budget: LibraryBudget, rules: Rules
+) -> tuple[list[LibraryEntry], list[Dropped]]:
+    """Fold or drop entries until the rest fits.
+
+    The least supported action goes first, among equals the one most similar to another; it is
+    folded into that one if they are close enough. Native actions are kept. Similarity is computed
+    once, over all entries.
+    """
+    if budget.fits(entries):
+        return list(entries), []
+    ordered = sorted(entries, key=best)
+    close = _closeness(ordered, rules)
+    alive = dict(enumerate(ordered))
+    dropped: list[Dropped] = []
+    best_of, nearest = close.max(axis=1, initial=0), close.argmax(axis=1)
+    while not budget.fits(list(alive.values())):
+        i = min(
+            (i for i, entry in alive.items() if not entry.action.is_native),
+            key=lambda i: (alive[i].is_seed, alive[i].support, -best_of[i], -i),
+            default=None,
+        )
+        if i is None:
+            break
+        entry = alive.pop(i)
+        if best_of[i] > 0:
+            alive[int(nearest[i])] = merged([alive[int(nearest[i])], entry], _ROOM)
+        else:
+            dropped.append(Dropped(entry, "no room", _ROOM))
+        close[i, :] = close[:, i] = 0
+        for j in (nearest == i).nonzero()[0]:
+            best_of[j], nearest[j] = close[j].max(), close[j].argmax()
+    return list(alive.values()), dropped
+
+
+def _closeness(entries: Sequence[LibraryEntry], rules: Rules) -> Matrix:
+    """Similarity of pairs that may be merged, else 0."""
+    import numpy as np
+
+    likeness = rules.likeness([entry.action for entry in entries])
+    close = np.zeros_like(likeness)
+    for i, j in np.argwhere(np.triu(likeness, 1) >= rules.close):
+        one, other = entries[i].action, entries[j].action
+        if not one.is_native and not other.is_native and may_merge(one, other):
+            close[i, j] = close[j, i] = likeness[i, j]
+    return close
+
+
+def shards(
+    entries: Sequence[LibraryEntry], size: int, likeness: Likeness
+) -> list[list[LibraryEntry]]:
+    """Split the leaves of a hierarchical clustering in optimal leaf order, at most `size` (from 2) a shard."""
+    n_shards = -(-len(entries) // size)
+    if n_shards <= 1:
+        return [list(entries)]
+    # Imported on use: `import pearl` stays light.
+    import numpy as np
+    from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
+    from scipy.spatial.distance import squareform
+
+    distances = squareform(1 - likeness([entry.action for entry in entries]), checks=False)
+    tree = linkage(distances, method="average")
+    if len(entries) <= _MOST_ORDERED:
+        tree = optimal_leaf_ordering(tree, distances)
+    parts = np.array_split(leaves_list(tree), n_shards)
+    return [[entries[int(i)] for i in part] for part in parts]
+
+
+_MOST_ORDERED = 1_000
+"""Maximum entries for optimal leaf ordering, which takes more than quadratic time."""

@@ -1,0 +1,518 @@
+"""Drafts of actions → a small library: equivalent drafts are merged by rule and by a model, malformed ones dropped."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from pydantic import ValidationError
+
+from pearl.actions.library import read_actions
+from pearl.actions.likeness import Embedder as Embed
+from pearl.actions.likeness import Matrix
+from pearl.data.journal import reason
+from pearl.documents.tokens import Counter
+from pearl.dsl.printer import print_action
+from pearl.dsl.signatures import Action
+from pearl.errors import DataError, ModelError
+from pearl.llm import Message, Model, RefineTask, Request
+from pearl.llm.reply_limits import reply_limit
+from pearl.mining.merging import (
+    Draft,
+    Dropped,
+    LibraryBudget,
+    LibraryEntry,
+    Rules,
+    Stage,
+    best,
+    by_name,
+    entry_of,
+    merge_by_rule,
+    merged,
+    prune_library,
+    shards,
+    without_clashes,
+)
+from pearl.mining.miner import DRAFTS_VERSION, MinedHeader, MinedRow
+from pearl.mining.refinement import DraftFate, RefinedAction, Refinement, Round, ShardRecord
+from pearl.plugins.extras import require_extra
+from pearl.plugins.version import __version__
+from pearl.retrieval import Embedder
+
+_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\Z")
+_BEST_FIRST = ("mined", "unreadable", "failed")
+_FORMAT_HELP = "`pearl mine` writes one; or one action a line: NAME(CTX, X) : definition"
+
+
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """The contents of a file."""
+
+    source: str
+    drafts: tuple[Draft, ...]
+    unread: tuple[str, ...] = ()
+
+
+def read_drafts(text: str, source: str) -> Drafts:
+    """Read `mined.jsonl` or an action file; duplicate names and missing definitions are allowed."""
+    if text.lstrip().startswith("{"):
+        found = _mined(text, source)
+    else:
+        lines = (line.strip() for line in text.split("\n"))
+        drafts = _numbered((line, None, False) for line in lines if line and line[0] != "#")
+        found = Drafts(source, drafts)
+    if not any(draft.action for draft in found.drafts):
+        raise DataError(_nothing(found), path=source, help=_FORMAT_HELP)
+    return found
+
+
+def _nothing(found: Drafts) -> str:
+    if not found.drafts:
+        return f"the file has no drafts{f': {found.unread[0]}' if found.unread else ''}"
+    first = found.drafts[0]
+    return f"no draft of {len(found.drafts)} can be read; the first: {first.flaw}"
+
+
+def _numbered(found: Iterable[tuple[str, str | None, bool]]) -> tuple[Draft, ...]:
+    """Drafts from (text, question, is_seed)."""
+    drafts: list[Draft] = []
+    for number, (text, question, is_seed) in enumerate(found):
+        action, flaw = _draft_action(text)
+        drafts.append(Draft(number, text, action, question, is_seed, flaw))
+    return tuple(drafts)
+
+
+def _draft_action(text: str) -> tuple[Action | None, str | None]:
+    """The action of one line, or its error."""
+    if "\n" in text:
+        return None, "spans several lines"
+    actions, found = read_actions(text)
+    if found or not actions:
+        return None, f"{found[0].message} [{found[0].code}]" if found else "is not an action"
+    if not _NAME.match(actions[0].name):
+        return None, f"'{actions[0].name}' is not a name of an action: use A-Z, 0-9 and _"
+    return actions[0], None
+
+
+def _mined(text: str, source: str) -> Drafts:
+    header, *lines = text.strip().split("\n")
+    seeds = _header(header, source).seed_actions
+    rows: list[MinedRow] = []
+    unread: list[str] = []
+    for number, line in enumerate(lines, start=2):
+        try:
+            if line.strip():
+                rows.append(MinedRow.model_validate_json(line))
+        except ValidationError as error:
+            cut = number == len(lines) + 1 and not line.rstrip().endswith("}")
+            problem = "the line is cut" if cut else reason(error)
+            unread.append(f"line {number}: {problem}")
+    rows.sort(key=lambda row: (row.index, row.id, _BEST_FIRST.index(row.status), row.reply))
+    drafts: list[tuple[str, str | None, bool]] = [(seed, None, True) for seed in seeds]
+    seen: set[str] = set()
+    for row in rows:
+        if row.id in seen and row.status == "failed":
+            continue  # a later attempt succeeded
+        if row.id in seen:
+            unread.append(f"question {row.id}: a second row of the same question, left out")
+            continue
+        seen.add(row.id)
+        unread += (f"question {row.id}: {problem}" for problem in _problems(row))
+        drafts += ((action, row.id, False) for action in row.actions)
+    return Drafts(source, _numbered(drafts), tuple(unread))
+
+
+def _problems(row: MinedRow) -> Iterator[str]:
+    if row.status == "failed":
+        yield f"no reply: {row.error or 'unknown'}"
+    yield from (diagnostic.partition("\n")[0] for diagnostic in row.diagnostics)
+
+
+def _header(line: str, source: str) -> MinedHeader:
+    try:
+        return MinedHeader.model_validate_json(line)
+    except ValidationError as error:
+        problem = reason(error)
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = {}
+    if found.get("kind") == "pearl-mined" and found.get("v") != DRAFTS_VERSION:
+        raise DataError(
+            f"mined drafts of version {found.get('v')}; this pearl reads version {DRAFTS_VERSION}",
+            path=source,
+            help="mine again with this version",
+        )
+    if found.get("kind") != "pearl-mined":
+        problem = "the first line is not the header of mined drafts"
+    raise DataError(problem, path=source, line=1, help=_FORMAT_HELP)
+
+
+_LEAD = re.compile(r"\s*(?:[-*•>]\s+|\d{1,4}[.)]\s+)*")
+_NUMBERS = re.compile(r"\s*\[\s*(\d{1,6}(?:\s*[,;–-]\s*\d{1,6})*)\s*\]\s*[.`*]*\s*\Z")
+_DROP = re.compile(r"drop\s*:?\s*\[([\d\s,;–-]*)\]\s*(?::\s*)?(.*)\Z", re.I)
+_LOOKS_LIKE_ACTION = re.compile(r"\w+\s*\([^()]*\)\s*[:#]")
+_REASON = "the model gave no reason"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeReply:
+    """A parsed reply; numbers are from 1, each in at most one place."""
+
+    merges: tuple[tuple[Action, tuple[int, ...]], ...] = ()
+    drops: tuple[tuple[int, str], ...] = ()
+    problems: tuple[str, ...] = ()
+    is_usable: bool = True
+
+
+def read_reply(text: str, drafts: Sequence[Action]) -> MergeReply:
+    """Parse a reply, where draft 1 is the first, with bullets, fences and prose around."""
+    merges: list[tuple[Action, tuple[int, ...]]] = []
+    drops: list[tuple[int, str]] = []
+    problems: list[str] = []
+    taken: set[int] = set()
+    invented: set[int] = set()
+
+    def free(numbers: Sequence[int]) -> tuple[int, ...]:
+        """Claim the numbers that are still free; returns none if any number is unknown."""
+        if unknown := [number for number in numbers if not 1 <= number <= len(drafts)]:
+            invented.update(unknown)  # the line is ambiguous
+            return ()
+        if twice := [number for number in numbers if number in taken]:
+            problems.append(f"draft {_listed(twice)} is named twice; the first place counts")
+        own = tuple(sorted(set(numbers) - taken))
+        taken.update(own)
+        return own
+
+    for line in map(_bare, text.splitlines()):
+        if found := _DROP.match(line):
+            drops += ((number, found[2].strip() or _REASON) for number in free(_read(found[1])))
+        elif _LOOKS_LIKE_ACTION.match(line):
+            numbers = _NUMBERS.search(line)
+            action, problem = _action(line[: numbers.start()] if numbers else line)
+            if action is None:
+                problems.append(f"{problem}: {line[:120]}")
+            elif own := free(_read(numbers[1]) if numbers else _named(action, drafts)):
+                merges.append((action, own))
+            elif not numbers:
+                problems.append(f"{action.name} does not name a draft")
+    if invented:
+        problems.append(f"unknown draft {_listed(sorted(invented))}")
+    if not taken:
+        nothing = [] if invented else ["the reply does not name a draft"]
+        return MergeReply(problems=(*problems, *nothing), is_usable=False)
+    return MergeReply(tuple(merges), tuple(drops), tuple(problems))
+
+
+def _bare(line: str) -> str:
+    """A line without bullet, number, emphasis and code marks."""
+    line = _LEAD.sub("", line, count=1).strip()
+    return line.replace("`", "").replace("**", "").strip()
+
+
+def _read(numbers: str) -> list[int]:
+    """`1, 4-6` → 1, 4, 5, 6."""
+    found: list[int] = []
+    for part in re.findall(r"\d+(?:\s*[–-]\s*\d+)?", numbers):
+        first, _, last = part.replace("–", "-").partition("-")
+        start, end = int(first), int(last or first)
+        found += range(start, min(end, start + 10_000) + 1) if last else (start,)
+    return found
+
+
+def _named(action: Action, drafts: Sequence[Action]) -> list[int]:
+    """The only draft of a name: a line without numbers keeps it."""
+    same = [i for i, draft in enumerate(drafts, start=1) if draft.name == action.name]
+    return same if len(same) == 1 else []
+
+
+def _action(line: str) -> tuple[Action | None, str]:
+    actions, found = read_actions(line)
+    if found or not actions:
+        return None, f"{found[0].message} [{found[0].code}]" if found else "is not an action"
+    if actions[0].name != actions[0].name.upper():
+        return None, "the name is not in capitals"
+    return actions[0], ""
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, numbers[:10]))
+    return shown if len(numbers) <= 10 else f"{shown} and {len(numbers) - 10} more"
+
+
+_REFINER = """\
+You keep the library of actions that plans over long documents are written with. A plan calls \
+actions by name; each is carried out later by a reader who sees the document (CTX) and the \
+arguments, nothing else. A good library is small, its actions are general, and no two of them do \
+the same."""
+
+_REFINE_RULES = """\
+How to refine the drafts:
+- Merge drafts that do the same, whatever they are called.
+- Fold a draft that is too specific, and one that negates another (FIND_NOT_..., FIND_LEAST_...), \
+into a general action that says with its parameters what is wanted.
+- Keep opposites apart: a cause is not an effect, the first is not the last.
+- Prefer the names and definitions that are there; write a new one only where none fits.
+- Drop a draft only if nobody could carry it out.
+
+How to write the reply:
+- One action a line, followed by the numbers of all drafts it stands for: \
+NAME(CTX, X) : definition [1, 4, 7]
+- A draft that stays as it is needs no line.
+- A draft to leave out: drop [3] : reason
+- Reply with these lines alone."""
+
+
+def refine_messages(task: RefineTask) -> tuple[Message, ...]:
+    """Request fewer, more general actions; the rules come first, as a common prefix."""
+    drafts = "\n".join(f"{i}. {print_action(draft)}" for i, draft in enumerate(task.drafts, 1))
+    wanted = (
+        f"Refine these {len(task.drafts)} drafts. At most {task.max_actions} actions shall be left, "
+        f"those that stay as they are included.\n\nDrafts:\n{drafts}"
+    )
+    return Message("system", _REFINER), Message("user", f"{_REFINE_RULES}\n\n{wanted}")
+
+
+_MOST_FOLDED = 2
+"""Maximum reduction factor of a round: models lose important actions beyond it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    """The result of one call."""
+
+    entries: list[LibraryEntry]
+    dropped: list[Dropped]
+    record: ShardRecord
+    error: ModelError | None = None
+
+
+async def run_rounds(
+    entries: Sequence[LibraryEntry],
+    model: Model,
+    budget: LibraryBudget,
+    rules: Rules,
+    *,
+    max_rounds: int,
+    shard_size: int,
+    max_output_tokens: int | None = None,
+) -> tuple[list[LibraryEntry], list[Dropped], list[Round]]:
+    """Merge entries by model calls until they fit, a round merges none, or `max_rounds` is reached.
+
+    Native actions are kept and not shown.
+    """
+    current, dropped, rounds = list(entries), [], []
+    for number in range(1, max_rounds + 1):
+        if budget.fits(current):
+            break
+        native = [entry for entry in current if entry.action.is_native]
+        drafts = sorted((e for e in current if not e.action.is_native), key=best)
+        if len(drafts) < 2:
+            break
+        wanted = max(budget.capacity(current) - len(native), -(-len(drafts) // _MOST_FOLDED))
+        parts = shards(drafts, shard_size, rules.likeness)
+        ask = partial(
+            _refine, model=model, stage=Stage("model", number),
+            max_output_tokens=max_output_tokens,
+        )  # fmt: skip
+        done = await asyncio.gather(
+            *(ask(part, max(1, len(part) * wanted // len(drafts))) for part in parts)
+        )
+        if number == 1 and all(shard.error for shard in done):
+            error = next(shard.error for shard in done if shard.error)
+            raise ModelError(
+                f"every call failed; the first error: {error.message}",
+                kind=error.kind,
+                help=error.help or "--rounds 0 merges by rule alone, without a model",
+            ) from error
+        left = merge_by_rule([*native, *(e for shard in done for e in shard.entries)], rules)
+        dropped += [item for shard in done for item in shard.dropped]
+        records = tuple(shard.record for shard in done)
+        rounds.append(
+            Round(number=number, n_before=len(current), n_after=len(left), shards=records)
+        )
+        is_stuck = len(left) == len(current)
+        current = left
+        if is_stuck:
+            break
+    return current, dropped, rounds
+
+
+async def _refine(
+    shard: list[LibraryEntry],
+    max_actions: int,
+    *,
+    model: Model,
+    stage: Stage,
+    max_output_tokens: int | None,
+) -> _Shard:
+    drafts = tuple(entry.action for entry in shard)
+    task = RefineTask(drafts, max_actions)
+    limit = reply_limit(task, model.window, max_output_tokens)
+    record = partial(ShardRecord, n_before=len(shard), max_actions=max_actions)
+    try:
+        completion = await model.complete(Request(refine_messages(task), task, limit))
+    except ModelError as error:
+        failed = record(n_after=len(shard), status="failed", problems=(error.message,))
+        return _Shard(shard, [], failed, error)
+    reply = read_reply(completion.text, drafts)
+    entries, dropped = _follow(reply, shard, stage)
+    done = record(
+        n_after=len(entries),
+        status="merged" if reply.is_usable else "unusable",
+        reply=completion.text,
+        problems=reply.problems,
+        usage=completion.usage,
+    )
+    return _Shard(entries, dropped, done)
+
+
+def _follow(
+    reply: MergeReply, shard: Sequence[LibraryEntry], stage: Stage
+) -> tuple[list[LibraryEntry], list[Dropped]]:
+    """Apply a reply; drafts that it does not mention are kept."""
+    dropped = [Dropped(shard[number - 1], why, stage) for number, why in reply.drops]
+    named = {number for number, _ in reply.drops}
+    entries: list[LibraryEntry] = []
+    for action, numbers in reply.merges:
+        named.update(numbers)
+        # A draft identical to the action is its representative.
+        group = sorted(
+            (shard[number - 1] for number in numbers), key=lambda e: (e.action != action, best(e))
+        )
+        entries.append(merged(group, stage, action))
+    entries += [entry for number, entry in enumerate(shard, start=1) if number not in named]
+    return entries, dropped
+
+
+@contextmanager
+def embedding(embedder: Embedder) -> Iterator[Embed]:
+    """A function from texts to vectors, which waits for them; the embedder is closed afterwards.
+
+    It is called amid the work of an event loop, so that the embedder has another in a thread.
+    """
+    runner = asyncio.Runner()
+    with ThreadPoolExecutor(1, thread_name_prefix="embedding") as thread:
+
+        def embed(texts: Sequence[str]) -> Matrix:
+            made = thread.submit(lambda: runner.run(embedder.embed(texts, "passage")))
+            return made.result().astype("float64")
+
+        try:
+            yield embed
+        finally:
+            thread.submit(lambda: runner.run(embedder.aclose())).result()
+            thread.submit(runner.close).result()
+
+
+MAX_ACTIONS = 80
+MAX_ROUNDS = 6
+SHARD_SIZE = 40
+
+_TOKENS_EACH = 150
+"""Tokens reserved in the context window per draft: to read it and to write it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefineSettings:
+    """Limits of refining."""
+
+    max_actions: int = MAX_ACTIONS
+    max_tokens: int | None = None
+    max_rounds: int = MAX_ROUNDS
+    shard_size: int = SHARD_SIZE
+    max_output_tokens: int | None = None
+
+
+async def refine_actions(
+    found: Drafts,
+    model: Model,
+    settings: RefineSettings | None = None,
+    *,
+    rules: Rules | None = None,
+    counter: Counter | None = None,
+) -> Refinement:
+    """Refine drafts into a library."""
+    require_extra("eval", "refining", "scipy")  # before any call
+    settings, rules = settings or RefineSettings(), rules or Rules()
+    counter = counter or Counter.for_model(model.name)
+    budget = LibraryBudget(settings.max_actions, settings.max_tokens, counter.count)
+    size = settings.shard_size
+    if model.window:
+        size = min(size, model.window // _TOKENS_EACH)
+    entries = [entry_of(draft, draft.action) for draft in found.drafts if draft.action]
+    entries, dropped, rounds = await run_rounds(
+        merge_by_rule(entries, rules), model, budget, rules,
+        max_rounds=settings.max_rounds, shard_size=max(2, size),
+        max_output_tokens=settings.max_output_tokens,
+    )  # fmt: skip
+    entries, clashing = without_clashes(entries)
+    entries, without_room = prune_library(entries, budget, rules)
+    if not entries:
+        raise DataError(
+            f"nothing remains of {len(found.drafts)} drafts",
+            path=found.source,
+            help="allow more with --max-actions or --max-tokens",
+        )
+    return Refinement(
+        pearl_version=__version__,
+        source=found.source,
+        model=model.name,
+        max_actions=settings.max_actions,
+        max_tokens=settings.max_tokens,
+        n_tokens=budget.tokens(entries),
+        token_count=counter.method,
+        actions=tuple(map(_refined, by_name(entries))),
+        drafts=tuple(_fates(found.drafts, entries, [*dropped, *clashing, *without_room])),
+        unread=found.unread,
+        rounds=tuple(rounds),
+    )
+
+
+def _refined(entry: LibraryEntry) -> RefinedAction:
+    return RefinedAction(
+        name=entry.action.name,
+        text=entry.text,
+        drafts=tuple(sorted(entry.drafts)),
+        questions=tuple(sorted(entry.questions)),
+        is_seed=entry.is_seed,
+        is_native=entry.action.is_native,
+    )
+
+
+def _fates(
+    drafts: Iterable[Draft], entries: Sequence[LibraryEntry], dropped: Sequence[Dropped]
+) -> Iterator[DraftFate]:
+    """The fate of every draft: malformed, in an entry, or in a dropped entry."""
+    holders = {number: entry for entry in entries for number in entry.drafts}
+    losses = {number: loss for loss in dropped for number in loss.entry.drafts}
+    for draft in drafts:
+        fate = partial(
+            DraftFate,
+            number=draft.number,
+            text=draft.text,
+            name=draft.action.name if draft.action else None,
+            question=draft.question,
+            is_seed=draft.is_seed,
+        )
+        if draft.action is None:
+            yield fate(fate="dropped", stage="malformed", why=draft.flaw)
+        elif loss := losses.get(draft.number):
+            yield fate(
+                fate="dropped", stage=loss.stage.name, round=loss.stage.round, why=loss.why
+            )  # fmt: skip
+        else:
+            holder = holders[draft.number]
+            stage = holder.drafts[draft.number]
+            yield fate(
+                fate="merged" if stage else "kept",
+                into=holder.action.name,
+                stage=stage.name if stage else None,
+                round=stage.round if stage else 0,
+            )

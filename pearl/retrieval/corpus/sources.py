@@ -1,0 +1,427 @@
+"""Files → the documents in them: folders, patterns and files → the files of a corpus, and the sources that read them.
+
+Reading is lazy, and documents that an index has are not made again: a source gives a digest of the material of each
+document, and if that is known, the source goes on without making the document.
+
+A file of rows (JSON Lines, JSON, CSV, TSV, Parquet) has a document in each row. Its name is the column `id` or `_id`, else
+the number of its line; its text is the column `text`, `contents` or `document`, below the `title` if there is one; other
+columns of numbers, texts and truth values are metadata. If the first row has no text, the file is a table: the text of
+each row is its cells, `column: value`.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol
+
+from pearl import plugins
+from pearl.data.rows import Row, parse_line, raw_lines, read_file
+from pearl.documents.digest import RunningDigest, digest, digest_after
+from pearl.documents.document import from_bytes, from_text, read_bytes
+from pearl.errors import DataError, UsageError
+from pearl.plugins.files import is_inside
+from pearl.retrieval.corpus import CorpusDocument
+
+__all__ = ["CONTRACT", "DIGEST", "Begun", "CorpusSource", "Entry", "New", "Resumed", "SourceFile"]
+
+
+DIGEST = 16
+"""Bytes of a digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What was read of a file, for it may only have grown when it is read again.
+
+    Attributes:
+        size: Bytes, up to the end of a line.
+        digest: Of these: `DIGEST` bytes.
+    """
+
+    size: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The file begins with what was read before: its documents are those, and what follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of a corpus.
+
+    Attributes:
+        path: Where it is.
+        label: Its name in the corpus, unique there.
+        kind: The source that reads it.
+        is_alone: Whether the corpus is this file, so that names of rows need no name of a file.
+        begun: What was read of it before, if the source said so then.
+    """
+
+    path: str
+    label: str
+    kind: str
+    is_alone: bool = False
+    begun: Begun | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """A document that the index does not have.
+
+    Attributes:
+        digest: Of what it is made of, with the name of its file: `DIGEST` bytes.
+        document: The document.
+        line: Its line, of a row.
+    """
+
+    digest: bytes
+    document: CorpusDocument
+    line: int | None = None
+
+
+Entry = Sequence[int] | New | DataError | Resumed | Begun
+"""Documents that are known, by their places in the index; a document; or why one is left out.
+
+`Resumed` may come first, and `Begun` last."""
+
+
+class CorpusSource(Protocol):
+    """The contract of a source, which reads one kind of files."""
+
+    def suffixes(self) -> tuple[str, ...]:
+        """Of the files that it reads, lower case, with the dot; no two modules share one."""
+        ...
+
+    def in_folders(self) -> tuple[str, ...]:
+        """The suffixes of those that it reads where a folder is named, and not they themselves."""
+        ...
+
+    def read(self, file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
+        """The documents of a file, in its order.
+
+        Args:
+            file: The file.
+            known: Digest → place in the index.
+
+        Raises:
+            DataError: It cannot be read, or not to its end.
+            OSError: Likewise.
+        """
+        ...
+
+
+CONTRACT = CorpusSource
+
+
+_SOURCES = "pearl.retrieval.corpus.sources"
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusFiles:
+    """The files of a corpus."""
+
+    files: tuple[SourceFile, ...]
+    n_other: int = 0
+    n_outside: int = 0
+
+
+def find_files(named: Sequence[str | Path]) -> CorpusFiles:
+    """The files of a corpus; a file that is named twice is taken once.
+
+    Of a folder those are taken that have the suffix of a document or of rows, those of folders in
+    it as well; hidden ones are not, nor links to files outside of it, for what is read may be sent to a
+    model. They are called by their paths in the folder, if it is the only
+    one that is named; all others as they are named.
+    """
+    if not named:
+        raise UsageError("missing corpus", help="name a folder or files")
+    kinds = _Kinds()
+    is_one = len(named) == 1
+    files: dict[str, SourceFile] = {}
+    n_other = n_outside = 0
+    for each in map(str, named):
+        if _ADDRESS.match(each):
+            raise UsageError(
+                f"'{each}' is an address; a corpus consists of files",
+                help="download it first: curl -sLO ADDRESS",
+            )
+        path = Path(each)
+        if os.path.isdir(each):  # noqa: PTH112 - False where a NUL is in the name
+            inside, others, outside = _in_folder(each, kinds)
+            n_other += others
+            n_outside += outside
+            if not inside:
+                raise _nothing_in(each, others, outside, kinds)
+            for file in inside:
+                label = os.path.relpath(file, each) if is_one else file
+                files.setdefault(file, kinds.source(file, label))
+        elif glob.has_magic(each) and not _is_there(each):
+            matching = sorted(f for f in glob.glob(each, recursive=True) if Path(f).is_file())  # noqa: PTH207 - also of absolute patterns
+            if not matching:
+                raise DataError("no file matches", path=each, help="check the pattern")
+            for file in matching:
+                files.setdefault(file, kinds.source(file, file))
+        else:
+            files.setdefault(each, kinds.source(each, path.name if is_one else each))
+            if not _is_there(each):
+                raise DataError("no such file or folder", path=each, help="check the path")
+    only = next(iter(files.values()))
+    if is_one and len(files) == 1 and not Path(str(named[0])).is_dir():
+        files = {only.path: replace(only, is_alone=True)}
+    return CorpusFiles(tuple(files.values()), n_other, n_outside)
+
+
+class _Kinds:
+    """Which source reads which file."""
+
+    def __init__(self) -> None:
+        sources = {name: plugins.load(_SOURCES, name) for name in plugins.names(_SOURCES)}
+        self._by_suffix = {s: name for name, source in sources.items() for s in source.suffixes()}
+        self.in_folders = frozenset(s for source in sources.values() for s in source.in_folders())
+
+    def source(self, path: str, label: str) -> SourceFile:
+        """A file with its source; other files than known ones may be text under another name."""
+        # Names that are not UTF-8 have lone surrogates, and names stand in texts.
+        shown = label.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        return SourceFile(path, shown, self._by_suffix.get(_suffix(path), "document"))
+
+
+def _suffix(path: str) -> str:
+    return os.path.splitext(path)[1].lower()  # noqa: PTH122 - of thousands of files
+
+
+def _is_there(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _in_folder(folder: str, kinds: _Kinds) -> tuple[list[str], int, int]:
+    """The files of a folder that are read, by their paths, the number of others and of links outside."""
+    taken: list[str] = []
+    others = outside = 0
+    for entry in _walk(folder):
+        if entry.is_symlink() and not is_inside(entry.path, folder):
+            outside += 1
+        elif entry.is_dir(follow_symlinks=False) or _suffix(entry.path) in kinds.in_folders:
+            taken.append(entry.path)
+        else:
+            others += 1
+    return taken, others, outside
+
+
+def _walk(folder: str) -> Iterator[os.DirEntry[str]]:
+    """All files that are not hidden, and folders in it that cannot be read: reading them says why.
+
+    Links to folders are not followed: they may go in a circle.
+    """
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        raise DataError(
+            f"the folder cannot be read: {error.strerror}", path=folder, help="check its rights"
+        ) from None
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            try:
+                yield from _walk(entry.path)
+            except DataError:
+                yield entry
+        elif entry.is_file():
+            yield entry
+
+
+def _nothing_in(folder: str, others: int, outside: int, kinds: _Kinds) -> DataError:
+    counts = ((others, "of other kinds"), (outside, "outside of it, behind links"))
+    what = " and ".join(f"{n:,} file{'s' * (n > 1)} {which}" for n, which in counts if n)
+    told = f"the folder has no documents: {f'it has {what}' if what else 'it is empty'}"
+    return DataError(
+        told, path=folder, help=f"suffixes of documents: {', '.join(sorted(kinds.in_folders))}"
+    )
+
+
+_IDS = ("id", "_id")
+_TEXTS = ("text", "contents", "document")
+_TITLE = "title"
+_LINES = (".jsonl", ".ndjson")
+_PART = 1 << 20
+_ROW_SUFFIXES = (*_LINES, ".csv", ".tsv", ".parquet", ".json")
+
+
+def read_rows(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
+    """The rows of a file; those that are known are not parsed where lines can be told apart."""
+    is_lines = Path(file.path).suffix.lower() in _LINES
+    run: list[int] = []
+    for entry in _read_lines(file, known, run) if is_lines else _read_rows(file, known, run):
+        if run:
+            yield tuple(run)
+            run.clear()
+        yield entry
+    if run:
+        yield run
+
+
+def _read_lines(
+    file: SourceFile, known: Mapping[bytes, int], run: list[int]
+) -> Iterator[New | DataError | Resumed | Begun]:
+    """The rows that are not known; the places of the others are added to `run`."""
+    path = Path(file.path)
+    # What is wrong with the whole file is found here, and the first row says what its rows are.
+    reader = _RowReader(file, next(read_file(path)))
+    digest, find, add = reader.digest, known.get, run.append
+    whole, start = _beginning(file)
+    if whole.size:
+        yield Resumed()
+    for number, line in raw_lines(path, start, whole.add):
+        place = find(digest(line)[:DIGEST])
+        if place is None:
+            place = find(reader.digest_by_line(line, number))
+        if place is None:
+            row = parse_line(path, number, line)
+            yield row if isinstance(row, DataError) else reader.new(row, line)
+        else:
+            add(place)
+    if whole.is_line:
+        yield Begun(whole.size, whole.digest()[:DIGEST])
+
+
+def _beginning(file: SourceFile) -> tuple[RunningDigest, tuple[int, int]]:
+    """What was read before of a file, if it still begins so: its digest, its bytes and lines."""
+    found, n_lines = RunningDigest(), 0
+    if file.begun is not None:
+        with Path(file.path).open("rb") as data:
+            while part := data.read(min(_PART, file.begun.size - found.size)):
+                found.add(part)
+                n_lines += part.count(b"\n")
+        if (found.size, found.digest()[:DIGEST]) == (file.begun.size, file.begun.digest):
+            return found, (found.size, n_lines)
+    return RunningDigest(), (0, 0)
+
+
+def _read_rows(
+    file: SourceFile, known: Mapping[bytes, int], run: list[int]
+) -> Iterator[New | DataError]:
+    """As `_read_lines`, of files whose rows have to be parsed to tell them apart."""
+    rows = read_file(Path(file.path))
+    first = next(rows)
+    reader = _RowReader(file, first)
+    for row in chain([first], rows):
+        if isinstance(row, DataError):
+            yield row
+            continue
+        raw = json.dumps(row.fields, ensure_ascii=False).encode()
+        place = known.get(reader.digest(raw)[:DIGEST])
+        if place is None:
+            place = known.get(reader.digest_by_line(raw, row.line))
+        if place is None:
+            yield reader.new(row, raw)
+        else:
+            run.append(place)
+
+
+class _RowReader:
+    """Makes documents of the rows of a file."""
+
+    def __init__(self, file: SourceFile, first: Row | DataError) -> None:
+        self._file = file
+        self._is_table = isinstance(first, Row) and not any(t in first.fields for t in _TEXTS)
+        about = json.dumps([file.label, file.is_alone, self._is_table])
+        self.digest = digest_after([about, "by id"])
+        """The digest of a row with an id."""
+        self._digest_by_line = digest_after([about, "by line"])
+
+    def digest_by_line(self, raw: bytes, number: int) -> bytes:
+        """The digest of a row without an id: its line is its name."""
+        return self._digest_by_line(b"%d %s" % (number, raw))[:DIGEST]
+
+    def new(self, row: Row, raw: bytes) -> New | DataError:
+        """The document of a row, or why it is none."""
+        try:
+            names = [name for name in map(row.name, _IDS) if name]
+            text = self._text(row)
+            document = from_text(text, names[0] if names else str(row.line))
+        except DataError as error:
+            message = error.message.partition(": ")[2] if error.path else error.message
+            return row.error(message)
+        name = document.name if self._file.is_alone else f"{self._file.label}#{document.name}"
+        metadata = _metadata(row.fields, with_all=self._is_table)
+        made = CorpusDocument(name, document.text, metadata, document.pages, is_row=True)
+        digest = self.digest(raw)[:DIGEST] if names else self.digest_by_line(raw, row.line)
+        return New(digest, made, row.line)
+
+    def _text(self, row: Row) -> str:
+        if self._is_table:
+            cells = _metadata(row.fields, with_all=True)
+            if not cells:
+                raise row.error("the row is empty")
+            return "\n".join(f"{name}: {value}" for name, value in cells.items())
+        text = next((text for text in map(row.text, _TEXTS) if text), None)
+        if text is None:
+            raise row.error("the row has no text")
+        title = row.fields.get(_TITLE)
+        if isinstance(title, str) and title.strip() and not text.startswith(title):
+            return f"{title}\n\n{text}"
+        return text
+
+
+def _metadata(fields: Mapping[str, Any], *, with_all: bool) -> dict[str, str]:
+    """What is known of a row beside its name and text; lists and objects are nothing of that."""
+    found: dict[str, str] = {}
+    for name, value in fields.items():
+        if not with_all and (name in _IDS or name in _TEXTS):
+            continue
+        if isinstance(value, str):
+            if value.strip():
+                found[name] = value
+        elif isinstance(value, bool | int | float):
+            found[name] = json.dumps(value)
+    return found
+
+
+_READERS = "pearl.documents.readers"
+
+
+def document_suffixes() -> tuple[str, ...]:
+    """Those of all readers, but for files of rows: these are several documents."""
+    readers = [plugins.load(_READERS, name) for name in plugins.names(_READERS)]
+    of_rows = _ROW_SUFFIXES
+    return tuple(s for reader in readers for s in reader.SUFFIXES if s not in of_rows)
+
+
+def read_document(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
+    """The document that a file is."""
+    data = read_bytes(file.path, file.label)
+    key = digest([file.label, data])[:DIGEST]
+    place = known.get(key)
+    if place is not None:
+        yield (place,)
+        return
+    document = from_bytes(data, file.path, name=file.label)
+    yield New(key, CorpusDocument(file.label, document.text, {}, document.pages))
+
+
+@dataclass(frozen=True, slots=True)
+class _ShippedSource:
+    suffixes: Callable[[], tuple[str, ...]]
+    in_folders: Callable[[], tuple[str, ...]]
+    read: Callable[[SourceFile, Mapping[bytes, int]], Iterator[Entry]]
+
+
+PLUGINS = {
+    "document": _ShippedSource(document_suffixes, document_suffixes, read_document),
+    # Files `.json` in folders are settings, mostly.
+    "rows": _ShippedSource(lambda: _ROW_SUFFIXES, lambda: _ROW_SUFFIXES[:-1], read_rows),
+}

@@ -1,0 +1,106 @@
+"""Methods that rank by terms: BM25, BM25+ (as BM25, with `delta` for each term that a passage has) and TF-IDF.
+
+TF-IDF is the cosine between the vectors of query and passage, one dimension for each term. With N passages,
+n of which have a term, tf its frequency in a passage,
+
+    idf = ln((1 + N) / (1 + n)) + 1
+    score = sum over the query's terms of (weight * idf) * (tf * idf) / (|query| * |passage|)
+
+and 1 + ln(tf) instead of tf with `settings.sublinear`. Terms that no passage has are not in the vector of the query.
+These are the scores of scikit-learn's `TfidfVectorizer` (`smooth_idf`, `norm="l2"`) for queries that repeat no term.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pearl.retrieval import SearchSettings, weighting
+from pearl.retrieval.methods import Query, Ranking, Searchable, TermScore
+from pearl.retrieval.postings import Postings
+from pearl.retrieval.weighting import Bm25, Formula
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pearl.retrieval.weighting import Rarity
+
+
+@dataclass(frozen=True, slots=True)
+class _LexicalMethod:
+    """A ranking by a formula, whose scores are sums over the terms of the query."""
+
+    formula: Callable[[Query, Postings, SearchSettings], Formula]
+    NEEDS_VECTORS: bool = False
+
+    def rank(self, query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
+        """The `k` best passages that have a term of the query."""
+        formula = self.formula(query, index.terms, settings)
+        return weighting.rank(query, index.terms, formula, k, settings)
+
+    def explain(
+        self, query: Query, index: Searchable, settings: SearchSettings, passage: int
+    ) -> tuple[TermScore, ...]:
+        """The share of each term in the score of a passage."""
+        formula = self.formula(query, index.terms, settings)
+        return weighting.explain(query, index.terms, formula, passage)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cosine:
+    """What a term adds to the cosine."""
+
+    terms: Postings
+    is_sublinear: bool
+    length: float
+
+    @classmethod
+    def of(cls, query: Query, terms: Postings, settings: SearchSettings) -> _Cosine:
+        known = {term: len(terms.postings(term)[0]) for term in query.terms}
+        parts = [query.terms[term] * _idf(terms.n_passages, n) for term, n in known.items() if n]
+        return cls(terms, settings.sublinear, math.hypot(*parts) or 1.0)
+
+    def idf(self, n_with: int) -> float:
+        return _idf(self.terms.n_passages, n_with)
+
+    def gain(
+        self, terms: Postings, idf: Rarity, passages: NDArray[Any], counts: NDArray[Any]
+    ) -> NDArray[np.float64]:
+        import numpy as np
+
+        key = ("tfidf", self.is_sublinear)
+        lengths = weighting.remembered(terms, key, lambda: _lengths(terms, self.is_sublinear))
+        tf = _frequency(counts, self.is_sublinear)
+        return np.asarray(tf * idf / (lengths[passages] * self.length), np.float64)
+
+
+def _idf(n_passages: int, n_with: int) -> float:
+    return math.log((1 + n_passages) / (1 + n_with)) + 1
+
+
+def _frequency(counts: NDArray[Any], is_sublinear: bool) -> NDArray[np.float64]:
+    import numpy as np
+
+    tf: NDArray[np.float64] = counts.astype(np.float64)
+    return 1 + np.log(tf) if is_sublinear else tf
+
+
+def _lengths(terms: Postings, is_sublinear: bool) -> NDArray[np.float64]:
+    """The lengths of the vectors of all passages, shape (passages,)."""
+    import numpy as np
+
+    idf = np.log((1 + terms.n_passages) / (1 + terms.frequencies)) + 1
+    parts = _frequency(terms.counts, is_sublinear) * np.repeat(idf, terms.frequencies)
+    return np.sqrt(np.bincount(terms.passages, parts**2, minlength=terms.n_passages))
+
+
+PLUGINS = {
+    "bm25": _LexicalMethod(lambda query, terms, settings: Bm25.of(terms, settings, delta=0.0)),
+    "bm25-plus": _LexicalMethod(
+        lambda query, terms, settings: Bm25.of(terms, settings, delta=settings.delta)
+    ),
+    "tfidf": _LexicalMethod(_Cosine.of),
+}

@@ -1,0 +1,697 @@
+"""Drafts → a refined library: read, merged by rule and by a model, pruned."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.actions.library import (
+    format_library,
+    library_names,
+    load_library,
+    read_actions,
+    read_library,
+)
+from pearl.actions.likeness import (
+    Matrix,
+    agreement,
+    by_embedding,
+    by_words,
+    have_same_name,
+    may_merge,
+)
+from pearl.documents.tokens import Counter
+from pearl.dsl.printer import print_action
+from pearl.dsl.signatures import Action
+from pearl.errors import DataError, ModelError
+from pearl.llm import Completion, Model, Request
+from pearl.llm.backends import create_model
+from pearl.llm.backends.scripted import Scripted
+from pearl.mining.merging import Draft, LibraryEntry, Rules, entry_of, merge_by_rule
+from pearl.mining.refinement import Refinement, compared, library_text, lineage
+from pearl.mining.refining import Drafts, RefineSettings, read_drafts, read_reply, refine_actions
+from tests.dsl.strategies import texts
+from tests.examples import examples
+from tests.mining.drafts import PLAIN, header, mined, pairs, row, task_of
+from tests.shared import shared
+
+FIND_A = "FIND_A(CTX) : Find the first letter"
+FIND_B = "FIND_B(CTX) : Find the second letter"
+
+
+def test_plain_drafts_keep_their_flaws() -> None:
+    found = read_drafts(PLAIN, "plain")
+    flaws = {draft.text: draft.flaw for draft in found.drafts if draft.flaw}
+    assert [draft.number for draft in found.drafts] == list(range(13))
+    assert len(flaws) == 4
+    assert "no definition" in str(flaws["FIND_HERO(CTX) :"])
+    assert "not a name of an action" in str(flaws["find_villain(CTX) : Find the villain"])
+    assert "two parameters" in str(flaws["FIND_TWICE(CTX, X, X) : Find X in X"])
+
+
+def test_the_published_form_is_read() -> None:
+    (draft,) = read_drafts("FIND_A(CTX) #Find it\n", "x").drafts
+    assert draft.action is not None
+    assert draft.action.definition == "Find it"
+
+
+def test_seeds_come_first_and_rows_by_index_whatever_their_order() -> None:
+    rows = [row(i, FIND_A, FIND_B) for i in range(5)]
+    expected = read_drafts(mined(*rows), "x")
+    assert [draft.question for draft in expected.drafts] == [None] + [
+        f"q{i}" for i in range(5) for _ in "ab"
+    ]
+    assert [draft.is_seed for draft in expected.drafts] == [True] + [False] * 10
+    for seed in range(5):
+        random.Random(seed).shuffle(rows)
+        assert read_drafts(mined(*rows), "x") == expected
+
+
+def test_what_a_row_could_not_say_is_told() -> None:
+    text = mined(
+        row(0, FIND_A, status="unreadable", diagnostics=["reply:1:1: error: odd\n |"]),
+        row(1, status="failed", error="no route"),
+        row(2, FIND_B),
+        row(2, FIND_A),
+    )
+    found = read_drafts(text, "x")
+    assert len(found.drafts) == 3
+    assert found.unread == (
+        "question q0: reply:1:1: error: odd",
+        "question q1: no reply: no route",
+        "question q2: a second row of the same question, left out",
+    )
+
+
+def test_a_row_that_was_mined_on_a_second_try_counts() -> None:
+    rows = [row(0, status="failed", error="x"), row(0, FIND_A)]
+    for order in (rows, rows[::-1]):
+        assert [draft.text for draft in read_drafts(mined(*order), "x").drafts][1:] == [FIND_A]
+
+
+def test_a_cut_last_line_and_broken_lines_are_forgiven() -> None:
+    text = mined(row(0, FIND_A), {"odd": 1}) + json.dumps(row(1, FIND_B))[:40]
+    found = read_drafts(text, "x")
+    assert [draft.text for draft in found.drafts][1:] == [FIND_A]
+    assert found.unread[1] == "line 4: the line is cut"
+    assert found.unread[0].startswith("line 3: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the file has no drafts"),
+        ("# only a comment\n", "the file has no drafts"),
+        ("Once upon a time\nthere was a plan.\n", "no draft of 2 can be read; the first: "),
+        (mined(head=header(v=2)), "version 2; this pearl reads version 1"),
+        (json.dumps(row(0, FIND_A)), "the first line is not the header"),
+        ('{"kind": "pearl-mined", "v": 1}\n', "Field required"),
+        ("{not json}\n", "the first line is not the header"),
+        ('{"a": 1', "the first line is not the header"),
+        (mined(head=header(seed_actions=[])), "the file has no drafts"),
+    ],
+)
+def test_what_holds_no_drafts_is_refused(text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        read_drafts(text, "x")
+    assert caught.value.exit_code == 3
+    assert caught.value.help
+
+
+def action(text: str) -> Action:
+    (found,) = read_actions(text)[0]
+    return found
+
+
+def entries(text: str) -> list[LibraryEntry]:
+    return [entry_of(d, d.action) for d in read_drafts(text, "x").drafts if d.action]
+
+
+def merged(text: str, rules: Rules | None = None) -> dict[str, set[str | None]]:
+    """Signature → the stages of its drafts."""
+    found = merge_by_rule(entries(text), rules or Rules())
+    return {
+        entry.action.signature: {stage.name if stage else None for stage in entry.drafts.values()}
+        for entry in found
+    }
+
+
+def test_the_same_is_merged_and_the_rest_stays_apart() -> None:
+    assert merged(PLAIN) == {
+        "FIND_REASON(CTX, X)": {None, "name"},
+        "FIND_EFFECT(CTX, X)": {None},
+        "FIND_NOT_REASON(CTX, X)": {None},
+        "FIND_REASON(CTX, X, Y)": {None},
+        "FIND_WEATHER(CTX)": {None, "exact"},
+        "CONCAT(S1, S2, ...)": {None},
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("FIND_CAUSE(CTX, X) : Find it", "FIND_EFFECT(CTX, X) : Find it"),
+        ("FIND_REASON(CTX, X) : Find it", "FIND_OUTCOME(CTX, X) : Find it"),
+        ("FIND_FIRST(CTX, X) : Find it", "FIND_LAST(CTX, X) : Find it"),
+        ("FIND_TRUE(CTX, X) : Find it", "FIND_NOT_TRUE(CTX, X) : Find it"),
+        ("FIND_CORRECT(CTX, X) : Find it", "FIND_INCORRECT(CTX, X) : Find it"),
+        ("FIND_LIKELY(CTX, X) : Find it", "FIND_LEAST_LIKELY(CTX, X) : Find it"),
+        ("FIND_X(CTX, X) : Find it", "FIND_X(CTX, X, Y) : Find it"),
+        ("FIND_X(CTX, X) : Find it", "FIND_X(X, Y) : Find it"),
+        ("JOIN(A, B) : Join them", "JOIN(A, B, ...) : Join them"),
+    ],
+)
+def test_opposites_and_other_shapes_never_merge(one: str, other: str) -> None:
+    assert not may_merge(action(one), action(other))
+    assert not may_merge(action(other), action(one))
+    by_all = Rules(lambda actions: np.ones((len(actions), len(actions))))
+    assert len(merge_by_rule(entries(f"{one}\n{other}"), by_all)) == 2
+
+
+def test_names_are_alike_in_inflection_verb_and_synonym() -> None:
+    def alike(one: str, other: str) -> bool:
+        return have_same_name(Action(one, ()), Action(other, ()))
+
+    assert alike("FIND_REASON", "FIND_REASONS")
+    assert alike("LOCATE_REASON", "IDENTIFY_MOTIVE")
+    assert not alike("FIND_REASON", "EXPLAIN_REASON")
+    assert not alike("FIND_REASON", "FIND_REASON_BEHIND")
+
+
+def test_names_that_are_alike_by_chance_stay_apart() -> None:
+    one = action("FIND_INTEREST(CTX, X) : Find what makes people care about X")
+    other = action("FIND_INTERESTS(CTX, X) : Find the hobbies of X")
+    assert agreement(one, other) == 0
+    assert len(merged(f"{one.signature} : {one.definition}\n{other.signature} : hobbies")) == 2
+
+
+def test_a_seed_stands_for_others_then_the_most_wanted_then_the_clearest() -> None:
+    rows = [row(i, "FIND_KEY(CTX) : Find the key of the old house") for i in range(2)]
+    other = row(2, "FIND_KEYS(CTX) : Find keys of the house")
+    seed = row(3, "SEARCH(CTX, X) : Search CTX for X and return it")
+    found = merge_by_rule(entries(mined(*rows, other, seed)), Rules())
+    assert [entry.text for entry in found] == [
+        "FIND(CTX, X) : Search CTX for X and return it",
+        "FIND_KEY(CTX) : Find the key of the old house",
+    ]
+    assert found[1].support == 3
+
+
+def test_native_actions_stay_as_they_are() -> None:
+    text = "COUNT(ITEMS) : Count ITEMS\nCOUNT(X) : Tell how many\nTALLY(X) : Count ITEMS\n"
+    found = merge_by_rule(entries(text), Rules())
+    assert [(e.action.name, len(e.drafts)) for e in found] == [("COUNT", 2), ("TALLY", 1)]
+
+
+def embed(texts: Sequence[str]) -> Matrix:
+    """Sweet things here, salty ones there."""
+    sweet = ("cake", "honey")
+    return np.array([[1.0, 0.0] if any(s in t for s in sweet) else [0.0, 1.0] for t in texts])
+
+
+def test_an_embedder_may_measure_likeness() -> None:
+    text = "FIND_CAKE(CTX) : Find cake\nSEEK(CTX) : Look for honey\nFIND_SALT(CTX) : Find salt\n"
+    assert len(merged(text)) == 3
+    assert merged(text, Rules.for_embedder(embed)) == {
+        "SEEK(CTX)": {None, "definition"},
+        "FIND_SALT(CTX)": {None},
+    }
+
+
+def test_likeness_is_symmetric_and_of_nothing_is_nothing() -> None:
+    found = by_words([action(line) for line in PLAIN.splitlines()[1:9]])
+    assert (found == found.T).all()
+    assert (np.diag(found) == 1).all()
+    assert 0 <= found.min() <= found.max() <= 1
+    for likeness in (by_words, by_embedding(embed)):
+        assert likeness([]).shape == (0, 0)
+
+
+def test_drafts_may_be_of_no_question() -> None:
+    draft = Draft(0, "FIND(CTX) : Find", action("FIND(CTX) : Find it"))
+    assert entry_of(draft, action(draft.text)).support == 1
+
+
+DRAFTS, _ = read_actions(
+    "FIND_A(CTX, X) : Find A\nFIND_B(CTX, X) : Find B\nFIND_C(CTX) : Find C\nFIND_D(CTX) : Find D\n"
+)
+
+
+def merges(text: str) -> list[tuple[str, tuple[int, ...]]]:
+    return [(print_action(action), numbers) for action, numbers in read_reply(text, DRAFTS).merges]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "FIND_AB(CTX, X) : Find A or B [1, 2]",
+        "- FIND_AB(CTX, X) : Find A or B [1,2]",
+        "1. `FIND_AB(CTX, X) : Find A or B [1; 2]`",
+        "* **FIND_AB(CTX, X)** : Find A or B [1-2].",
+        "2) FIND_AB(CTX, X) # Find A or B [2, 1]",
+        "> FIND_AB(CTX,X): Find A or B [ 1–2 ]",
+        "Here you are:\n```\nFIND_AB(CTX, X) : Find A or B [1, 2]\n```\nI hope this helps!",
+    ],
+)
+def test_an_action_is_read_with_its_numbers(line: str) -> None:
+    assert merges(line) == [("FIND_AB(CTX, X) : Find A or B", (1, 2))]
+    assert read_reply(line, DRAFTS).problems == ()
+
+
+def test_drafts_may_be_dropped_with_a_reason() -> None:
+    reply = read_reply("- drop [3] : nobody can\nDROP: [4]\nFIND_A(CTX, X) : Find A [1]", DRAFTS)
+    assert reply.drops == ((3, "nobody can"), (4, "the model gave no reason"))
+    assert [numbers for _, numbers in reply.merges] == [(1,)]
+
+
+def test_the_first_place_of_a_number_counts() -> None:
+    reply = read_reply("FIND_A(CTX, X) : Find A [1, 2]\nFIND_B(CTX, X) : Find B [2]", DRAFTS)
+    assert [numbers for _, numbers in reply.merges] == [(1, 2)]
+    assert reply.problems == ("draft 2 is named twice; the first place counts",)
+
+
+def test_a_line_without_numbers_says_that_its_draft_stays() -> None:
+    assert merges("FIND_C(CTX) : Find C\n") == [("FIND_C(CTX) : Find C", (3,))]
+    reply = read_reply("FIND_A(CTX, X) : Find A [1]\nFIND_NEW(CTX) : Find news", DRAFTS)
+    assert reply.problems == ("FIND_NEW does not name a draft",)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "FIND_AB(CTX, X, X) : Find A [1, 2]",
+        "FIND_AB(CTX, X) : [1, 2]",
+        "find_ab(CTX, X) : Find A [1, 2]",
+    ],
+)
+def test_a_broken_action_leaves_its_drafts_alone(line: str) -> None:
+    reply = read_reply(f"{line}\nFIND_C(CTX) : Find C [3]", DRAFTS)
+    assert reply.is_usable
+    assert [numbers for _, numbers in reply.merges] == [(3,)]
+    assert len(reply.problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("All of these are fine, I would not change a thing.", "the reply does not name a draft"),
+        ("FIND_A(CTX, X) : Find A [1, 9]", "unknown draft 9"),
+        ("FIND_A(CTX, X) : Find A [0]", "unknown draft 0"),
+        ("drop [5-9999999] : all", "unknown draft 5, 6, "),
+        ("FIND_A(CTX, X) : Find A [1-99]", "unknown draft 5, 6, "),
+        ("drop [] : none", "the reply does not name a draft"),
+    ],
+)
+def test_prose_and_invented_numbers_are_refused(text: str, problem: str) -> None:
+    reply = read_reply(text, DRAFTS)
+    assert not reply.is_usable
+    assert (reply.merges, reply.drops) == ((), ())
+    assert reply.problems[-1].startswith(problem)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            texts(),
+            st.lists(st.integers(0, 6)).map(lambda n: f"FIND_Z(CTX) : Find it {n}"),
+            st.lists(st.integers(0, 6)).map(lambda n: f"drop {n} : odd"),
+        ),
+        max_size=6,
+    ).map("\n".join)
+)
+def test_any_reply_names_a_draft_once_at_most(text: str) -> None:
+    reply = read_reply(text, DRAFTS)
+    named = [number for _, numbers in reply.merges for number in numbers]
+    named += [number for number, _ in reply.drops]
+    assert len(named) == len(set(named))
+    assert set(named) <= set(range(1, len(DRAFTS) + 1))
+    assert bool(named) == reply.is_usable
+
+
+def test_a_line_with_an_invented_number_does_not_spoil_the_others() -> None:
+    reply = read_reply("FIND_A(CTX, X) : Find A [1, 2]\ndrop [99] : no\ndrop [3] : dull", DRAFTS)
+    assert reply.is_usable
+    assert [numbers for _, numbers in reply.merges] == [(1, 2)]
+    assert reply.drops == ((3, "dull"),)
+    assert reply.problems == ("unknown draft 99",)
+
+
+THINGS = [
+    "boat",
+    "horse",
+    "lamp",
+    "river",
+    "tower",
+    "mirror",
+    "bridge",
+    "letter",
+    "garden",
+    "engine",
+    "piano",
+    "winter",
+    "doctor",
+    "market",
+    "forest",
+    "anchor",
+    "candle",
+    "desert",
+    "hammer",
+    "island",
+    "jacket",
+    "kettle",
+    "ladder",
+    "magnet",
+    "needle",
+    "orchard",
+    "pepper",
+    "quarry",
+    "rocket",
+    "saddle",
+]
+
+
+def unlike(n: int) -> str:
+    """So many drafts that have nothing in common."""
+    return "".join(
+        f"FIND_{word.upper()}(CTX, X) : Find the {word} that X owns\n" for word in THINGS[:n]
+    )
+
+
+def refine(
+    found: Drafts | str,
+    reply: Callable[[Request], str] | Model = pairs,
+    *,
+    rules: Rules | None = None,
+    **wanted: int,
+) -> Refinement:
+    found = read_drafts(found, "drafts") if isinstance(found, str) else found
+    model = Scripted(reply) if callable(reply) else reply
+    return asyncio.run(refine_actions(found, model, RefineSettings(**wanted), rules=rules))
+
+
+def assert_accounted(refinement: Refinement) -> None:
+    """Every draft has one fate, and the library says the same."""
+    assert [draft.number for draft in refinement.drafts] == list(range(len(refinement.drafts)))
+    names = [action.name for action in refinement.actions]
+    assert len(names) == len(set(names))
+    holders = [(n, action.name) for action in refinement.actions for n in action.drafts]
+    expected = [(draft.number, draft.into) for draft in refinement.drafts if draft.into]
+    assert sorted(holders) == expected
+    for draft in refinement.drafts:
+        assert (draft.fate == "dropped") == (draft.into is None) == (draft.why is not None)
+        assert (draft.fate == "kept") == (draft.stage is None)
+        assert (draft.round > 0) == (draft.stage == "model")
+    texts = {action.name: action.text for action in refinement.actions}
+    kept = [draft for draft in refinement.drafts if draft.fate == "kept"]
+    assert len({draft.into for draft in kept}) == len(kept)
+    for draft in kept:
+        assert texts[draft.into or ""].split(" : ")[0].startswith(f"{draft.name}(")
+
+
+def assert_a_library(refinement: Refinement) -> None:
+    text = library_text(refinement)
+    assert format_library(text) == text
+    assert list(read_library(text, "x")) == [action.name for action in refinement.actions]
+
+
+def test_what_fits_is_merged_by_rule_and_no_model_is_asked() -> None:
+    def never(request: Request) -> str:
+        raise AssertionError(request)
+
+    refinement = refine(PLAIN, never)
+    assert refinement.rounds == ()
+    assert [action.name for action in refinement.actions] == [
+        "CONCAT", "FIND_EFFECT", "FIND_NOT_REASON", "FIND_REASON", "FIND_WEATHER",
+    ]  # fmt: skip
+    clash = next(draft for draft in refinement.drafts if "Y" in draft.text and draft.why)
+    assert clash.why == "the name is taken by FIND_REASON(CTX, X)"
+    assert_accounted(refinement)
+    assert_a_library(refinement)
+
+
+@pytest.mark.parametrize("name", library_names())
+def test_a_library_that_was_made_by_hand_comes_out_as_it_went_in(name: str) -> None:
+    library = load_library(name)
+    refinement = refine("\n".join(map(print_action, library.values())), max_actions=500)
+    assert {action.text for action in refinement.actions} == set(
+        map(print_action, library.values())
+    )
+    assert refinement.count("kept") == len(library)
+
+
+def test_shards_are_small_enough_for_the_window() -> None:
+    model = Scripted(pairs, window=1_000)
+    refine(unlike(30), model, max_actions=10)
+    assert max(len(task_of(request).drafts) for request in model.requests) == 6
+
+
+def test_the_library_says_what_it_stands_for() -> None:
+    text = library_text(refine(PLAIN))
+    assert (
+        "# stands for: FIND_REASON, FIND_REASONS, IDENTIFY_CAUSE\n"
+        "FIND_REASON(CTX, X) : Find the reason for X\n"
+    ) in text
+    assert "# stands for: FIND_WEATHER x2\n" in text
+    many = "".join(f"FIND_{i}_{'LONG_' * 4}NAME(CTX, X) : Find {i}\n" for i in range(20))
+    wide = library_text(refine(many, lambda r: f"FIND(CTX, X) : Find X {list(range(1, 21))}",
+                               max_actions=1))  # fmt: skip
+    assert max(map(len, wide.splitlines())) <= 100
+
+
+def test_the_model_merges_in_shards_and_rounds_until_it_fits() -> None:
+    refinement = refine(unlike(30), max_actions=8, shard_size=10)
+    assert len(refinement.actions) == 8
+    assert [(r.n_before, r.n_after) for r in refinement.rounds] == [(30, 15), (15, 8)]
+    assert [len(r.shards) for r in refinement.rounds] == [3, 2]
+    assert refinement.count("merged", "model") == 22
+    assert {draft.round for draft in refinement.drafts} == {0, 1, 2}
+    assert_accounted(refinement)
+    assert_a_library(refinement)
+
+
+def test_a_new_action_stands_for_its_drafts_and_none_of_them_is_kept() -> None:
+    refinement = refine(
+        unlike(3), lambda r: "FIND(CTX, X, Y) : Find X [1, 2]\ndrop [3] : no use", max_actions=2
+    )
+    (action,) = refinement.actions
+    assert action.text == "FIND(CTX, X, Y) : Find X"
+    assert [draft.fate for draft in refinement.drafts].count("merged") == 2
+    (dropped,) = [draft for draft in refinement.drafts if draft.fate == "dropped"]
+    assert (dropped.stage, dropped.round, dropped.why) == ("model", 1, "no use")
+    assert_accounted(refinement)
+
+
+def test_native_actions_and_seeds_are_kept() -> None:
+    rows = [row(i, *unlike(20).splitlines()[i::4], "COUNT(ITEMS) : Count ITEMS") for i in range(4)]
+    refinement = refine(mined(*rows), lambda r: "nothing to say", max_actions=3)
+    assert [action.name for action in refinement.actions][:2] == ["COUNT", "FIND"]
+    count, seed, _ = refinement.actions
+    assert (count.is_native, len(count.drafts), len(count.questions)) == (True, 4, 4)
+    assert seed.is_seed
+    assert_accounted(refinement)
+
+
+def test_natives_are_never_shown_to_the_model() -> None:
+    model = Scripted(pairs)
+    refine(f"{unlike(6)}COUNT(ITEMS) : Count ITEMS\n", model, max_actions=3)
+    assert all(d.name != "COUNT" for r in model.requests for d in task_of(r).drafts)
+    assert all("COUNT(" not in request.prompt for request in model.requests)
+
+
+def test_the_token_budget_counts_what_a_planner_reads() -> None:
+    whole = refine(unlike(20))
+    small = refine(unlike(20), max_tokens=whole.n_tokens // 3)
+    assert small.n_tokens <= whole.n_tokens // 3
+    prompt = "\n".join(f"- {action.text}" for action in small.actions)
+    assert small.n_tokens == Counter().count(prompt)
+    assert_accounted(small)
+
+
+def test_one_failing_shard_goes_on_unchanged_and_is_counted() -> None:
+    def reply(request: Request) -> str:
+        if any(draft.name == "FIND_BOAT" for draft in task_of(request).drafts):
+            raise ModelError("the line is dead", kind="transport")
+        return pairs(request)
+
+    refinement = refine(unlike(30), reply, max_actions=20, shard_size=10, max_rounds=1)
+    statuses = [shard.status for shard in refinement.rounds[0].shards]
+    assert sorted(statuses) == ["failed", "merged", "merged"]
+    assert refinement.rounds[0].n_after == 20
+    (failed,) = [s for s in refinement.rounds[0].shards if s.status == "failed"]
+    assert (failed.n_before, failed.n_after, failed.problems) == (10, 10, ("the line is dead",))
+    assert_accounted(refinement)
+
+
+def test_a_model_that_never_answers_is_an_error() -> None:
+    def reply(request: Request) -> str:
+        raise ModelError("no key", kind="auth")
+
+    with pytest.raises(ModelError, match=r"every call failed.*: no key") as caught:
+        refine(unlike(30), reply, max_actions=5, shard_size=10)
+    assert caught.value.kind == "auth"
+    assert "--rounds 0" in str(caught.value.help)
+
+
+def test_a_model_that_fails_later_leaves_the_rest_to_the_rules() -> None:
+    def reply(request: Request) -> str:
+        if len(task_of(request).drafts) == 15:
+            raise ModelError("gone", kind="transport")
+        return pairs(request)
+
+    refinement = refine(unlike(30), reply, max_actions=5)
+    assert [round.shards[0].status for round in refinement.rounds] == ["merged", "failed"]
+    assert len(refinement.actions) == 5
+    assert refinement.count("dropped", "room") == 20
+    assert_accounted(refinement)
+
+
+@pytest.mark.parametrize("text", ["All good.", "FIND(CTX, X) : Find X [1, 99]"])
+def test_replies_of_no_use_are_counted_and_room_is_made_by_rule(text: str) -> None:
+    refinement = refine(unlike(12), lambda r: text, max_actions=9)
+    assert refinement.calls("unusable") == refinement.calls() == 1
+    assert refinement.rounds[0].shards[0].problems
+    assert {draft.why for draft in refinement.drafts if draft.why} == {"no room"}
+    assert len(refinement.actions) == 9
+    assert_accounted(refinement)
+
+
+def test_room_is_made_by_folding_what_is_close_and_least_wanted() -> None:
+    keys = ["FIND_OLD_KEY(CTX) : Find the old key of a door", "FIND_KEY(CTX) : Find a key of it"]
+    rows = [row(0, *keys), row(1, keys[1]), row(2, "FIND_TOWER(CTX) : Find a tower")]
+    found = read_drafts(mined(*rows, row(3, "FIND_TOWER(CTX) : Find a tower")), "x")
+    refinement = refine(found, max_actions=3, max_rounds=0)
+    (folded,) = [draft for draft in refinement.drafts if draft.stage == "room"]
+    assert (folded.name, folded.into, folded.fate) == ("FIND_OLD_KEY", "FIND_KEY", "merged")
+    assert_accounted(refinement)
+
+
+def test_nothing_left_is_an_error() -> None:
+    with pytest.raises(DataError, match="nothing remains of 3 drafts") as caught:
+        refine(unlike(3), lambda r: "drop [1, 2, 3] : bad", max_actions=2)
+    assert caught.value.exit_code == 3
+
+
+class Late(Scripted):
+    """Replies come in another order every time."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(pairs)
+        self._random = random.Random(seed)
+
+    async def complete(self, request: Request) -> Completion:
+        for _ in range(self._random.randrange(9)):
+            await asyncio.sleep(0)
+        return await super().complete(request)
+
+
+def test_the_order_of_replies_and_rows_changes_nothing() -> None:
+    rows = [row(i, *unlike(30).splitlines()[i : i + 9]) for i in range(22)]
+    expected = refine(mined(*rows), max_actions=9, shard_size=5)
+    for seed in range(4):
+        random.Random(seed).shuffle(rows)
+        again = refine(mined(*rows), Late(seed), max_actions=9, shard_size=5)
+        assert again == expected
+        assert library_text(again) == library_text(expected)
+
+
+def test_a_refinement_round_trips_as_json() -> None:
+    other = read_library("FIND_REASON(CTX, X) : Why X\nFIND_CAUSES(CTX) : Find a reason", "other")
+    refinement = compared(refine(PLAIN), other)
+    assert Refinement.model_validate_json(refinement.model_dump_json()) == refinement
+
+
+def test_a_comparison_names_the_nearest_of_ours() -> None:
+    text = "FIND_REASON(CTX, X) : Why X\nSEEK_WEATHER(CTX) : Find what the weather is like\n"
+    comparison = compared(refine(PLAIN), read_library(text, "other")).comparison
+    assert comparison is not None
+    assert comparison.in_both == ("FIND_REASON",)
+    assert "CONCAT" in comparison.only_ours
+    (theirs,) = comparison.only_theirs
+    assert (theirs.name, theirs.nearest) == ("SEEK_WEATHER", "FIND_WEATHER")
+    assert theirs.likeness > 0.5
+
+
+lines = st.sampled_from([*PLAIN.splitlines()[1:], *unlike(12).splitlines()])
+
+
+def replies(seed: int) -> Callable[[Request], str]:
+    """A model that merges, drops, rewords and talks at random, the same for the same seed."""
+
+    def reply(request: Request) -> str:
+        dice = random.Random(f"{seed} {request.prompt}")
+        n = len(task_of(request).drafts)
+        said = []
+        for _ in range(dice.randrange(n + 2)):
+            numbers = dice.sample(range(1, n + 1 + (dice.random() < 0.1)), dice.randint(1, n))
+            draft = dice.choice(task_of(request).drafts)
+            said.append(
+                dice.choice([
+                    f"{draft.signature} : {draft.definition} {numbers}",
+                    f"FIND_{dice.randrange(3)}(CTX, X) : Find X {numbers}",
+                    f"COUNT(ITEMS) : Count {numbers}",
+                    f"drop {numbers[:1]} : no use",
+                    "Well, that is all.",
+                ])
+            )  # fmt: skip
+        return "\n".join(said) or "."
+
+    return reply
+
+
+@given(
+    rows=st.lists(st.lists(lines, max_size=5), min_size=1, max_size=8),
+    seed=st.integers(0, 999),
+    wanted=st.integers(1, 12),
+    size=st.integers(2, 9),
+)
+@examples(60)
+def test_every_draft_is_accounted_for(
+    rows: Sequence[Sequence[str]], seed: int, wanted: int, size: int
+) -> None:
+    found = read_drafts(mined(*(row(i, *actions) for i, actions in enumerate(rows))), "x")
+    try:
+        refinement = refine(found, replies(seed), max_actions=wanted, shard_size=size)
+    except DataError:  # the model dropped everything
+        return
+    native = sum(action.is_native for action in refinement.actions)
+    assert len(refinement.actions) <= max(wanted, native)
+    assert_accounted(refinement)
+    assert_a_library(refinement)
+
+
+@pytest.mark.parametrize("model", ["scripted", "extractive"])
+def test_the_published_drafts_are_refined_the_same_every_time(model: str) -> None:
+    found = read_drafts(
+        shared("pearl_traces/actions_mined.txt").read_text(encoding="utf-8"), "mined"
+    )
+    made = [
+        refine(found, pairs if model == "scripted" else create_model("extractive"))
+        for _ in range(2)
+    ]
+    assert made[0] == made[1]
+    assert library_text(made[0]) == library_text(made[1])
+    assert len(made[0].drafts) == 143
+    assert len(made[0].actions) <= 80
+    assert made[0].calls("merged") == made[0].calls()
+    assert made[0].count("dropped", "malformed") == 1
+    assert_accounted(made[0])
+    assert_a_library(made[0])
+
+
+def test_opposites_of_the_published_drafts_stay_apart_by_rule() -> None:
+    found = read_drafts(
+        shared("pearl_traces/actions_mined.txt").read_text(encoding="utf-8"), "mined"
+    )
+    refinement = refine(found, max_rounds=0)
+    for action in refinement.actions:
+        names = [re.sub(r" x\d+| \(seed\)", "", name) for name in lineage(refinement, action)]
+        negated = {"NOT" in name or "LEAST" in name or name == "EXCEPT" for name in names}
+        assert len(negated) == 1

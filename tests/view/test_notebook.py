@@ -1,0 +1,351 @@
+"""Objects as notebooks show them: complete, bounded, and no text of them is markup."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from functools import cache
+
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from pearl import Answer, Document, Pearl
+from pearl.documents.document import from_text, join
+from pearl.documents.evidence import Unverified
+from pearl.dsl.checker import check
+from pearl.dsl.graph import build_graph
+from pearl.dsl.nodes import Plan, Reference, Step, String
+from pearl.dsl.parser import parse
+from pearl.dsl.printer import print_plan
+from pearl.dsl.signatures import Action, ActionLibrary, Parameter
+from pearl.errors import (
+    Diagnostic,
+    Fix,
+    LibraryError,
+    PearlError,
+    PlanningError,
+    PlanSyntaxError,
+    Span,
+)
+from pearl.llm import Usage
+from pearl.trace import CallFailed, ModelCalled, ModelWaited, PlanAttempted, StepFinished, Trace
+from pearl.view.notebook import MAX_DRAWN, Html, card, element, lines, shortened
+from tests.notebooks import OURS, parsed, texts
+
+TEXT = 'ok\n2. b = FIND_EVNT(CTX, "it") : f\nlast'
+SPAN = Span(TEXT.index("FIND"), TEXT.index("FIND") + 9)
+
+
+@given(texts, texts)
+def test_texts_and_attributes_are_no_markup(text: str, label: str) -> None:
+    html = card(lines(text, 10**6), element("p", text, aria_label=label))
+    tree = parsed(html)
+    assert [each.tag for each in tree.iter()] == ["div", "pre", "p"]
+    assert "\x00" not in html
+
+
+def test_elements_stay_and_texts_are_escaped() -> None:
+    assert element("p", "<b>", Html("<b>1</b>")) == "<p>&lt;b&gt;<b>1</b></p>"
+    assert element("i", "\ud800\x1b[0m") == "<i>\\ud800\\u001b[0m</i>"
+    assert shortened("abc", 3) == "abc"
+
+
+def test_formulas_are_not_typeset() -> None:
+    assert "tex2jax_ignore" in str(parsed(card("from $5 to $6")).get("class"))
+
+
+def test_a_diagnostic_of_a_plan_underlines_its_place_in_its_line() -> None:
+    found = Diagnostic("unknown-action", "no <action>", SPAN, help="a & b", fix=Fix(SPAN, "FIND"))
+    tree = parsed(PlanSyntaxError(TEXT, [found])._repr_html_())
+    assert etree.tostring(tree, method="text", encoding="unicode") == (
+        "PlanSyntaxErrorerror 2:8: no <action> [unknown-action]"
+        '2 | 2. b = FIND_EVNT(CTX, "it") : fhelp: a & bfix: FIND'
+    )
+    (underlined,) = tree.xpath(".//pre/span")
+    assert underlined.text == "FIND_EVNT"
+    alone = parsed(found._repr_html_())
+    assert "characters 10-19" in "".join(alone.itertext())
+
+
+def test_errors_show_all_that_they_know() -> None:
+    found = [Diagnostic("a-code", f"message {n}", SPAN) for n in range(99)]
+    told = "".join(parsed(PlanSyntaxError(TEXT, found)._repr_html_()).itertext())
+    assert "message 14" in told
+    assert "message 15" not in told
+    assert "and 84 more" in told
+    told = "".join(parsed(LibraryError("bad", diagnostics=found[:2])._repr_html_()).itertext())
+    assert "message 1" in told
+
+    class Attempt:
+        text, diagnostics = TEXT, tuple(found[:1])
+
+    told = "".join(parsed(PlanningError("none", attempts=[Attempt()])._repr_html_()).itertext())
+    assert "message 0" in told
+    assert "FIND_EVNT" in told
+    told = "".join(parsed(PearlError("it broke", help="mend it")._repr_html_()).itertext())
+    assert told == "PearlErrorit brokehelp: mend it"
+
+
+@given(texts, texts, st.integers(0, 60), st.integers(0, 60))
+def test_diagnostics_of_any_text_are_shown(text: str, said: str, start: int, length: int) -> None:
+    found = Diagnostic("c", said, Span(start, start + length), help=said)
+    html = PlanSyntaxError(text, [found] * 3)._repr_html_()
+    assert {each.tag for each in parsed(html).iter()} <= OURS
+
+
+def test_a_huge_error_is_small() -> None:
+    text = "&" * 10**6
+    found = [Diagnostic("c", text, Span(500_000, 10**6), help=text, fix=Fix(SPAN, text))] * 999
+    assert len(PlanSyntaxError(text, found)._repr_html_()) < 100_000
+
+
+LIBRARY = ActionLibrary("mine", [Action("FIND", (Parameter("CTX"), Parameter("X")), "Find X")])
+PLAN = """\
+Question: Is a < b?
+
+New actions:
+- JOIN(A, B) : Join both
+
+1. one = FIND(CTX, "x < y") : The first
+2. two = FIND(CTX, "y") : The second
+3. ans = JOIN(one, two) : Both"""
+
+
+def shown_plan(html: str) -> str:
+    return "".join(parsed(html).itertext())
+
+
+def test_a_plan_reads_as_it_is_printed() -> None:
+    tree = parsed(parse(PLAN)._repr_html_())
+    assert "".join(tree.itertext()).strip() == PLAN
+    assert [each.text for each in tree.iter("b")] == ["FIND", "FIND", "JOIN"]
+
+
+def test_a_checked_plan_says_who_carries_it_out() -> None:
+    told = shown_plan(check(parse(PLAN), LIBRARY)._repr_html_())
+    assert told.startswith(PLAN)
+    assert told.endswith("3 steps, 3 by a model; the answer: ans")
+    unread = check(parse(PLAN.replace("JOIN(one, two)", "JOIN(one, one)")), LIBRARY)
+    assert "two" in shown_plan(unread._repr_html_())
+
+
+def test_a_graph_is_drawn_and_told() -> None:
+    tree = parsed(build_graph(check(parse(PLAN), LIBRARY))._repr_html_())
+    assert [each.text for each in tree.findall("./svg/g/text")] == [
+        "1. one", "FIND", "2. two", "FIND", "3. ans", "JOIN",
+    ]  # fmt: skip
+    assert tree.find("./svg/path").get("d").count("M") == 2
+    assert "Step 3, ans, JOIN, takes one, two." in tree.findtext("./svg/desc")
+    assert PLAN in "".join(tree.find("details").itertext())
+
+
+def chain(n: int) -> Plan:
+    """Each step takes what every earlier one gives."""
+    names = [f"s{i}" for i in range(n)]
+    return Plan(
+        tuple(
+            Step(name, "JOIN", (*map(Reference, names[:i]), String("<" * 999)), "e" * 9_999)
+            for i, name in enumerate(names)
+        ),
+        (Action("JOIN", (Parameter("A"), Parameter("...")), "Join"),),
+    )
+
+
+def test_a_huge_plan_is_small_and_says_what_it_leaves_out() -> None:
+    plan = chain(300)
+    html = plan._repr_html_()
+    assert len(html) < 100_000
+    assert "and 260 more steps" in html
+    action = Action("JOIN", (Parameter("A"),), "Join")
+    one_each = Plan(tuple(Step(f"s{i}", "J", (String("x"),), "") for i in range(200)), (action,))
+    assert parsed(one_each._repr_html_()) is not None
+
+
+def test_a_huge_graph_is_drawn_in_part() -> None:
+    first = '1. s1 = FIND(CTX, "x") : f'
+    rest = [
+        f'{i}. s{i} = FIND([{", ".join(f"s{j}" for j in range(1, i))}], "x") : f'
+        for i in range(2, 101)
+    ]
+    graph = build_graph(check(parse("\n".join([first, *rest])), LIBRARY, max_steps=100))
+    html = graph._repr_html_()
+    assert len(html) < 100_000
+    told = shown_plan(html)
+    assert f"the first {MAX_DRAWN} of 100 steps" in told
+    assert "without 1,370 of their dependencies" in told
+
+
+@given(texts, texts, texts)
+def test_no_text_of_a_plan_is_markup(output: str, action: str, text: str) -> None:
+    step = Step(output, action, (String(text), Reference(output)), text)
+    plan = Plan((step, step), (Action(action, (Parameter("A"),), text),), text)
+    parsed(plan._repr_html_())
+
+
+def test_a_plan_without_steps_is_shown() -> None:
+    assert print_plan(Plan(())) in shown_plan(Plan(())._repr_html_())
+
+
+def shown_document(document: Document) -> str:
+    return "".join(parsed(document._repr_html_()).itertext())
+
+
+def test_a_short_document_is_shown_whole() -> None:
+    assert (
+        shown_document(Document("One <b>\ntwo.", "a.txt"))
+        == "a.txt 12 characters, 2 linesOne <b>\ntwo."
+    )
+
+
+def test_a_long_one_is_shown_by_its_beginning_and_its_end() -> None:
+    told = shown_document(Document("first " + "x" * 9_990 + " last"))
+    assert "first xxx" in told
+    assert told.endswith("x last")
+    assert "… 8,401 characters …" in told
+    told = shown_document(Document("\n".join(f"line {n}" for n in range(1, 31))))
+    assert "line 12… 105 characters …line 26" in told
+
+
+def test_the_parts_of_joined_ones_are_listed_with_their_sizes() -> None:
+    both = join([from_text("one", "a"), from_text("four", "<b>")], "both")
+    told = shown_document(both)
+    assert "2 partsa, 3 characters<b>, 4 characters" in told
+    many = Document("x" * 99, "many", parts=tuple((str(n), n) for n in range(99)))
+    assert "19, 1 characters… and 79 more" in shown_document(many)
+
+
+def test_a_huge_document_is_small() -> None:
+    html = Document(
+        "&\n" * 50_000_000, "&" * 10_000, parts=(("&" * 10_000, 0),) * 999
+    )._repr_html_()
+    assert len(html) < 100_000
+    assert "100,000,000 characters, 50,000,001 lines" in html
+
+
+@given(texts, texts)
+def test_no_text_of_a_document_is_markup(text: str, name: str) -> None:
+    parsed(Document(text, name, parts=((name, 0),), pages=((name, 0),))._repr_html_())
+
+
+def called(step: str, *, t_s: float = 1.0, took: float = 0.5) -> ModelCalled:
+    return ModelCalled(
+        t_s=t_s, step=step, purpose="step", model="m", duration_s=took, usage=Usage(10, 2)
+    )
+
+
+def trace_of(*events: object) -> Trace:
+    trace = Trace("q-1")
+    trace._events.extend(events)  # type: ignore[arg-type]
+    return trace
+
+
+def test_a_trace_is_its_calls_in_time_and_its_events() -> None:
+    waited = ModelWaited(t_s=0.2, reason="429", wait_s=0.3, attempt=1)
+    tree = parsed(trace_of(waited, called("a"), called("b", t_s=2.0, took=1.0))._repr_html_())
+    told = "".join(tree.itertext())
+    assert "Trace q-1 3 events, 2 calls, 20 tokens in, 4 out, 2.00 s" in told
+    rows = tree.findall(".//tbody/tr")
+    assert [row[1].text for row in rows] == ["model_waited", "model_called", "model_called"]
+    said = "".join(rows[1].itertext())
+    assert said.endswith("step: a; purpose: step; model: m; duration_s: 0.5; usage: 10 in, 2 out")
+    bars = tree.findall("./svg/rect")
+    assert [float(bar.get("x")) for bar in bars] == [280.0, 340.0, 440.0]
+    assert [float(bar.get("width")) for bar in bars] == [60.0, 100.0, 200.0]
+    assert "at most 1 at once" in told
+
+
+def test_a_trace_without_events_or_calls_is_shown() -> None:
+    assert "0 events, 0 calls" in "".join(parsed(Trace()._repr_html_()).itertext())
+
+
+def test_a_huge_trace_is_small() -> None:
+    long = "&" * 10_000
+    events = [called(f"{long}{n}", t_s=float(n), took=n % 7) for n in range(100_000)]
+    html = trace_of(*events)._repr_html_()
+    assert len(html) < 100_000
+    told = "".join(parsed(html).itertext())
+    assert "99,950 more" in told
+    assert "the longest 30 of 100,000" in told
+
+
+@given(texts, texts)
+def test_no_text_of_an_event_is_markup(text: str, other: str) -> None:
+    trace = trace_of(
+        PlanAttempted(round=0, model=text, reply=other, notes=(text,), diagnostics=(other,)),
+        called(text),
+        ModelWaited(reason=text, wait_s=1.0, attempt=1),
+        CallFailed(
+            step=text, purpose="step", model=other, kind="transport", reply=text, duration_s=1.0,
+            usage=Usage(),
+        ),
+        StepFinished(
+            step=text, action=other, value=text, is_native=True, context="none", coverage=None,
+            n_calls=0, usage=Usage(), duration_s=0.0,
+        ),
+    )  # fmt: skip
+    trace.id = text
+    parsed(trace._repr_html_())
+
+
+DOCUMENT = Document("Ada sold the boat because it leaked. Ada slept. The boat was blue.", "a.txt")
+
+
+@cache
+def answer() -> Answer:
+    async def main() -> Answer:
+        async with Pearl() as pearl:
+            return await pearl.ask("Why did Ada sell the boat?", DOCUMENT)
+
+    return asyncio.run(main())
+
+
+def test_numbered_marks_lead_from_the_answer_to_its_evidence() -> None:
+    tree = parsed(answer()._repr_html_())
+    marks = [each.text for each in tree.findall("./p/sup")]
+    assert marks == [f" [{n}]" for n in range(1, len(marks) + 1)]
+    quotes = tree.findall("./ol/li")
+    assert marks[0] == " [1]"
+    assert [each.findtext("span") for each in quotes] == [each.text for each in answer().evidence]
+    assert "characters 0-36" in quotes[0].findtext("small")
+    assert tree.find("./div/span").text == "answered"
+    assert "1. " in tree.findtext("./details/pre")
+
+
+def test_what_cannot_be_relied_on_is_said() -> None:
+    doubtful = replace(
+        answer(),
+        unverified=(Unverified("a", "no such words", "missing"),),
+        method="direct",
+        evidence=(replace(answer().evidence[0], omitted=(Span(4, 8),)),),
+    )
+    told = "".join(parsed(doubtful._repr_html_()).itertext())
+    assert "not in the document: no such words (a)" in told
+    assert "answered directly" in told
+    assert "[left out: sold]" in told
+
+
+def test_a_huge_answer_is_small() -> None:
+    long = "\x1b" * 10**5
+    (one, *_), (step, *_) = answer().evidence, answer().steps
+    evidence = [replace(one, text=f"{long}{n}", source=long, steps=(long,)) for n in range(9)]
+    huge = replace(
+        answer(), question=long, text=long, plan=long, model=long, evidence=(*evidence,) * 11,
+        unverified=(Unverified(long, long, "missing"),) * 99,
+        steps=(replace(step, output=long, action=long, value=long),) * 99, outputs=(long,),
+    )  # fmt: skip
+    html = huge._repr_html_()
+    assert len(html) < 100_000
+    assert "and 93 more" in "".join(parsed(html).itertext())
+
+
+@given(texts, texts)
+def test_no_text_of_an_answer_is_markup(text: str, other: str) -> None:
+    one, step = answer().evidence[0], answer().steps[0]
+    changed = replace(
+        answer(), question=text, text=f"{one.text}\n{other}", plan=other, model=text,
+        evidence=(replace(one, source=text, steps=(other,)), replace(one, text=other)),
+        unverified=(Unverified(text, other, "missing"),),
+        steps=(replace(step, output=text, action=other, value=text),), outputs=(text,),
+    )  # fmt: skip
+    parsed(changed._repr_html_())
