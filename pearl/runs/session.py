@@ -6,42 +6,264 @@ and every call within the budget; its row is stored before its outcome is yielde
 
 from __future__ import annotations
 
+import asyncio
+import atexit
+import inspect
+import re
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+import threading
+from collections import Counter, deque
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextlib import ExitStack, aclosing, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pearl.documents.digest import digest
-from pearl.errors import BudgetError, StoreError, UsageError
+from pearl.documents.digest import digest, text_sha256
+from pearl.errors import BudgetError, PearlError, StoreError, UsageError
 from pearl.interpreter.answer import Answer
 from pearl.llm.client import Client
 from pearl.llm.middleware.budget import Budget, check_limits
 from pearl.llm.middleware.caching import Replies
+from pearl.llm.middleware.rate import LimiterStatus
 from pearl.llm.prices import Price, Prices, read_prices
 from pearl.pipeline import Pearl
 from pearl.runs.executors import (
     DEFAULT,
     Execute,
+    Listener,
     Offered,
     Outcome,
     Unit,
     load_executor,
     run_with,
 )
+from pearl.runs.executors.local import each_kept
+from pearl.runs.executors.local import run as run_here
 from pearl.runs.forecast import Forecast, Forecaster
 from pearl.runs.identity import fingerprint
-from pearl.runs.recording import keyed, run_recorded, unrecorded
 from pearl.runs.request import refuse_others
-from pearl.runs.shard import Shard, parse_shard
-from pearl.runs.store import FILE, Run, RunSpec, Store
-from pearl.runs.summary import SessionRun, Summary, Watcher
+from pearl.runs.store import FILE, Run, RunSpec, Status, Store
 from pearl.runs.tasks import read_tasks, tasks_to_json
 from pearl.telemetry.tracing import RunSpans, Telemetry
 
 U = TypeVar("U", bound=Unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Part `index` of `n`, counted from 1.
+
+    Example:
+        >>> [Shard(i, 3).takes("q17") for i in (1, 2, 3)]
+        [False, False, True]
+    """
+
+    index: int
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n < 1 or not 1 <= self.index <= self.n:
+            raise UsageError(
+                f"there is no shard {self.index} of {self.n}",
+                help=f"they are 1/{self.n} to {self.n}/{self.n}" if self.n > 0 else "1/1 is all",
+            )
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.n}"
+
+    def takes(self, key: str) -> bool:
+        """Whether a unit of this `shard_key` belongs to this part; it belongs to exactly one of the n."""
+        return int(text_sha256(key)[:16], 16) % self.n == self.index - 1
+
+    def of(self, units: Iterable[U]) -> Iterator[tuple[int, U]]:
+        """The units of this part, each with its place in the whole work, from 0.
+
+        Rows that are kept under these places come in the order of the input once the parts are
+        merged. Two units of one id are in the same part.
+        """
+        return ((place, unit) for place, unit in enumerate(units) if self.takes(unit.shard_key))
+
+
+def parse_shard(text: str) -> Shard:
+    """The shard that `i/n` names.
+
+    Example:
+        >>> parse_shard("2/7")
+        Shard(index=2, n=7)
+    """
+    said = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", text, re.ASCII)
+    if said is None:
+        raise UsageError(
+            f"'{text[:40]}' is no shard", help="i/n with i from 1 to n: the first of 8 is 1/8"
+        )
+    return Shard(int(said[1]), int(said[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """Callbacks of a run."""
+
+    listener: Listener | None = None
+    is_stopping: Callable[[], bool] = lambda: False
+    on_begun: Callable[[Run], None] = lambda run: None
+    on_known: Callable[[bytes], None] = lambda key: None
+    on_notice: Callable[[str], None] = lambda line: None
+
+
+@dataclass(slots=True)
+class Summary:
+    """Summary of a run so far."""
+
+    id: str = ""
+    status: Status = "running"
+    n_done: int = 0
+    n_known: int = 0
+    n_failed: int = 0
+    n_unfinished: int = 0
+    n_unsure: int = 0
+    statuses: dict[str, int] = field(default_factory=dict)
+    first_failure: Outcome[Any] | None = None
+    last: Outcome[Any] | None = None
+    error: PearlError | None = None
+    limits: LimiterStatus | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the run, those from before included."""
+        return sum(self.statuses.values())
+
+    def add(self, outcome: Outcome[Any]) -> None:
+        """Count an outcome."""
+        self.n_done += 1
+        self.last = outcome
+        if outcome.is_unfinished:
+            assert isinstance(outcome.error, PearlError)
+            self.error = self.error or outcome.error
+            self.n_unfinished += 1
+        elif outcome.error is not None and not outcome.has_row:
+            self.n_unfinished += 1  # ended by what ends the run for all
+        elif outcome.is_failed:
+            self.n_failed += 1
+            self.first_failure = self.first_failure or outcome
+        elif outcome.unit.is_unsure(outcome.result):
+            self.n_unsure += 1
+
+
+class SessionRun:
+    """A running run: iterate over its outcomes in the order of the tasks, or await it."""
+
+    def __init__(self, work: AsyncGenerator[Outcome[Any], None], summary: Summary) -> None:
+        self.summary = summary
+        self._work = work
+
+    def __aiter__(self) -> AsyncIterator[Outcome[Any]]:
+        return self._work
+
+    async def aclose(self) -> None:
+        """Cancel it; running tasks are repeated when it is resumed."""
+        await self._work.aclose()
+
+    def __await__(self) -> Generator[Any, None, Summary]:
+        return self._finished().__await__()
+
+    async def _finished(self) -> Summary:
+        """Run all tasks."""
+        async with aclosing(self._work) as outcomes:
+            async for _ in outcomes:
+                pass
+        error = self.summary.error
+        if error is not None and not isinstance(error, BudgetError):
+            raise error
+        return self.summary
+
+
+async def run_recorded(
+    pearl: Pearl,
+    units: Iterable[tuple[int, U]],
+    run: Run,
+    *,
+    execute: Execute = run_here,
+    listener: Listener | None = None,
+    is_stopping: Callable[[], bool] = lambda: False,
+    on_known: Callable[[bytes], None] = lambda key: None,
+    has: Callable[[bytes], bool] | None = None,
+) -> AsyncGenerator[Outcome[U], None]:
+    """Run the units without a row; each row is on disk when its outcome is yielded."""
+    # By what they are, for an executor that stops gives some units back without an outcome.
+    taken: dict[Hashable, deque[tuple[int, bytes]]] = {}
+
+    def todo() -> Iterator[U]:
+        for place, unit, key in unrecorded(pearl, units, has or run.has, on_known):
+            taken.setdefault(_named(unit), deque()).append((place, key))
+            yield unit
+
+    async def keep(outcome: Outcome[U]) -> None:
+        unit = outcome.unit
+        name = _named(unit)
+        place, key = taken[name].popleft()
+        if not taken[name]:
+            del taken[name]
+        row = unit.row(outcome.result, outcome.error)
+        if row is not None:
+            await run.record(key, place, unit.id, row, outcome.trace.to_jsonl())
+        elif not outcome.is_unfinished and pearl.client.breaker.error is None:
+            assert outcome.error is not None
+            raise outcome.error
+
+    outcomes = execute(pearl, todo(), listener=listener, is_stopping=is_stopping)
+    async with aclosing(outcomes), aclosing(each_kept(outcomes, keep)) as kept:
+        async for outcome in kept:
+            yield outcome
+
+
+def unrecorded(
+    pearl: Pearl,
+    units: Iterable[tuple[int, U]],
+    has: Callable[[bytes], bool],
+    on_known: Callable[[bytes], None] = lambda key: None,
+) -> Iterator[tuple[int, U, bytes]]:
+    """The units without a row."""
+    for place, unit, key in keyed(pearl, units):
+        if unit.source and has(key):
+            on_known(key)
+        else:
+            yield place, unit, key
+
+
+def keyed(pearl: Pearl, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U, bytes]]:
+    """Units of work with the keys of their rows."""
+    settings = digest(map(repr, sorted(fingerprint(pearl).items()))).hex()
+    n_alike: Counter[int] = Counter()  # by 8 bytes of their keys: millions of units may come
+    for place, unit in units:
+        key = _key(unit, settings, place)
+        short = int.from_bytes(key[:8])
+        if n := n_alike[short]:  # a row for every unit, be it the same as an earlier one
+            key = digest((key.hex(), str(n)))
+        n_alike[short] += 1
+        yield place, unit, key
+
+
+def _named(unit: Unit) -> Hashable:
+    """What tells a unit from others, though an executor may have put another loader into it."""
+    return type(unit), unit.id, unit.source, *unit.depends_on
+
+
+def _key(unit: Unit, settings: str, place: int) -> bytes:
+    # A unit whose document nothing tells from others is known by its place, and never skipped.
+    source = unit.source or f"#{place}"
+    return digest((settings, type(unit).__name__, unit.id, source, *unit.depends_on))
 
 
 class Session:
@@ -472,3 +694,53 @@ def _let_go(run: Run) -> None:
     """Let go of a run that has not come to its end; what is wrong with the store was told before."""
     with suppress(StoreError):
         run.finish("stopped")
+
+
+Result = TypeVar("Result")
+
+_threads = threading.local()
+
+
+def run(awaitable: Awaitable[Result]) -> Result:
+    """Wait for what a method of `Pearl` gives, or a run of a `Session`.
+
+    All calls in a thread share one event loop, as connections and limits of a `Pearl` belong to the
+    loop they were first used in: `asyncio.run` has a new one for each call.
+
+    Raises:
+        UsageError: It is none; or an event loop is running already, as in a notebook, where `await` stands as it is.
+
+    Example:
+        >>> import pearl
+        >>> document = pearl.Document("Ada sold the boat because it leaked.")
+        >>> pearl.run(pearl.Pearl().ask("Why did Ada sell the boat?", document)).evidence[0].text
+        'Ada sold the boat because it leaked.'
+    """
+    if not inspect.isawaitable(awaitable):
+        raise UsageError(
+            f"there is nothing to wait for in a {type(awaitable).__name__}",
+            help="call the method: pearl.run(pearl.Pearl().ask(...))",
+        )
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _runner().run(_awaited(awaitable))
+    if asyncio.iscoroutine(awaitable):
+        awaitable.close()  # or it would be said that it was never awaited
+    raise UsageError(
+        "pearl.run is for scripts, and an event loop is running here",
+        help="in a notebook or in asynchronous code: await pearl.ask(...)",
+    )
+
+
+def _runner() -> asyncio.Runner:
+    """The runner of this thread, closed when the program ends."""
+    runner: asyncio.Runner | None = getattr(_threads, "runner", None)
+    if runner is None:
+        runner = _threads.runner = asyncio.Runner()
+        atexit.register(runner.close)
+    return runner
+
+
+async def _awaited(awaitable: Awaitable[Result]) -> Result:
+    return await awaitable

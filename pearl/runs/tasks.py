@@ -18,14 +18,15 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.actions.library import library_names
+from pearl.data.columns import Names
 from pearl.data.journal import reason
-from pearl.data.naming import Names
 from pearl.data.rows import Row, read_file
 from pearl.data.samples import Sample
-from pearl.documents.digest import text_sha256
+from pearl.documents.digest import digest, text_sha256
 from pearl.documents.document import Document, file_source, from_text, load, read_bytes
 from pearl.documents.kinds import kind_by_name
 from pearl.errors import DataError, StoreError, UsageError
+from pearl.retrieval.corpus.sources import SourceFile, find_files
 from pearl.runs.executors import Task, Unit
 from pearl.runs.store import RunInfo
 
@@ -389,3 +390,17 @@ def _plan(source: Row, row: _TaskRow, library_sha256: str) -> str | None:
 
 def _message(error: Any) -> str:
     return str(error.get("message", error) if isinstance(error, dict) else error).split("\n")[0]
+
+
+def corpus_files(named: Sequence[str]) -> tuple[SourceFile, ...]:
+    """The files of a corpus, in its order; standard input is none of them."""
+    paths = [name for name in named if name != "-"]
+    return find_files(paths).files if paths else ()
+
+
+def corpus_source(named: Sequence[str]) -> str:
+    """The identity of a corpus without reading it: the names, sizes and times of its files."""
+    if "-" in named:
+        return ""
+    files = corpus_files(named)
+    return digest(part for file in files for part in (file.label, file_source(file.path))).hex()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.runs.scheduling import each_kept, in_order
+from pearl.runs.executors.local import each_kept, in_order
 
 
 class Work:

@@ -23,8 +23,8 @@ from pearl.llm.prices import Price
 from pearl.runs import tasks as pearl_tasks
 from pearl.runs.executors import Task, Unit
 from pearl.runs.resources import Resources
+from pearl.runs.session import Watcher
 from pearl.runs.store import RunSpec, Store
-from pearl.runs.summary import Watcher
 from tests.runs.store.children import await_replies
 from tests.server import Canned, Server, error
 

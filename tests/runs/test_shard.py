@@ -18,8 +18,7 @@ from pearl.errors import PearlError, UsageError
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.runs.executors import Task
-from pearl.runs.recording import run_recorded
-from pearl.runs.shard import Shard, parse_shard
+from pearl.runs.session import Shard, parse_shard, run_recorded
 from pearl.runs.store import RunSpec, Store
 
 PLAN = '1. why = FIND(CTX, "why") : Why'

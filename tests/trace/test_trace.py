@@ -12,8 +12,7 @@ from pearl import Pearl, Trace, read_trace
 from pearl.actions.searching import Fetched, FetchedPassage
 from pearl.documents.document import from_text
 from pearl.errors import DataError, Span
-from pearl.trace import SCHEMA_VERSION, RunFinished, RunStarted, StepFailed, retrieved
-from pearl.trace.events import MAX_PASSAGES
+from pearl.trace import MAX_PASSAGES, SCHEMA_VERSION, RunFinished, RunStarted, StepFailed, retrieved
 
 
 def test_traces_are_written_and_read_back(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from pearl.data.domains import Domain, Source
 from pearl.errors import DataError
 
 if TYPE_CHECKING:  # what reads data is imported when data is read
-    from pearl.data.naming import Names
+    from pearl.data.columns import Names
     from pearl.data.rows import Row
     from pearl.data.samples import Sample
     from pearl.documents.document import Document
@@ -64,9 +64,8 @@ _FEATURES = {
 
 def read(source: Source) -> Iterator[Sample | DataError]:
     """The samples of a file or a dataset."""
-    from pearl.data.columns import rename
+    from pearl.data.columns import Names, rename
     from pearl.data.domains.generic import FIELDS
-    from pearl.data.naming import Names
     from pearl.data.rows import from_rows
 
     names = Names()

@@ -27,7 +27,7 @@ from pearl.data.domains import Domain, Source, load_domain
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:  # what reads data is imported when data is read
-    from pearl.data.naming import Names
+    from pearl.data.columns import Names
     from pearl.data.rows import Row
     from pearl.data.samples import Sample
     from pearl.data.turns import Turn
@@ -48,8 +48,7 @@ def read(source: Source) -> Iterator[Sample | DataError]:
 
 def read_as(source: Source, make: Callable[[Row, Names], Sample]) -> Iterator[Sample | DataError]:
     """Read a source with `make` as the constructor of samples."""
-    from pearl.data.columns import rename
-    from pearl.data.naming import Names
+    from pearl.data.columns import Names, rename
     from pearl.data.rows import from_rows
 
     names = Names()

@@ -21,19 +21,17 @@ from pearl.runs.store.database import (
     FAILURES,
     FILE,
     VERSION,
+    StoreWriter,
+    checksum,
     connect,
     create_database,
     open_existing,
+    packed_reply,
     to_store_error,
 )
-from pearl.runs.store.locks import LOCAL, Holder
-from pearl.runs.store.merging import Merged, merge
-from pearl.runs.store.pruning import Pruned, chosen, prune
 from pearl.runs.store.reading import Reader
-from pearl.runs.store.rows import checksum, packed_reply
-from pearl.runs.store.run import Run, begin_run
-from pearl.runs.store.runs import RunInfo, RunSpec, Status
-from pearl.runs.store.writer import StoreWriter
+from pearl.runs.store.runs import LOCAL, Holder, RunInfo, RunSpec, Status
+from pearl.runs.store.writing import Merged, Pruned, Run, begin_run, chosen, merge, prune
 
 __all__ = [
     "FILE",

@@ -10,8 +10,16 @@ from typing import Any
 
 from pearl.errors import StoreError, did_you_mean
 from pearl.llm import Completion, Usage
-from pearl.runs.store.database import FAILURES, decoded, to_store_error
-from pearl.runs.store.rows import checksum, is_done, unpacked, unpacked_reply, unpacked_trace
+from pearl.runs.store.database import (
+    FAILURES,
+    checksum,
+    decoded,
+    is_done,
+    to_store_error,
+    unpacked,
+    unpacked_reply,
+    unpacked_trace,
+)
 from pearl.runs.store.runs import COLUMNS, RunInfo, info_of
 
 MOST = 2**63

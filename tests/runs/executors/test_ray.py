@@ -19,8 +19,12 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.llm.client import Client, ClientSettings
 from pearl.runs.executors import Outcome, Task, local
 from pearl.runs.executors import ray as on_ray
-from pearl.runs.executors.ray.wire import packed_outcome, unpacked_outcome
-from pearl.runs.executors.ray.worker import RayWorker, WorkerConfig
+from pearl.runs.executors.ray.worker import (
+    RayWorker,
+    WorkerConfig,
+    packed_outcome,
+    unpacked_outcome,
+)
 from pearl.runs.identity import version
 from tests.runs.executors.clustered import ROOT
 from tests.skips import needs_ray

@@ -51,7 +51,7 @@ def test_the_files_are_the_users_own(tmp_path: Path) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("is_signed", [False, True])
 def test_a_poisoned_reply_is_none(tmp_path: Path, body: str, is_signed: bool) -> None:
-    from pearl.runs.store.rows import checksum
+    from pearl.runs.store.database import checksum
 
     keep(tmp_path)
     digest = checksum(KEY, body.encode()) if is_signed else b"0" * 16

@@ -22,12 +22,15 @@ from pearl.errors import PearlError, UsageError
 from pearl.pipeline import Pearl
 from pearl.plugins.extras import require_extra
 from pearl.runs.executors import Listener, Outcome, Task, Unit
-from pearl.runs.executors.local import AHEAD, UNDER_WAY, document_of, perform
-from pearl.runs.executors.ray.wire import unpacked_error, unpacked_outcome
-from pearl.runs.executors.ray.worker import RayWorker, WorkerConfig
+from pearl.runs.executors.local import AHEAD, UNDER_WAY, document_of, in_order, perform
+from pearl.runs.executors.ray.worker import (
+    RayWorker,
+    WorkerConfig,
+    unpacked_error,
+    unpacked_outcome,
+)
 from pearl.runs.identity import version
 from pearl.runs.resources import Resources
-from pearl.runs.scheduling import in_order
 from pearl.trace import Trace
 
 __all__ = ["DESCRIPTION", "KEEPS_LIMITS", "UNITS", "run"]
