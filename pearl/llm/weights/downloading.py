@@ -25,7 +25,7 @@ from pearl.documents.digest import digest, file_sha256
 from pearl.errors import DataError, UsageError
 from pearl.errors.addresses import redacted
 from pearl.plugins.files import cache_file
-from pearl.plugins.locks import locked_file
+from pearl.plugins.persistence import locked_file
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse

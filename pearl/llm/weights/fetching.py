@@ -18,7 +18,7 @@ from typing import IO
 from pearl.documents.digest import RunningDigest
 from pearl.errors import DataError, UsageError
 from pearl.llm.weights import File, Weights, is_pinned
-from pearl.plugins.locks import locked_file
+from pearl.plugins.persistence import locked_file
 
 _DOWNLOAD = ".download-"
 """Beginning of the names of temporary folders; what a killed process left is removed by the next."""

@@ -16,18 +16,14 @@ from typing import Self
 
 from pearl.errors import StoreError
 from pearl.llm import Completion
-from pearl.plugins.locks import WriteLock
+from pearl.plugins.persistence import FAILURES, WriteLock, connect, to_store_error
 from pearl.runs.store.database import (
-    FAILURES,
     FILE,
     VERSION,
     StoreWriter,
-    checksum,
-    connect,
     create_database,
     open_existing,
     packed_reply,
-    to_store_error,
 )
 from pearl.runs.store.reading import Reader
 from pearl.runs.store.runs import LOCAL, Holder, RunInfo, RunSpec, Status
@@ -49,9 +45,8 @@ __all__ = [
 ]
 
 _KEEP = """
-INSERT INTO replies (key, checksum, body, created) VALUES (?, ?, CAST(? AS TEXT), ?)
-ON CONFLICT (key) DO UPDATE SET
-    checksum = excluded.checksum, body = excluded.body, created = excluded.created
+INSERT INTO replies (key, body, created) VALUES (?, CAST(? AS TEXT), ?)
+ON CONFLICT (key) DO UPDATE SET body = excluded.body, created = excluded.created
 """
 
 
@@ -147,9 +142,8 @@ class Store(Reader):
 
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
         """Keep replies by key, all or none: as `keep` does, in one commit."""
-        bodies = {key: packed_reply(completion) for key, completion in completions.items()}
         now = time.time()
-        rows = [(key, checksum(key, body), body, now) for key, body in bodies.items()]
+        rows = [(key, packed_reply(reply), now) for key, reply in completions.items()]
 
         def work(connection: sqlite3.Connection) -> None:
             connection.executemany(_KEEP, rows)

@@ -15,26 +15,36 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from pearl.documents.digest import digest
 from pearl.errors import StoreError
 from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Usage
 from pearl.llm.blank import is_blank
-from pearl.plugins.locks import WriteLock
+from pearl.plugins.persistence import (
+    FAILURES,
+    WriteLock,
+    connect,
+    create_private,
+    to_store_error,
+    version_of,
+)
 
 FILE = "store.db"
 
-VERSION = 2
-"""Of the tables; a file of another version is refused, never changed."""
+VERSION = 3
+"""Version of the tables. Version 2, which had a checksum in each row, is converted when it is opened
+for writing; files of other versions are refused."""
+
+_SUMMED = ("replies", "results")
+"""Tables that had a checksum in each row."""
 
 _APPLICATION = 0x5045524C
 """SQLite application id of a store: `PERL`."""
 
 _TABLES = """
 CREATE TABLE replies (
-    key BLOB PRIMARY KEY, checksum BLOB NOT NULL, body TEXT NOT NULL, created REAL NOT NULL
+    key BLOB PRIMARY KEY, body TEXT NOT NULL, created REAL NOT NULL
 );
 CREATE TABLE runs (
     id TEXT PRIMARY KEY, spec_key BLOB NOT NULL,
@@ -45,53 +55,12 @@ CREATE TABLE runs (
 CREATE INDEX runs_by_spec ON runs (spec_key, created);
 CREATE TABLE results (
     run_id TEXT NOT NULL, key BLOB NOT NULL, seq INTEGER NOT NULL, task_id TEXT NOT NULL,
-    status TEXT NOT NULL, checksum BLOB NOT NULL, row TEXT NOT NULL, trace TEXT,
+    status TEXT NOT NULL, row TEXT NOT NULL, trace TEXT,
     PRIMARY KEY (run_id, key)
 );
 CREATE INDEX results_by_seq ON results (run_id, seq);
 CREATE INDEX results_failed ON results (run_id) WHERE status = 'failed';
 """
-
-_BUSY_S = 60.0
-"""Seconds to wait for programs that lock the file without being pearl, as a backup."""
-
-FAILURES = (sqlite3.Error, OSError, UnicodeDecodeError)
-"""What comes of using the file. Python cannot read what SQLite says where it quotes damaged text."""
-
-_SAID = {
-    sqlite3.SQLITE_FULL: ("there is no room for more", "make room; what was committed stays"),
-    sqlite3.SQLITE_IOERR: (
-        "cannot be read or written",
-        "check the disk and its room; what was committed stays",
-    ),
-    sqlite3.SQLITE_READONLY: ("cannot be written", "check its rights, or name another --store"),
-    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "check its rights, or name another --store"),
-    sqlite3.SQLITE_PERM: ("cannot be opened", "check its rights, or name another --store"),
-    sqlite3.SQLITE_BUSY: ("another program has locked it", "wait for it to end, and try again"),
-    sqlite3.SQLITE_CORRUPT: (
-        "the file is damaged",
-        "put a copy back, or move the file away and give the command again",
-    ),
-    sqlite3.SQLITE_NOTADB: ("no store of pearl, or damaged", "move the file away"),
-}
-
-
-def to_store_error(error: sqlite3.Error | OSError | UnicodeDecodeError, path: Path) -> StoreError:
-    """What went wrong, for people."""
-    if isinstance(error, OSError):
-        return StoreError(
-            f"cannot be used: {error.strerror}", path=path, help="name another --store"
-        )
-    if isinstance(error, UnicodeDecodeError):
-        return StoreError(
-            _SAID[sqlite3.SQLITE_CORRUPT][0], path=path, help=_SAID[sqlite3.SQLITE_CORRUPT][1]
-        )
-    code = getattr(error, "sqlite_errorcode", None)
-    said = _SAID.get(code & 0xFF) if code is not None else None
-    message, help = said or ("cannot be read", _SAID[sqlite3.SQLITE_CORRUPT][1])
-    # SQLite may quote what is damaged.
-    reason = str(error).partition("\n")[0][:200].encode("ascii", "replace").decode()
-    return StoreError(f"{message}: {reason}", path=path, help=help)
 
 
 def decoded(value: object) -> str:
@@ -101,37 +70,22 @@ def decoded(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def connect(
-    path: Path, mode: Literal["ro", "rw", "immutable"], *, vfs: str | None = None
-) -> sqlite3.Connection:
-    """A connection without transactions of its own; texts come as bytes, see `decoded`."""
-    how = "immutable=1" if mode == "immutable" else f"mode={mode}"
-    uri = f"{path.resolve().as_uri()}?{how}{f'&vfs={vfs}' if vfs else ''}"
-    connection = sqlite3.connect(
-        uri, uri=True, isolation_level=None, check_same_thread=False, timeout=_BUSY_S
-    )
-    # A damaged text has to come back as it is: whoever reads it decides what becomes of it.
-    connection.text_factory = bytes
-    return connection
-
-
 def create_database(path: Path, *, vfs: str | None = None) -> tuple[sqlite3.Connection, str | None]:
-    """The one connection that writes; the file and its tables are made where they are not."""
-    # Never opened by other means than SQLite's once it is there: closing a file in a process drops
-    # all locks that this process has on it, SQLite's, too.
-    if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    elif path.stat().st_mode & 0o077:
-        path.chmod(0o600)  # SQLite gives its other files the same rights
+    """The one connection that writes, and a warning; creates or converts the tables where needed."""
+    create_private(path)
     connection = connect(path, "rw", vfs=vfs)
     try:
-        is_new = _compare(connection, path)
-        if is_new:
+        version = _version(connection, path)
+        if version is None:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         warning = _logged(connection, path)
         connection.execute("PRAGMA synchronous = FULL")
-        if is_new:
-            _make_tables(connection)
+        if version is None:
+            _commit(connection, f"{_TABLES}PRAGMA application_id = {_APPLICATION}")
+        elif version < VERSION:
+            _commit(
+                connection, ";\n".join(f"ALTER TABLE {t} DROP COLUMN checksum" for t in _SUMMED)
+            )
     except BaseException:
         connection.close()
         raise
@@ -154,11 +108,10 @@ def _logged(connection: sqlite3.Connection, path: Path) -> str | None:
     )
 
 
-def _make_tables(connection: sqlite3.Connection) -> None:
+def _commit(connection: sqlite3.Connection, statements: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    for statement in _TABLES.split(";\n"):
+    for statement in statements.split(";\n"):
         connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
 
@@ -172,7 +125,7 @@ def open_existing(path: Path) -> sqlite3.Connection:
     connection = connect(path, "ro")
     try:
         try:
-            is_new = _compare(connection, path)
+            version = _version(connection, path)
         except sqlite3.OperationalError:
             # On a disk that cannot be written a log cannot be shared. Where there is none, nothing
             # is missing from the file itself.
@@ -181,8 +134,8 @@ def open_existing(path: Path) -> sqlite3.Connection:
                 raise
             connection.close()
             connection = connect(path, "immutable")
-            is_new = _compare(connection, path)
-        if is_new:
+            version = _version(connection, path)
+        if version is None:
             raise StoreError(
                 "the store is empty", path=path, help="it is filled when a command runs with it"
             )
@@ -192,22 +145,21 @@ def open_existing(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _compare(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether the file is still empty."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (n_tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if (version, application, n_tables) == (0, 0, 0):
-        return True
+def _version(connection: sqlite3.Connection, path: Path) -> int | None:
+    """The version of the tables; None if the file is empty."""
+    found = version_of(connection)
+    if found is None:
+        return None
+    application, version = found
     if application != _APPLICATION:
         raise StoreError("the file is no store of pearl", path=path, help="name another --store")
-    if version != VERSION:
+    if version not in (VERSION - 1, VERSION):
         raise StoreError(
             f"the store is of version {version}, this pearl reads version {VERSION}",
             path=path,
             help="use the pearl that made it, or name another --store",
         )
-    return False
+    return version
 
 
 MAX_TRACE = 1 << 28
@@ -228,11 +180,6 @@ def unpacked(data: object) -> dict[str, Any] | None:
 def is_done(row: Mapping[str, Any]) -> bool:
     """Whether a row says what came of its task: neither a failure nor cut off by a limit."""
     return row.get("status") not in ("failed", "unfinished")
-
-
-def checksum(*parts: bytes) -> bytes:
-    """16 bytes that tell whether one of the parts is another."""
-    return digest(parts)[:16]
 
 
 def packed_trace(lines: str) -> bytes:
@@ -269,10 +216,8 @@ def packed_reply(completion: Completion) -> bytes:
     )
 
 
-def unpacked_reply(key: bytes, digest: object, body: object) -> Completion | None:
-    """The completion of a row of the replies, or None where it is not what was kept."""
-    if not isinstance(body, bytes) or digest != checksum(key, body):
-        return None
+def unpacked_reply(body: object) -> Completion | None:
+    """The completion of a row of the replies; None if it is damaged."""
     match unpacked(body):
         case {
             "text": str(text),

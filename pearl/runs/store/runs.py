@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -16,47 +15,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from pearl.documents.digest import digest
-from pearl.plugins.locks import lockless
 from pearl.runs.store.database import decoded, unpacked
 
 LOCAL = "name a --store on a local disk"
-"""What to do on a disk that knows no locks."""
-
-
-class RunLease:
-    """The right to write a run. It ends with the process, however that ends."""
-
-    def __init__(self, path: Path, file: int) -> None:
-        self._path = path
-        self._file: int | None = file
-
-    @classmethod
-    def take(cls, path: Path) -> RunLease | None:
-        """The lease of the run whose lock this file is; None where a living process has it."""
-        while True:
-            file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(file)
-                return None
-            except OSError as error:
-                os.close(file)
-                raise lockless(path, error, LOCAL) from None
-            # Whoever had it may have removed the file after it was opened here.
-            try:
-                if os.path.samestat(os.fstat(file), path.stat()):
-                    return cls(path, file)
-            except FileNotFoundError:
-                pass
-            os.close(file)
-
-    def release(self) -> None:
-        """Release the lock; idempotent."""
-        if self._file is not None:
-            self._path.unlink(missing_ok=True)
-            os.close(self._file)
-            self._file = None
+"""Help for a disk without locks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Any
 from pearl.documents.digest import digest
 from pearl.errors import StoreError
 from pearl.errors.escaping import json_bytes
+from pearl.plugins.persistence import Lease
 from pearl.runs.store.database import (
     FILE,
     StoreWriter,
@@ -23,12 +24,12 @@ from pearl.runs.store.database import (
     unpacked,
     unpacked_reply,
 )
-from pearl.runs.store.reading import Reader, row_sum
+from pearl.runs.store.reading import Reader
 from pearl.runs.store.runs import (
     COLUMNS,
+    LOCAL,
     Holder,
     RunInfo,
-    RunLease,
     RunSpec,
     Status,
     info_of,
@@ -38,11 +39,11 @@ from pearl.runs.store.runs import (
 )
 
 _RECORD = """
-INSERT INTO results (run_id, key, seq, task_id, status, checksum, row, trace)
-VALUES (?, ?, ?, ?, ?, ?, CAST(? AS TEXT), ?)
+INSERT INTO results (run_id, key, seq, task_id, status, row, trace)
+VALUES (?, ?, ?, ?, ?, CAST(? AS TEXT), ?)
 ON CONFLICT (run_id, key) DO UPDATE SET
     seq = excluded.seq, task_id = excluded.task_id, status = excluded.status,
-    checksum = excluded.checksum, row = excluded.row, trace = excluded.trace
+    row = excluded.row, trace = excluded.trace
 """
 
 _SUPERSEDE = "DELETE FROM results WHERE run_id = ? AND seq = ? AND task_id = ? AND key <> ?"
@@ -51,7 +52,7 @@ _SUPERSEDE = "DELETE FROM results WHERE run_id = ? AND seq = ? AND task_id = ? A
 class Run:
     """A run that this process writes."""
 
-    def __init__(self, id: str, reader: Reader, writer: StoreWriter, lease: RunLease) -> None:
+    def __init__(self, id: str, reader: Reader, writer: StoreWriter, lease: Lease) -> None:
         self.id = id
         self._reader = reader
         self._writer = writer
@@ -77,8 +78,7 @@ class Run:
         data = json_bytes(row)
         id = task_id.encode("utf-8", "backslashreplace").decode()
         events = None if trace is None else packed_trace(trace)
-        digest = row_sum(key, seq, data)
-        values = (self.id, key, seq, id, str(row.get("status")), digest, data, events)
+        values = (self.id, key, seq, id, str(row.get("status")), data, events)
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(_SUPERSEDE, (self.id, seq, id, key))
@@ -117,9 +117,9 @@ class Run:
 
 def begin_run(
     folder: Path, writer: StoreWriter, spec: RunSpec, *, is_fresh: bool, id: str | None
-) -> tuple[str, RunLease]:
+) -> tuple[str, Lease]:
     """The id and the lease of a run of this spec: a new one, or the latest that there is."""
-    leases: list[RunLease] = []
+    leases: list[Lease] = []
 
     def work(connection: sqlite3.Connection) -> str:
         info = None if is_fresh else _found(connection, folder, spec, id)
@@ -136,11 +136,11 @@ def begin_run(
         raise
 
 
-def lease_run(folder: Path, id: str, info: RunInfo | None) -> RunLease:
+def lease_run(folder: Path, id: str, info: RunInfo | None) -> Lease:
     """The lease of a run."""
     if not is_id(id):
         raise StoreError(f"no id of a run: '{id[:40]}'", path=folder / FILE, help="move it away")
-    lease = RunLease.take(folder / f"run-{id}.lock")
+    lease = Lease.take(folder / f"run-{id}.lock", LOCAL)
     if lease is None:
         holder = info.holder if info else None
         who = f"process {holder.pid} on {holder.host}" if holder else "another process"
@@ -215,16 +215,15 @@ def _write(connection: sqlite3.Connection, id: str, spec: RunSpec, *, is_new: bo
 _PAGE = 200
 """Replies in one transaction."""
 
-_KEEP = "INSERT OR REPLACE INTO replies (key, checksum, body, created) VALUES (?, ?, CAST(? AS TEXT), ?)"
+_KEEP = "INSERT OR REPLACE INTO replies (key, body, created) VALUES (?, CAST(? AS TEXT), ?)"
 _ADD = (
-    "INSERT OR REPLACE INTO results (run_id, key, seq, task_id, status, checksum, row, trace)"
-    " VALUES (?, ?, ?, CAST(? AS TEXT), CAST(? AS TEXT), ?, CAST(? AS TEXT), CAST(? AS TEXT))"
+    "INSERT OR REPLACE INTO results (run_id, key, seq, task_id, status, row, trace)"
+    " VALUES (?, ?, ?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))"
 )
 
 _HERE = (
-    "SELECT key, seq, checksum, row FROM results WHERE run_id = ? AND key = ?"
-    " UNION SELECT key, seq, checksum, row FROM results"
-    " WHERE run_id = ? AND seq = ? AND task_id = CAST(? AS TEXT)"
+    "SELECT key, row FROM results WHERE run_id = ? AND key = ?"
+    " UNION SELECT key, row FROM results WHERE run_id = ? AND seq = ? AND task_id = CAST(? AS TEXT)"
 )
 _REMOVE = "DELETE FROM results WHERE run_id = ? AND key = ?"
 
@@ -263,7 +262,7 @@ def merge(source: Reader, folder: Path, writer: StoreWriter) -> Merged:
 def _merge_run(
     source: Reader, folder: Path, writer: StoreWriter, info: RunInfo, *, by_spec: bool
 ) -> Merged:
-    leases: list[RunLease] = []
+    leases: list[Lease] = []
     spec = RunSpec(info.command, info.settings, info.inputs, info.folder, info.work)
     whole = info
     if spec.shard:
@@ -360,13 +359,13 @@ def _are_all(parts: set[str]) -> bool:
 
 def _add(connection: sqlite3.Connection, id: str, page: list[tuple[Any, ...]]) -> Merged:
     n_results = n_conflicts = n_bad = 0
-    for key, seq, task_id, status, checksum, row, trace in page:
-        if not _is_whole(key, seq, checksum, row):
+    for key, seq, task_id, status, row, trace in page:
+        if not _is_whole(key, seq, row):
             n_bad += 1
             continue
         # Also under another key: a task whose document was another when it was run there.
         here = connection.execute(_HERE, (id, key, id, seq, task_id)).fetchall()
-        whole = [each[3] for each in here if _is_whole(*each)]
+        whole = [before for _, before in here if unpacked(before) is not None]
         if row in whole:
             continue
         if whole:
@@ -375,16 +374,14 @@ def _add(connection: sqlite3.Connection, id: str, page: list[tuple[Any, ...]]) -
                 n_conflicts += 1
             if is_failed or not was_failed:
                 continue
-        connection.executemany(_REMOVE, [(id, each[0]) for each in here])
-        connection.execute(_ADD, (id, key, seq, task_id, status, checksum, row, trace))
+        connection.executemany(_REMOVE, [(id, key_before) for key_before, _ in here])
+        connection.execute(_ADD, (id, key, seq, task_id, status, row, trace))
         n_results += 1
     return Merged(n_results=n_results, n_conflicts=n_conflicts, n_bad=n_bad)
 
 
-def _is_whole(key: object, seq: object, checksum: object, row: object) -> bool:
-    if not (isinstance(key, bytes) and isinstance(seq, int) and isinstance(row, bytes)):
-        return False
-    return checksum == row_sum(key, seq, row) and unpacked(row) is not None
+def _is_whole(key: object, seq: object, row: object) -> bool:
+    return isinstance(key, bytes) and isinstance(seq, int) and unpacked(row) is not None
 
 
 def _is_failed(row: bytes) -> bool:
@@ -395,7 +392,7 @@ def _replies(source: Reader) -> Iterator[list[tuple[Any, ...]]]:
     key = b""
     while True:
         page = source.all(
-            "SELECT key, checksum, body, created FROM replies WHERE key > ? ORDER BY key LIMIT ?",
+            "SELECT key, body, created FROM replies WHERE key > ? ORDER BY key LIMIT ?",
             (key, _PAGE),
         )
         if not page or not isinstance(page[-1][0], bytes) or page[-1][0] <= key:
@@ -406,17 +403,15 @@ def _replies(source: Reader) -> Iterator[list[tuple[Any, ...]]]:
 
 def _keep(connection: sqlite3.Connection, page: list[tuple[Any, ...]]) -> Merged:
     n_replies = n_conflicts = n_bad = 0
-    for key, checksum, body, created in page:
-        if not isinstance(key, bytes) or unpacked_reply(key, checksum, body) is None:
+    for key, body, created in page:
+        if not isinstance(key, bytes) or unpacked_reply(body) is None:
             n_bad += 1
             continue
-        here = connection.execute(
-            "SELECT checksum, body FROM replies WHERE key = ?", (key,)
-        ).fetchone()
-        if here is not None and unpacked_reply(key, *here) is not None:
-            n_conflicts += here[1] != body
+        here = connection.execute("SELECT body FROM replies WHERE key = ?", (key,)).fetchone()
+        if here is not None and unpacked_reply(here[0]) is not None:
+            n_conflicts += here[0] != body
             continue
-        connection.execute(_KEEP, (key, checksum, body, created))
+        connection.execute(_KEEP, (key, body, created))
         n_replies += 1
     return Merged(n_replies=n_replies, n_conflicts=n_conflicts, n_bad=n_bad)
 
