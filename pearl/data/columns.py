@@ -55,7 +55,7 @@ def _value(names: list[str], row: Row) -> Any:
 def _check(what: str, name: str, known: Iterable[str], where: str) -> None:
     if name not in known:
         help = suggest(name, known, f"{what}s")
-        raise UsageError(f"{where}: there is no {what} '{name}'", help=help)
+        raise UsageError(f"{where}: no {what} '{name}'", help=help)
 
 
 class Names:
@@ -73,7 +73,7 @@ class Names:
         """Register an id for a row and return it."""
         if id in self._lines:
             raise row.error(
-                f"the id '{id}' is also that of line {self._lines[id]}", help="give it another"
+                f"duplicate id '{id}', first used in line {self._lines[id]}", help="use another id"
             )
         self._lines[id] = row.line
         return id

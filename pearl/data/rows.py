@@ -250,7 +250,7 @@ def raw_lines(
 
 
 def parse_line(path: Path, number: int, line: bytes) -> Row | DataError:
-    """The row of one of `raw_lines`, or why it is none."""
+    """The row of one of `raw_lines`, or the error."""
     try:
         text = line.decode()
         fields = _checked(_DECODER.decode(text), text)
@@ -260,7 +260,7 @@ def parse_line(path: Path, number: int, line: bytes) -> Row | DataError:
 
 
 def _json(path: Path) -> Iterator[Row | DataError]:
-    """The objects of an array, each with its line number."""
+    """The objects of an array with their line numbers."""
     text = decode(path.read_bytes(), str(path))
     array = _ARRAY.match(text)
     if array is None:
@@ -282,7 +282,7 @@ def _json(path: Path) -> Iterator[Row | DataError]:
         start = end
     if start == len(text):
         line += text.count("\n", counted)
-        yield DataError("no JSON: the array has no end", path=path, line=line)
+        yield DataError("invalid JSON: the array is not closed", path=path, line=line)
 
 
 def _skip(text: str, start: int) -> int:
@@ -328,7 +328,7 @@ def _csv(path: Path) -> Iterator[Row | DataError]:
         except StopIteration:
             return
         except csv.Error as error:
-            broken = DataError(f"no CSV: {error}", path=path, line=line)
+            broken = DataError(f"invalid CSV: {error}", path=path, line=line)
             if names is None:
                 raise broken from None
             yield broken
@@ -365,7 +365,9 @@ def _parquet(path: Path) -> Iterator[Row | DataError]:
                 yield Row(_as_json(fields), str(path), number)
     except (pa.ArrowException, UnicodeDecodeError) as error:
         reason = str(error).partition("\n")[0]
-        raise DataError(f"no Parquet: {reason}", path=path, help="make the file anew") from None
+        raise DataError(
+            f"invalid Parquet file: {reason}", path=path, help="create the file again"
+        ) from None
 
 
 def _as_json(fields: dict[str, Any]) -> dict[str, Any]:
@@ -409,10 +411,10 @@ def _choose(split: str | None, known: list[str], name: str) -> str:
     if split is None and len(known) == 1:
         return known[0]
     if split is None:
-        raise UsageError(f"{name}: which split?", help=f"--split {' | '.join(known)}")
+        raise UsageError(f"{name}: --split is missing", help=f"--split {' | '.join(known)}")
     if split not in known:
         help = suggest(split, known, "splits")
-        raise UsageError(f"{name}: there is no split '{split}'", help=help)
+        raise UsageError(f"{name}: no split '{split}'", help=help)
     return split
 
 

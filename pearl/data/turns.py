@@ -1,4 +1,4 @@
-"""`Turn`: what was asked and answered in a conversation, and a question with those that it may refer to."""
+"""`Turn`: a question of a conversation with its answer, and a question with the turns it may refer to."""
 
 from __future__ import annotations
 

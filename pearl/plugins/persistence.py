@@ -41,7 +41,7 @@ _REASONS = {
         "the file is damaged",
         "put a copy back, or move the file away and give the command again",
     ),
-    sqlite3.SQLITE_NOTADB: ("no store of pearl, or damaged", "move the file away"),
+    sqlite3.SQLITE_NOTADB: ("not a store of pearl, or damaged", "move the file away"),
 }
 
 

@@ -76,15 +76,15 @@ class Shard:
     def __post_init__(self) -> None:
         if self.n < 1 or not 1 <= self.index <= self.n:
             raise UsageError(
-                f"there is no shard {self.index} of {self.n}",
-                help=f"they are 1/{self.n} to {self.n}/{self.n}" if self.n > 0 else "1/1 is all",
+                f"shard {self.index} of {self.n} does not exist",
+                help=f"shards are 1/{self.n} to {self.n}/{self.n}" if self.n > 0 else "1/1 is all",
             )
 
     def __str__(self) -> str:
         return f"{self.index}/{self.n}"
 
     def takes(self, key: str) -> bool:
-        """Whether a unit of this `shard_key` belongs to this part; it belongs to exactly one of the n."""
+        """Whether a unit with this `shard_key` belongs to this shard; it belongs to exactly one."""
         return int(text_sha256(key)[:16], 16) % self.n == self.index - 1
 
     def of(self, units: Iterable[U]) -> Iterator[tuple[int, U]]:
@@ -106,7 +106,7 @@ def parse_shard(text: str) -> Shard:
     said = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", text, re.ASCII)
     if said is None:
         raise UsageError(
-            f"'{text[:40]}' is no shard", help="i/n with i from 1 to n: the first of 8 is 1/8"
+            f"'{text[:40]}' is not a shard", help="use i/n with i from 1 to n, such as 1/8"
         )
     return Shard(int(said[1]), int(said[2]))
 
@@ -256,7 +256,7 @@ def keyed(pearl: Pearl, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U
 
 
 def _named(unit: Unit) -> Hashable:
-    """What tells a unit from others, though an executor may have put another loader into it."""
+    """The identity of a unit; an executor may have replaced its loader."""
     return type(unit), unit.id, unit.source, *unit.depends_on
 
 
@@ -335,7 +335,7 @@ class Session:
         self.price = price
         if max_cost_usd is not None and self.price is None:
             raise UsageError(
-                f"a limit of cost needs a price, and the price of '{pearl.client.name}' is not known",
+                f"a cost limit needs a price, and the price of '{pearl.client.name}' is unknown",
                 help="--price IN/OUT in US dollars per million tokens, or --prices FILE",
             )
         self._pearl = pearl
@@ -492,11 +492,11 @@ class Session:
                     yield unit, row
 
     def count(self, units: Iterable[Unit]) -> int:
-        """How many of the units are those of this session's shard."""
+        """The number of units in this session's shard."""
         return sum(1 for _ in self._numbered(units))
 
     def spec(self, tasks: Iterable[Unit], asked: RunSpec | None = None) -> RunSpec:
-        """What makes a run the one it is: the work, and what of the `Pearl` decides its results."""
+        """The identity of a run: its work, and the settings of the `Pearl` that decide results."""
         if asked is None:
             # Not what is in the documents: where that changes, it is the same run with other rows.
             parts = (part for unit in tasks for part in (unit.id, *unit.depends_on))
@@ -580,14 +580,14 @@ class Session:
     def _equipped(
         self, store: Store | None, watcher: Watcher, *, is_fresh: bool
     ) -> tuple[Pearl, Execute]:
-        """What the tasks are run with and by: with the store's replies, within the budget."""
+        """The `Pearl` with the store's replies and within the budget, and the executor."""
         client = self._pearl.client
         has_limits = any(limit is not None for limit in self._limits.values())
         keeps_limits = self._plugin.KEEPS_LIMITS
         if (has_limits or client.budget.is_limited) and not keeps_limits:
             raise UsageError(
-                f"limits of a run are kept by the executor {DEFAULT}, not by {self._executor}",
-                help="a forecast (--dry-run) tells what it takes; the server's own limits hold everywhere",
+                f"the executor {self._executor} does not enforce limits; {DEFAULT} does",
+                help="--dry-run forecasts the cost; limits of the server apply everywhere",
             )
         is_fresh = is_fresh or self._is_fresh
         replies: Replies | None = store.fresh() if store and is_fresh else store
@@ -602,7 +602,7 @@ class Session:
         offered: Offered = {
             "on_progress": lambda progress: watcher.on_notice(str(progress)),
             "on_trouble": lambda error, wait_s: watcher.on_notice(
-                f"{error.message}; asked again for {wait_s / 60:.0f} minutes at most"
+                f"{error.message}; retrying for at most {wait_s / 60:.0f} minutes"
             ),
         }
         if self._begun is not None:
@@ -656,7 +656,7 @@ def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Sto
             on_notice(store.warning)
         yield store
         if store.is_mended:
-            on_notice(f"{store.folder / FILE}: an index was damaged, and is made anew")
+            on_notice(f"{store.folder / FILE}: a damaged index of the store was rebuilt")
         if n := store.n_bad_replies:
             on_notice(f"{n} kept replies were damaged and asked for again")
 
@@ -681,7 +681,7 @@ def _latest(store: Store, spec: RunSpec) -> str | None:
 def _known(
     store: Store, run_id: str, redo: Callable[[Mapping[str, Any]], bool] | None
 ) -> Callable[[bytes], bool]:
-    """Whether a run has a row under a key that is not made again."""
+    """A function that tells whether a run has a row under a key that need not be repeated."""
 
     def has(key: bytes) -> bool:
         is_done = store.is_done(run_id, key)
@@ -691,7 +691,7 @@ def _known(
 
 
 def _let_go(run: Run) -> None:
-    """Let go of a run that has not come to its end; what is wrong with the store was told before."""
+    """Release an unfinished run. Errors of the store were reported earlier and are ignored here."""
     with suppress(StoreError):
         run.finish("stopped")
 
@@ -718,7 +718,7 @@ def run(awaitable: Awaitable[Result]) -> Result:
     """
     if not inspect.isawaitable(awaitable):
         raise UsageError(
-            f"there is nothing to wait for in a {type(awaitable).__name__}",
+            f"a {type(awaitable).__name__} cannot be awaited",
             help="call the method: pearl.run(pearl.Pearl().ask(...))",
         )
     try:

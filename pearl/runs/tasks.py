@@ -34,7 +34,7 @@ _PASSED_ON = ("options", "gold", "reference", "subsets")
 
 
 class PlannedFor(BaseModel):
-    """What a plan was written for."""
+    """The library that a plan was written for."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -59,7 +59,7 @@ class _TaskRow(BaseModel):
 
 
 class TaskFile:
-    """The tasks of a file, read anew each time they are gone through; a pipe is read once."""
+    """The tasks of a file, read again at each iteration; a pipe is read once."""
 
     def __init__(
         self,
@@ -151,7 +151,9 @@ def over_files(
         UsageError: `documents` is one path, whose letters would be taken for files.
     """
     if isinstance(documents, str | Path):
-        raise UsageError(f"'{documents}' is one path", help="give a list: over_files([path], ...)")
+        raise UsageError(
+            f"'{documents}' is a single path", help="pass a list: over_files([path], ...)"
+        )
     paths = list(dict.fromkeys(map(str, documents)))  # each once: its path is the id of its row
     ids = paths if len(paths) > 1 or is_named else [""]
     return [
@@ -211,8 +213,8 @@ def read_tasks(info: RunInfo) -> list[Task]:
     kept = info.work.get("tasks") if info.settings.get("command") == "session" else None
     if not isinstance(kept, list):
         raise UsageError(
-            f"the store does not have the tasks of run {info.id}",
-            help="give them: session.resume(run_id, tasks)",
+            f"the store has no tasks for run {info.id}",
+            help="pass them: session.resume(run_id, tasks)",
         )
     try:
         rows = [_KeptTask.model_validate(row) for row in kept]
@@ -302,7 +304,7 @@ class DocumentTasks:
 
 
 def _document_key(document: Document | Path) -> Path | bytes:
-    """What tells a document from others, without its text."""
+    """The identity of a document without its text."""
     return document if isinstance(document, Path) else bytes.fromhex(document.digest)
 
 
@@ -320,7 +322,7 @@ def _passed_on(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _tasks(
     source: Row, documents: tuple[str, ...], names: Names, library_sha256: str
 ) -> Iterator[Task]:
-    """The tasks of a row: one, or one for each of the documents; or one that says what is wrong."""
+    """The tasks of a row, one per document; an invalid row gives one that fails."""
     extra = _passed_on(source.fields)
     try:
         row = _TaskRow.model_validate(source.fields)
@@ -360,7 +362,7 @@ def _tasks(
             yield Task(each, loaded, row.question, plan, None, digest, extra, kind)
     else:
         problem = source.error(
-            "the row has none of document, document_path, and no document was named",
+            "the row has neither document nor document_path, and no document was named",
             help=f"name them: pearl execute --tasks {source.path} DOC...",
         )
         yield Task(id, question=row.question, problem=problem, extra=extra)
@@ -393,7 +395,7 @@ def _message(error: Any) -> str:
 
 
 def corpus_files(named: Sequence[str]) -> tuple[SourceFile, ...]:
-    """The files of a corpus, in its order; standard input is none of them."""
+    """The files of a corpus, in its order, without standard input."""
     paths = [name for name in named if name != "-"]
     return find_files(paths).files if paths else ()
 

@@ -66,7 +66,7 @@ _NAMES: Mapping[str, tuple[str | None, str | None, str | None]] = {
     "server_address": ("server.address",) * 3,
     "server_port": ("server.port",) * 3,
 }  # fmt: skip
-"""What is told → its attribute in each of `VERSIONS`; None where that has none."""
+"""Value → its attribute in each of `VERSIONS`; None if the version defines none."""
 
 _PROVIDERS = {"gemini": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai"}
 """Backends whose provider has another name in the conventions than here."""
@@ -101,7 +101,7 @@ def conventions_of(version: str | None = None) -> Conventions:
         version = VERSIONS[-1] if "gen_ai_latest_experimental" in opted_in else DEFAULT
     if version not in VERSIONS:
         raise UsageError(
-            f"there are no conventions {version!r}", help=suggest(version, VERSIONS, "conventions")
+            f"unknown conventions {version!r}", help=suggest(version, VERSIONS, "conventions")
         )
     column = VERSIONS.index(version)
     names = {what: name for what, row in _NAMES.items() if (name := row[column]) is not None}
@@ -156,13 +156,13 @@ def prompt_json(messages: Iterable[Message]) -> str:
 
 
 def system_json(messages: Iterable[Message]) -> str | None:
-    """The instructions of the system; None where there are none."""
+    """The system instructions, if any."""
     parts = [_part(message.content) for message in messages if message.role == "system"]
     return to_json(parts) if parts else None
 
 
 def reply_json(text: str, finish_reason: str) -> str | None:
-    """A reply; None where there is none."""
+    """A reply, if any."""
     if not text:
         return None
     told = {"role": "assistant", "parts": [_part(text)], "finish_reason": finish_reason}
@@ -182,7 +182,7 @@ def openinference(kind: str) -> dict[str, AttributeValue]:
 
 
 def is_computed(model: str) -> bool:
-    """Whether the replies of a model are computed, so that there are no calls."""
+    """Whether a model computes replies in this process, without calls."""
     return model.partition(":")[0] == _COMPUTES
 
 
@@ -209,7 +209,7 @@ def call_attributes(
 def attempt_attributes(
     names: Conventions, event: ModelAttempted, *, has_content: bool
 ) -> dict[str, Any]:
-    """What is known of an attempt beyond the call: parameters, server, prompt and reply."""
+    """Attributes of an attempt beyond the call: parameters, server, prompt and reply."""
     server = urlsplit(event.server)
     told = names.attributes(
         temperature=event.temperature,
@@ -230,7 +230,7 @@ def attempt_attributes(
 
 
 def search_attributes(names: Conventions, event: Retrieved) -> dict[str, Any]:
-    """How passages were searched, and how many were found."""
+    """The search method, and the number of hits."""
     return {
         **names.attributes(operation="retrieval"),
         **openinference("RETRIEVER"),
@@ -241,7 +241,7 @@ def search_attributes(names: Conventions, event: Retrieved) -> dict[str, Any]:
 
 
 def result_attributes(event: StepFinished, n_sent: int, n_kept: int) -> dict[str, Any]:
-    """How a step ended."""
+    """The final state of a step."""
     told: dict[str, Any] = {
         "pearl.step.state": event.state,
         "pearl.step.context": event.context,

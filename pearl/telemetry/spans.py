@@ -76,7 +76,7 @@ class PlanNodes:
     new_actions: frozenset[str]
 
     def parents(self, output: str) -> tuple[str, ...]:
-        """The outputs that a step takes, each once, in the order of its arguments."""
+        """The distinct outputs that a step reads, in the order of its arguments."""
         step = self.steps.get(output)
         if step is None:
             return ()
@@ -439,7 +439,7 @@ class TaskSpans:
         return self._root if running is None else running.span
 
     def _node(self, number: int | None, output: str) -> str:
-        """What identifies a step in the graph: its number in the plan, for its name is content."""
+        """The identity of a step in the graph: its number in the plan, because its name is content."""
         nodes = self._nodes.get(number)
         place = str(nodes.numbers.get(output, 0)) if nodes else "0"
         return place if number is None else f"{number}.{place}"

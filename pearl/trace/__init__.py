@@ -90,17 +90,17 @@ again because the reply could not be parsed, about a batch of rows, or to choose
 
 
 class EventBase(BaseModel):
-    """What every event has."""
+    """Fields of every event."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     is_recorded: ClassVar[bool] = True
-    """Whether traces keep it; else it is only told to listeners."""
+    """Whether traces record the event; otherwise only listeners receive it."""
 
     t_s: float = 0.0
     """Seconds since the start of the trace."""
     plan_number: int | None = None
-    """Which of several plans of one question it is about, from 1; None where one was asked for."""
+    """The plan of the question that the event is about, from 1; None if one plan was requested."""
 
 
 class PlanAttempted(EventBase):
@@ -120,15 +120,15 @@ class PlanAttempted(EventBase):
     shape: str = ""
     """What the planner was told about the document; "" for nothing."""
     profile: Literal["full", "small"] = "full"
-    """How much of the library and of the examples the planner was shown."""
+    """The part of the library and of the examples in the prompt of the planner."""
     n_calls: int = 1
-    """Replies that make it up: with some constraints the new actions come in one of their own."""
+    """Replies that the plan consists of: with some constraints a separate reply defines new actions."""
     n_cached: int = 0
     """Those of them that were cached."""
 
 
 PlanWriter = Literal["rule", "example", "model"]
-"""Who writes a plan: rules, the nearest example with its strings replaced, or the model."""
+"""The source of a plan: rules, the nearest example with its strings replaced, or the model."""
 
 
 class PlanCandidate(BaseModel):
@@ -137,7 +137,7 @@ class PlanCandidate(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     by: tuple[PlanWriter, ...]
-    """Who wrote it; several where their plans make the same calls."""
+    """The sources of the plan; several if their plans make the same calls."""
     plan: str
     pmi: float | None = None
     """Pointwise mutual information of its first action with the question, in nats; None if not rated."""
@@ -161,7 +161,7 @@ class PlanChosen(EventBase):
 
 
 class QuestionUnderstood(EventBase):
-    """What a question was understood as before it was planned."""
+    """The interpretation of a question before planning."""
 
     event: Literal["question_understood"] = "question_understood"
     asked: str
@@ -249,7 +249,7 @@ class StepStarted(EventBase):
 
 
 CallPurpose = Literal["question", "plan", "step", "combine", "choose", "mine", "refine"]
-"""What a call is made for."""
+"""The purpose of a call."""
 
 
 class ModelProgressed(EventBase):
@@ -291,7 +291,7 @@ class ModelAttempted(EventBase):
     server: str = ""
     """Its address without password and query; "" for a model in this process."""
     number: int
-    """How many attempts of this call failed before."""
+    """The number of failed attempts of this call so far."""
     error: AttemptError | None = None
     """None for a usable reply."""
     replied_by: str = ""
@@ -380,19 +380,19 @@ class FoundPassage(BaseModel):
 
 
 class Retrieved(EventBase):
-    """Passages were searched, for a step's rows or for what a step is shown of a corpus."""
+    """A search for passages, as rows of a step or as the context of a step over a corpus."""
 
     event: Literal["retrieved"] = "retrieved"
     step: str
     queries: tuple[str, ...]
     method: str
     k: int
-    """How many were wanted."""
+    """The number of passages requested."""
     n_hits: int
     passages: tuple[FoundPassage, ...]
     """The best of them, `MAX_PASSAGES` at most."""
     notes: tuple[str, ...] = ()
-    """What was not done as asked: a leg that was left out."""
+    """Deviations from the requested search: a skipped leg."""
     duration_s: float
 
 
@@ -432,7 +432,7 @@ class StepFinished(EventBase):
     is_native: bool
     context: Literal["full", "map-reduce", "retrieve", "rows", "none"]
     coverage: float | None
-    """Fraction of the document's characters that the model was shown; None without a document."""
+    """Fraction of the document's characters sent to the model; None without a document."""
     n_calls: int
     usage: Usage
     duration_s: float
@@ -464,9 +464,9 @@ class OptionChosen(EventBase):
     """`question`: without reading anything."""
     reply: str
     choice: int | None
-    """Index of the option, from 0; None if the reply names none."""
+    """Index of the option, from 0; None if the reply names no option."""
     coverage: float | None = None
-    """Fraction of the document that was shown; None for a choice based on the answer."""
+    """Fraction of the document in the prompt; None for a choice based on the answer."""
     n_calls: int = 1
     """0 if the answer was an option verbatim, so that no model was called."""
     n_cached: int = 0
@@ -757,7 +757,9 @@ def read_trace(path: str | Path) -> list[Trace]:
                 ) from error
             if version != SCHEMA_VERSION:
                 raise DataError(
-                    f"trace version {version}, this is {SCHEMA_VERSION}", path=path, line=number
+                    f"trace version {version}; this pearl reads version {SCHEMA_VERSION}",
+                    path=path,
+                    line=number,
                 )
             traces.setdefault(id, Trace(id))._events.append(event)
     return list(traces.values())

@@ -124,10 +124,10 @@ def test_a_shard_is_read_as_it_is_written(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "is no shard"), ("3", "is no shard"), ("1/2/3", "is no shard"), ("a/b", "is no shard"),
-        ("-1/2", "is no shard"), ("1.0/2", "is no shard"), ("²/3", "is no shard"),
-        ("9" * 5_000 + "/1", "is no shard"), ("0/3", "no shard 0 of 3"), ("4/3", "no shard 4 of 3"),
-        ("1/0", "no shard 1 of 0"),
+        ("", "is not a shard"), ("3", "is not a shard"), ("1/2/3", "is not a shard"), ("a/b", "is not a shard"),
+        ("-1/2", "is not a shard"), ("1.0/2", "is not a shard"), ("²/3", "is not a shard"),
+        ("9" * 5_000 + "/1", "is not a shard"), ("0/3", "shard 0 of 3 does not exist"), ("4/3", "shard 4 of 3 does not exist"),
+        ("1/0", "shard 1 of 0 does not exist"),
     ],
 )  # fmt: skip
 def test_what_is_no_shard_is_told_in_few_words(text: str, said: str) -> None:

@@ -58,7 +58,9 @@ def test_a_trace_of_another_version_is_refused(tmp_path: Path) -> None:
     trace.append(StepFailed(step="a", error="it broke"))
     path = tmp_path / "trace.jsonl"
     path.write_text(trace.to_jsonl().replace(f'"v":{SCHEMA_VERSION}', '"v":99'), encoding="utf-8")
-    with pytest.raises(DataError, match=r"trace\.jsonl:1: trace version 99, this is 1"):
+    with pytest.raises(
+        DataError, match=r"trace\.jsonl:1: trace version 99; this pearl reads version 1"
+    ):
         read_trace(path)
 
 

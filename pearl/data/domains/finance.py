@@ -48,7 +48,7 @@ DOMAIN = Domain(
 )
 
 _OPERAND = re.compile(r"(?<![#_\w.])-?\d*\.?\d+%?")
-"""A number of a program; `#0` and `const_100` are none."""
+"""A number of a program, other than `#0` and `const_100`."""
 
 _NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?|(?<![\w.,])\.\d+")
 _SENTENCE = re.compile(r".+?(?:\s\.(?=\s|$)|[.;](?=\s+[A-Z(]|$)|$)", re.DOTALL)
@@ -131,7 +131,7 @@ def gold_passages(page: str, program: str) -> tuple[str, ...]:
 
 
 def _passages(page: str) -> Iterator[tuple[str, bool]]:
-    """The rows of the table without its head, and the sentences; whether each is a row."""
+    """The rows of the table without its head, then the sentences; with a flag for rows."""
     lines = page.split("\n")
     head = next((i for i, line in enumerate(lines) if line.startswith("| ---")), 0)
     for i, line in enumerate(lines):
@@ -251,7 +251,7 @@ def _written(program: Any) -> str:
 
 
 def _executed(value: Any) -> str | None:
-    """What a program came to, in digits; None where it is not known."""
+    """The result of a program in digits, if known."""
     if isinstance(value, bool | None):
         return None
     if isinstance(value, int | float):
@@ -267,7 +267,7 @@ def _conversation(
     questions: Sequence[_Question],
     only: int | None = None,
 ) -> Iterator[Sample]:
-    """A sample each turn; or one, of a row that is about one turn."""
+    """One sample per turn; a row about one turn gives one sample."""
     from pearl.data.samples import Sample
     from pearl.data.turns import Turn
 

@@ -60,7 +60,7 @@ def default_folder() -> Path:
     try:
         return Path.home() / ".local" / "share" / "pearl"
     except RuntimeError:
-        raise StoreError("there is no home folder", help="name a folder with --store") from None
+        raise StoreError("no home folder found", help="name a folder with --store") from None
 
 
 class FreshCache:
@@ -117,7 +117,7 @@ class Store(Reader):
     @classmethod
     def _opened(cls, folder: Path, path: Path) -> Store:
         # SQLite would see to that, too, but before 3.51.3 two connections that write and empty the
-        # log at the same moment can damage the file, and whoever waits for its own lock may starve.
+        # log at the same moment can damage the file, and a process waiting for its lock may starve.
         lock = WriteLock(folder / "write.lock", LOCAL)
         try:
             with lock.held():
@@ -151,7 +151,7 @@ class Store(Reader):
         await self._writing.write(work)
 
     def fresh(self) -> FreshCache:
-        """Keeps replies as this store does, and finds none that was kept before."""
+        """A cache that stores replies here and ignores those stored before."""
         return FreshCache(self)
 
     def begin(self, spec: RunSpec, *, fresh: bool = False, id: str | None = None) -> Run:
@@ -182,11 +182,13 @@ class Store(Reader):
         )  # fmt: skip
 
     def merge(self, folders: Sequence[Path]) -> Merged:
-        """Take over the results and replies of other stores; doing it again changes nothing."""
+        """Import results and replies of other stores; repeating it changes nothing."""
         merged = Merged()
         for folder in folders:
             if folder.resolve() == self.folder.resolve():
-                raise StoreError("cannot be merged into itself", path=folder, help="name another")
+                raise StoreError(
+                    "a store cannot be merged into itself", path=folder, help="name another store"
+                )
             with Store.open(folder, read_only=True) as other:
                 merged += merge(other, self.folder, self._writing)
         return merged
@@ -194,14 +196,14 @@ class Store(Reader):
     @property
     def _writing(self) -> StoreWriter:
         if self._writer is None:
-            raise StoreError("the store was opened to be read", path=self.folder)
+            raise StoreError("the store was opened read-only", path=self.folder)
         return self._writer
 
     def close(self) -> None:
-        """Write what is still to be written, and let go; runs that are not finished are stopped."""
+        """Write pending rows, mark unfinished runs as stopped, and close the file."""
         try:
             for run in self._runs:
-                # What is wrong was told when the first result could not be kept.
+                # The error was reported when the first result could not be stored.
                 with suppress(StoreError):
                     run.finish("stopped")
         finally:

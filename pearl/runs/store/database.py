@@ -64,7 +64,7 @@ CREATE INDEX results_failed ON results (run_id) WHERE status = 'failed';
 
 
 def decoded(value: object) -> str:
-    """A text of the file; whatever stands in a damaged one comes out as some text."""
+    """A text of the file; damaged bytes are replaced."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return "" if value is None else str(value)
@@ -103,7 +103,7 @@ def _logged(connection: sqlite3.Connection, path: Path) -> str | None:
     if decoded(mode) == "wal":
         return None
     return (
-        f"{path}: this disk has no shared memory for SQLite's log: slower, and readers may wait; "
+        f"{path}: this disk does not support shared memory: SQLite is slower, and readers may wait; "
         "a --store on a local disk is better"
     )
 
@@ -119,9 +119,7 @@ def _commit(connection: sqlite3.Connection, statements: str) -> None:
 def open_existing(path: Path) -> sqlite3.Connection:
     """A connection that reads a store that is there."""
     if not path.is_file():
-        raise StoreError(
-            "there is no store here", path=path.parent, help="name its folder with --store"
-        )
+        raise StoreError("no store here", path=path.parent, help="name its folder with --store")
     connection = connect(path, "ro")
     try:
         try:
@@ -136,9 +134,7 @@ def open_existing(path: Path) -> sqlite3.Connection:
             connection = connect(path, "immutable")
             version = _version(connection, path)
         if version is None:
-            raise StoreError(
-                "the store is empty", path=path, help="it is filled when a command runs with it"
-            )
+            raise StoreError("the store is empty", path=path, help="run a command with it first")
     except BaseException:
         connection.close()
         raise
@@ -152,7 +148,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int | None:
         return None
     application, version = found
     if application != _APPLICATION:
-        raise StoreError("the file is no store of pearl", path=path, help="name another --store")
+        raise StoreError("the file is not a store of pearl", path=path, help="name another --store")
     if version not in (VERSION - 1, VERSION):
         raise StoreError(
             f"the store is of version {version}, this pearl reads version {VERSION}",
@@ -167,7 +163,7 @@ MAX_TRACE = 1 << 28
 
 
 def unpacked(data: object) -> dict[str, Any] | None:
-    """The object that the JSON stands for, or None where it stands for none."""
+    """The JSON object, or None if the data is not one."""
     if not isinstance(data, bytes):
         return None
     try:
@@ -178,12 +174,12 @@ def unpacked(data: object) -> dict[str, Any] | None:
 
 
 def is_done(row: Mapping[str, Any]) -> bool:
-    """Whether a row says what came of its task: neither a failure nor cut off by a limit."""
+    """Whether the task of a row is complete: neither failed nor stopped by a limit."""
     return row.get("status") not in ("failed", "unfinished")
 
 
 def packed_trace(lines: str) -> bytes:
-    """What happened in a task, compressed: prompts of one kind repeat each other."""
+    """A trace, compressed: prompts of one kind repeat each other."""
     return zlib.compress(lines.encode("utf-8", "backslashreplace"), 1)
 
 
@@ -251,7 +247,7 @@ class _Item:
     work: Work[Any]
     done: asyncio.Future[Any] | Future[Any]
     loop: asyncio.AbstractEventLoop | None
-    """Whose the future is; None for one that a thread waits for."""
+    """The event loop of the future; None if a thread waits for it."""
     result: Any = None
 
 

@@ -15,7 +15,7 @@ from pearl.runs.store.database import decoded, is_done, unpacked, unpacked_reply
 from pearl.runs.store.runs import COLUMNS, RunInfo, info_of
 
 MOST = 2**63
-"""No count of tokens reaches it."""
+"""Upper bound of a token count; larger values are damaged."""
 
 _BY_SEQ = "results_by_seq"
 _BY_KEY = "sqlite_autoindex_results_1"
@@ -104,7 +104,7 @@ class Reader:
                     yield row
 
     def traces(self, run_id: str) -> Iterator[str]:
-        """What happened in every task of a run, as JSON lines, in the order of its rows."""
+        """The traces of a run as JSON lines, in the order of its rows."""
         for page in self._pages(run_id, "trace"):
             yield from (unpacked_trace(trace) for (trace,) in page)
 
@@ -123,14 +123,14 @@ class Reader:
         return self._pages(run_id, "key, seq, task_id, status, row, trace")
 
     def tally(self, run_id: str) -> dict[str, int]:
-        """How many rows of a run have which status."""
+        """The number of rows of a run by status."""
         found = self.all(
             "SELECT status, count(*) FROM results WHERE run_id = ? GROUP BY status", (run_id,)
         )
         return dict(Counter({decoded(status): n for status, n in found}))
 
     def usage(self, run_id: str) -> Usage:
-        """Tokens of all rows of a run, of replies that were of use."""
+        """Tokens of all usable replies of a run."""
         names = ("input_tokens", "output_tokens", "cached_tokens", "implausible_calls")
         sums = ", ".join(
             # Records of evaluations, drafts and curations name them as `Usage` does.
@@ -148,7 +148,7 @@ class Reader:
         return [info_of(row) for row in found]
 
     def run(self, name: str) -> RunInfo:
-        """The run whose id begins like this, or continues like this after the day."""
+        """The run whose id starts with a prefix, with or without the day."""
         ids = [decoded(id) for (id,) in self.all("SELECT id FROM runs ORDER BY created DESC")]
         close = [id for id in ids if id.startswith(name) or id.partition("-")[2].startswith(name)]
         if name in ids:
@@ -171,7 +171,7 @@ class Reader:
         return StoreError(f"no run '{name}'", path=self._path, help=help)
 
     def are_indexed(self, run_id: str) -> bool:
-        """Whether the indexes lead to every row of a run; False where they are damaged."""
+        """Whether the indexes of the database cover every row of a run; False if they are damaged."""
         try:
             return len(set(self.all(_COUNTS, (run_id,)))) == 1
         except StoreError:

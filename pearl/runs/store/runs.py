@@ -73,18 +73,18 @@ COLUMNS = (
     "(SELECT count(*) FROM results WHERE run_id = runs.id), "
     "(SELECT count(*) FROM results WHERE run_id = runs.id AND status = 'failed')"
 )
-"""What `info_of` reads."""
+"""Columns that `info_of` reads."""
 
 _ID = re.compile(r"\d{8}-[0-9a-f]{4,}")
 
 
 def is_id(text: str) -> bool:
-    """Whether it has the form of a run's id: no part of a path, for example."""
+    """Whether a text has the form of a run id; a path has not."""
     return _ID.fullmatch(text) is not None
 
 
 def is_shard(text: str) -> bool:
-    """Whether it names a part of the work, as `1/8`."""
+    """Whether a text names a shard, such as `1/8`."""
     return re.fullmatch(r"\d{1,9}/\d{1,9}", text, re.ASCII) is not None
 
 
@@ -105,13 +105,13 @@ class RunSpec:
 
     @property
     def key(self) -> bytes:
-        """32 bytes that differ where settings or inputs differ."""
+        """32 bytes that identify settings and inputs."""
         said = {"settings": dict(self.settings), "inputs": dict(self.inputs)}
         return digest([json.dumps(said, sort_keys=True)])
 
     @property
     def shard(self) -> str:
-        """The part of the work that it is; "" where it is all of it."""
+        """The shard, such as `1/8`; "" for all of the work."""
         said = str(self.settings.get("shard"))
         return said if is_shard(said) else ""
 
@@ -166,7 +166,7 @@ class RunInfo:
 
 
 def info_of(row: tuple[Any, ...]) -> RunInfo:
-    """The run of a row of `COLUMNS`; what is damaged in it comes out empty."""
+    """The run of a row of `COLUMNS`; damaged values are empty."""
     holder = _holder(row)
     status = decoded(row[6])
     asked = unpacked(row[2]) or {}
@@ -196,6 +196,6 @@ def _holder(row: tuple[Any, ...]) -> Holder | None:
 
 
 def _seconds(value: object) -> float:
-    """A time that can be shown: that of a damaged row may be any number, or none."""
+    """A time; 0 for a damaged value."""
     is_time = isinstance(value, int | float) and 0 <= value <= time.time() + 1e9
     return float(value) if is_time else 0.0  # type: ignore[arg-type]

@@ -60,11 +60,11 @@ class Run:
         self._is_finished = False
 
     def has(self, key: bytes) -> bool:
-        """Whether a whole row is recorded under this key that is no failure: nothing is to do."""
+        """Whether a row without a failure is recorded under this key."""
         return self._reader.is_done(self.id, key)
 
     def outcome(self, key: bytes) -> dict[str, Any] | None:
-        """The row that is recorded under this key, a failure too; None where there is none."""
+        """The row recorded under this key, failures included, if any."""
         return self._reader.outcome(self.id, key)
 
     async def record(
@@ -87,7 +87,7 @@ class Run:
         await self._writer.write(work)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Every row once, in the order of the work, read as they are taken."""
+        """Every row once, in the order of the tasks, read lazily."""
         return self._reader.rows(self.id)
 
     def finish(self, status: Status, counts: Mapping[str, Any] | None = None) -> None:
@@ -118,7 +118,7 @@ class Run:
 def begin_run(
     folder: Path, writer: StoreWriter, spec: RunSpec, *, is_fresh: bool, id: str | None
 ) -> tuple[str, Lease]:
-    """The id and the lease of a run of this spec: a new one, or the latest that there is."""
+    """The id and the lease of a run of this spec: the latest one, or a new one."""
     leases: list[Lease] = []
 
     def work(connection: sqlite3.Connection) -> str:
@@ -139,7 +139,9 @@ def begin_run(
 def lease_run(folder: Path, id: str, info: RunInfo | None) -> Lease:
     """The lease of a run."""
     if not is_id(id):
-        raise StoreError(f"no id of a run: '{id[:40]}'", path=folder / FILE, help="move it away")
+        raise StoreError(
+            f"not the id of a run: '{id[:40]}'", path=folder / FILE, help="move it away"
+        )
     lease = Lease.take(folder / f"run-{id}.lock", LOCAL)
     if lease is None:
         holder = info.holder if info else None
@@ -168,9 +170,9 @@ def _found(
     info = info_of(row)
     if info.spec_key != spec.key:
         raise StoreError(
-            f"run {id} was begun with other settings or inputs",
+            f"run {id} was started with other settings or inputs",
             path=folder / FILE,
-            help="give the command itself again: that begins another run",
+            help="repeat the command itself to start another run",
         )
     return info
 
@@ -287,7 +289,7 @@ def _merge_run(
 
 
 def _target(connection: sqlite3.Connection, info: RunInfo, *, by_spec: bool) -> RunInfo | None:
-    """The run here that this one goes into."""
+    """The run of this store that receives the rows."""
     same = f"SELECT {COLUMNS} FROM runs WHERE spec_key = ?"
     row = connection.execute(
         f"{same} AND id IN (?, ?)", (info.spec_key, info.id, _other_id(info))
@@ -300,13 +302,13 @@ def _target(connection: sqlite3.Connection, info: RunInfo, *, by_spec: bool) -> 
 
 
 def _free_id(connection: sqlite3.Connection, info: RunInfo) -> str:
-    """Its own id, unless another run has that here."""
+    """Its own id, unless another run of this store has it."""
     is_taken = connection.execute("SELECT 1 FROM runs WHERE id = ?", (info.id,)).fetchone()
     return info.id if is_id(info.id) and is_taken is None else _other_id(info)
 
 
 def _other_id(info: RunInfo) -> str:
-    """An id that is the same at every merge."""
+    """A derived id, the same at every merge."""
     told = digest([info.spec_key, info.id, str(info.created)]).hex()
     return f"{datetime.fromtimestamp(info.created):%Y%m%d}-{told[:8]}"
 
@@ -314,7 +316,7 @@ def _other_id(info: RunInfo) -> str:
 def _join(
     connection: sqlite3.Connection, id: str, info: RunInfo, target: RunInfo | None, shard: str
 ) -> None:
-    """Make the run, or say of the one that is there how both ended."""
+    """Create the run, or update the existing one with the status of both."""
     status: Status = "stopped" if info.status == "running" else info.status  # nobody goes on here
     counts = dict(target.counts) if target else {}
     was_done = target is not None and target.status == "done"  # as it has all rows, it stays so
@@ -352,7 +354,7 @@ def _parts(counts: Mapping[str, Any]) -> set[str]:
 
 
 def _are_all(parts: set[str]) -> bool:
-    """Whether they are all shards of some number of them."""
+    """Whether the parts are complete: all n shards of some n."""
     found = Counter(int(part.partition("/")[2]) for part in parts)
     return any(n_found == n for n, n_found in found.items())
 

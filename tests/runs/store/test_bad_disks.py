@@ -98,13 +98,13 @@ def test_a_file_that_is_cut_off(tmp_path: Path, filled: bytes, n_bytes: int) -> 
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("Dear diary,\n" * 100)
-    assert "no store of pearl" in str(use(tmp_path))
+    assert "not a store of pearl" in str(use(tmp_path))
     (tmp_path / FILE).unlink()
     with sqlite3.connect(tmp_path / FILE) as connection:
         connection.execute("CREATE TABLE mine (a)")
     connection.close()
     before = (tmp_path / FILE).read_bytes()
-    assert "no store of pearl" in str(use(tmp_path))
+    assert "not a store of pearl" in str(use(tmp_path))
     assert (tmp_path / FILE).read_bytes() == before
 
 

@@ -80,7 +80,7 @@ def test_a_run_is_gone_on_with(tmp_path: Path) -> None:
         fresh.finish("paused")
         named = store.begin(SPEC, id=run.id)
         assert list(named.rows()) == [row(0), row(1), row(2)]
-        with pytest.raises(StoreError, match="begun with other settings"):
+        with pytest.raises(StoreError, match="started with other settings"):
             store.begin(SPEC, id=other.id)
         with pytest.raises(StoreError, match="no run"):
             store.begin(SPEC, id="nope")
@@ -337,7 +337,10 @@ def test_an_id_that_is_a_path_leads_nowhere(tmp_path: Path) -> None:
     with Store.open(tmp_path / "a") as store:
         store.merge([tmp_path / "b"])
         assert [info.id.count("/") for info in store.runs()] == [0]
-    with Store.open(tmp_path / "b") as store, pytest.raises(StoreError, match="no id of a run"):
+    with (
+        Store.open(tmp_path / "b") as store,
+        pytest.raises(StoreError, match="not the id of a run"),
+    ):
         store.begin(SPEC)
 
 
@@ -360,7 +363,7 @@ def test_what_only_reads_does_not_write(tmp_path: Path) -> None:
     Store.open(tmp_path).close()
     with (
         Store.open(tmp_path, read_only=True) as store,
-        pytest.raises(StoreError, match="opened to be read"),
+        pytest.raises(StoreError, match="opened read-only"),
     ):
         store.begin(SPEC)
 

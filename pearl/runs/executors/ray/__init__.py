@@ -61,9 +61,7 @@ async def run(
 ) -> AsyncGenerator[Outcome[U], None]:
     """Run the units on the cluster of $RAY_ADDRESS, or on one that is started on this machine."""
     if not isinstance(pearl.client.settings.model, str):
-        raise UsageError(
-            "a model that is an object cannot be sent to a cluster", help="give it by its name"
-        )
+        raise UsageError("a model object cannot be sent to a cluster", help="pass its name instead")
     n_places = pearl.client.settings.concurrency
     with _cluster():
         crew = _Crew(pearl, n_workers)
@@ -122,7 +120,7 @@ def _cluster() -> Iterator[None]:
         where = f"at {address}" if address else "on this machine"
         reason = str(error).strip().partition("\n")[0]
         raise UsageError(
-            f"no Ray cluster {where}: {reason}", help="RAY_ADDRESS says where it is: HOST:6379"
+            f"no Ray cluster {where}: {reason}", help="set RAY_ADDRESS to HOST:6379"
         ) from None
     _divert()
     try:

@@ -101,7 +101,7 @@ class RayWorker:
     def _ready(self, driver: str) -> Resources:
         if driver != version():
             raise UsageError(
-                f"the node {platform.node()} has {version()}, this is {driver}",
+                f"the node {platform.node()} runs {version()}, the driver {driver}",
                 help="install the same on every node of the cluster",
             )
         if self._resources is None:
