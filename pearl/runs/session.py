@@ -85,6 +85,7 @@ class Shard:
 
     def takes(self, key: str) -> bool:
         """Whether a unit with this `shard_key` belongs to this shard; it belongs to exactly one."""
+        # By the key alone, so every machine that reads the same input agrees.
         return int(text_sha256(key)[:16], 16) % self.n == self.index - 1
 
     def of(self, units: Iterable[U]) -> Iterator[tuple[int, U]]:
@@ -244,6 +245,8 @@ def unrecorded(
 
 def keyed(pearl: Pearl, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U, bytes]]:
     """Units of work with the keys of their rows."""
+    # A key depends on what the row depends on, never on the place of the unit: its id, its document
+    # and every setting that decides results.
     settings = digest(map(repr, sorted(fingerprint(pearl).items()))).hex()
     n_alike: Counter[int] = Counter()  # by 8 bytes of their keys: millions of units may come
     for place, unit in units:
@@ -269,34 +272,34 @@ def _key(unit: Unit, settings: str, place: int) -> bytes:
 class Session:
     """Runs tasks with a `Pearl` within limits, and stores the results.
 
-    The same tasks with the same settings are the same run: running them again goes on where it
-    stopped, however it was stopped, and does again only what failed. Limits hold for all runs of the
+    The same tasks with the same settings are the same run: running them again resumes it where it
+    stopped, for whatever reason, and repeats only failed tasks. Limits apply to all runs of the
     session together.
 
     Args:
         pearl: Model and library.
-        store: Where replies and rows are kept: a folder, or an open store; None to keep nothing.
-        keeps_rows: Whether rows are kept, so that runs can be gone on with; replies are in any case.
-        is_fresh: Begin a new run, and ask for replies anew that are kept from before.
-        max_cost_usd: No call is started that could take the cost beyond this; None for no limit.
-        max_tokens: Likewise input and output tokens together.
-        max_calls: Likewise calls, failed ones included.
-        max_minutes: No call is started after this, and those under way then are ended.
-        price: What tokens cost, or a table of that by the names of models; None for the shipped one.
-        executor: Where tasks are carried out: `local`, `ray`, `batch`.
+        store: Stores replies and rows: a folder, or an open store; None to store nothing.
+        keeps_rows: Whether to store rows, so that runs can be resumed; replies are always stored.
+        is_fresh: Start a new run, and ignore stored replies.
+        max_cost_usd: No call starts that could raise the cost above this; None for no limit.
+        max_tokens: The same limit for input and output tokens together.
+        max_calls: The same limit for calls, including failed ones.
+        max_minutes: After this time no call starts, and running calls are cancelled.
+        price: Price of tokens, or a table of prices by model name; None for the shipped table.
+        executor: Where tasks run: `local`, `ray`, `batch`.
         shard: Only a part of the tasks, as `1/8`.
-        max_errors: No more tasks are begun once more than this have failed; None to go on.
-        telemetry: Makes spans of the tasks; None for none.
+        max_errors: No task starts after more than this many failures; None for no limit.
+        telemetry: Creates spans of the tasks; None for no telemetry.
 
     Attributes:
         telemetry: As it was given.
-        price: What a token costs; None where that is not known.
-        budget: What was spent so far; None before the first run, and where nothing is counted: it is
-            where a limit is set or the price is known, by the executor `local`.
+        price: Price of tokens, if known.
+        budget: Spending so far; None before the first run, and if nothing is counted. The executor
+            `local` counts if a limit is set or the price is known.
 
     Raises:
-        UsageError: Money is limited and the price is not known, a limit is not a number from 0, or there is no
-            such executor or shard.
+        UsageError: The cost is limited and the price is unknown, a limit is not a number from 0, or the
+            executor or the shard does not exist.
         DataError: The table of prices cannot be read.
 
     Example:
@@ -360,7 +363,7 @@ class Session:
     def predicted(self) -> Forecast | None:
         """The estimate of the started tasks; `budget` has the actual spending.
 
-        None where that is not counted, and for an executor that does not tell what it begins.
+        None if nothing is counted, or if the executor does not report started tasks.
         """
         return None if self._begun is None else self._begun.result()
 
@@ -388,7 +391,7 @@ class Session:
         with ExitStack() as stack:
             store: Store | None = None
             if self._keeps_rows and not self._is_fresh:
-                # None was made yet, or the run itself will say what is wrong with it.
+                # There is no store yet, or the run itself will report the error.
                 with suppress(StoreError):
                     store = stack.enter_context(self._readable())
             run_id = (id or _latest(store, self.spec(tasks, asked))) if store else None
@@ -410,17 +413,17 @@ class Session:
         """Run the tasks without a row.
 
         Args:
-            tasks: Or other units of work, read one by one. Where rows are kept they are gone through twice; what can be gone
-                through but once is held in memory.
-            asked: What makes the work the one it is; None for the tasks themselves.
-            id: The run to go on with; None for the latest of the same work, or a new one.
-            watcher: Who is told of what happens.
-            redo: Rows that are made again though they are no failures; none of their replies is
-                taken from before.
+            tasks: Or other units of work, read one by one. If rows are stored, they are iterated twice, and
+                an iterator is held in memory.
+            asked: Identity of the work; None to derive it from the tasks.
+            id: The run to resume; None for the latest run of the same work, or a new one.
+            watcher: Callbacks of the run.
+            redo: Selects rows to repeat though they are not failures; their stored replies are not
+                used.
 
         Returns:
-            The run: iterate over it, or await it. What it raises then is a `StoreError`, for a store
-            that cannot be used, or a `UsageError`, for limits that the executor cannot keep.
+            The run: iterate over it, or await it. It raises a `StoreError` if the store cannot be used,
+            and a `UsageError` if the executor does not enforce the limits.
         """
         summary = Summary()
         tasks = self._repeatable(tasks, asked)
@@ -433,17 +436,17 @@ class Session:
         """Resume a run of the store.
 
         Args:
-            run_id: Its id, or how that begins, with its day or without.
-            tasks: Its tasks; None for those that the store has of it: questions and plans over files,
-                which are read, and sent to the model. Of a store that you do not trust, give them.
-            watcher: Who is told of what happens.
+            run_id: Its id, or a prefix of it, with or without the day.
+            tasks: Its tasks; None for the tasks in the store: questions and plans over files, which are
+                read and sent to the model. Pass the tasks if you do not trust the store.
+            watcher: Callbacks of the run.
 
         Raises:
-            StoreError: There is no such run, or others may write to the store.
+            StoreError: The run does not exist, or other users may write to the store.
             UsageError: The session has no store, or the store does not have the tasks.
 
         Returns:
-            As `run`; a `StoreError` comes where the run was begun with other settings.
+            As `run`; it raises a `StoreError` if the run was started with other settings.
         """
         with self._readable() as store:
             info = store.run(run_id)
@@ -457,19 +460,19 @@ class Session:
     def equipped(self, watcher: Watcher | None = None) -> Pearl:
         """The `Pearl` within the limits of the session, with the replies of its open store.
 
-        For what is no run of tasks: a conversation.
+        For work other than runs of tasks, such as a conversation.
 
         Raises:
-            UsageError: The executor cannot keep the limits, or the store is not open.
+            UsageError: The executor does not enforce the limits, or the store is not open.
         """
         if isinstance(self._store, Path):
             raise UsageError("the store is not open", help="with Store.open(FOLDER) as store: ...")
         equipped, _ = self._equipped(self._store, watcher or Watcher(), is_fresh=False)
-        self._begun = None  # what will be asked is not known, and nothing is predicted
+        self._begun = None  # the questions are unknown, so nothing is predicted
         return equipped
 
     def rows(self, run_id: str) -> Iterator[dict[str, Any]]:
-        """Every row of a run once, in the order of the work, read as they are taken.
+        """Every row of a run once, in the order of the tasks, read lazily.
 
         Raises:
             StoreError: The store cannot be read, or has no such run.
@@ -479,7 +482,7 @@ class Session:
             yield from store.rows(store.run(run_id).id)
 
     def kept(self, units: Iterable[U], run_id: str) -> Iterator[tuple[U, dict[str, Any]]]:
-        """The rows of those units that have one in a run, failures included, in their order.
+        """The units with a row in a run, and these rows, including failures, in order.
 
         Raises:
             StoreError: The store cannot be read.
@@ -498,7 +501,7 @@ class Session:
     def spec(self, tasks: Iterable[Unit], asked: RunSpec | None = None) -> RunSpec:
         """The identity of a run: its work, and the settings of the `Pearl` that decide results."""
         if asked is None:
-            # Not what is in the documents: where that changes, it is the same run with other rows.
+            # Without the text of documents: if it changes, the run is the same with other rows.
             parts = (part for unit in tasks for part in (unit.id, *unit.depends_on))
             inputs = {"tasks": digest(parts).hex()}
             command = ("python", Path(sys.argv[0]).name)
@@ -544,7 +547,7 @@ class Session:
             listener, spans = watcher.listener, None
             if self.telemetry is not None:
                 spans = self.telemetry.run(summary.id)
-                # Elsewhere events are told when a task is over, or calls are collected.
+                # Other executors report events after a task, or collect calls.
                 listener = spans.listening(listener) if self._plugin.KEEPS_LIMITS else listener
                 stack.callback(spans.close)
             options: dict[str, Any] = {"listener": listener, "is_stopping": is_stopping}
@@ -702,13 +705,13 @@ _threads = threading.local()
 
 
 def run(awaitable: Awaitable[Result]) -> Result:
-    """Wait for what a method of `Pearl` gives, or a run of a `Session`.
+    """Wait for the result of a method of `Pearl`, or for a run of a `Session`.
 
-    All calls in a thread share one event loop, as connections and limits of a `Pearl` belong to the
-    loop they were first used in: `asyncio.run` has a new one for each call.
+    All calls in a thread share one event loop, because connections and limits of a `Pearl` belong to
+    the loop of their first use; `asyncio.run` creates a new loop for each call.
 
     Raises:
-        UsageError: It is none; or an event loop is running already, as in a notebook, where `await` stands as it is.
+        UsageError: The argument is not awaitable, or an event loop is running, as in a notebook: use `await` there.
 
     Example:
         >>> import pearl
