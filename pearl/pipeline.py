@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 from pearl.actions.library import load_library
 from pearl.data.domains import load_domain
-from pearl.data.turns import Turn
+from pearl.data.samples import Turn
 from pearl.documents.document import Document
 from pearl.documents.kinds import DocumentKind
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pearl.data.turns import Turn
+from pearl.data.samples import Turn
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.literals import UNTYPED
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String

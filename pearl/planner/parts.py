@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from pearl.actions.calculators import CALCULATORS, calculator_of, load_calculator
-from pearl.data.turns import without_background
+from pearl.data.samples import without_background
 from pearl.documents.passages import terms
 from pearl.errors import did_you_mean
 

@@ -9,7 +9,7 @@ from datetime import date
 from functools import partial
 from typing import Literal
 
-from pearl.data.turns import Turn
+from pearl.data.samples import Turn
 from pearl.documents.kinds import DocumentKind
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan
 from pearl.dsl.signatures import ActionLibrary

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pearl.data.turns import Turn, without_background
+from pearl.data.samples import Turn, without_background
 from pearl.documents.passages import terms
 from pearl.documents.tokens import Counter
 from pearl.errors import ModelError

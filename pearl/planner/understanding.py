@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pearl.data.turns import Turn
+from pearl.data.samples import Turn
 from pearl.dsl.checker import CheckedPlan
 from pearl.llm import Model
 from pearl.planner.earlier_answers import PLACEHOLDER, earlier_answers, filled, filled_plan

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pearl.data.journal import Frozen, reason
-from pearl.data.turns import Turn
+from pearl.data.samples import Turn
 from pearl.documents.document import Document
 from pearl.errors import DataError, UsageError
 from pearl.errors.escaping import to_json

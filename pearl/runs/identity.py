@@ -16,7 +16,7 @@ from typing import Any, get_args
 from pearl.actions import by_search, lookup
 from pearl.actions.library import library_digest
 from pearl.data.journal import Frozen
-from pearl.data.turns import Turn
+from pearl.data.samples import Turn
 from pearl.documents.digest import digest, text_sha256
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import ROWS, Action, ActionLibrary, Parameter, ValueType

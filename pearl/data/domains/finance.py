@@ -268,8 +268,7 @@ def _conversation(
     only: int | None = None,
 ) -> Iterator[Sample]:
     """One sample per turn; a row about one turn gives one sample."""
-    from pearl.data.samples import Sample
-    from pearl.data.turns import Turn
+    from pearl.data.samples import Sample, Turn
 
     id = row.name("id") or str(row.line)
     dialogue = id if only is None else id.removesuffix(f"_{only}")

@@ -29,8 +29,7 @@ from pearl.errors import DataError, UsageError
 if TYPE_CHECKING:  # what reads data is imported when data is read
     from pearl.data.columns import Names
     from pearl.data.rows import Row
-    from pearl.data.samples import Sample
-    from pearl.data.turns import Turn
+    from pearl.data.samples import Sample, Turn
     from pearl.documents.document import Document
 
 DOMAIN = Domain("Documents of any kind", library="seed", examples="generic")
@@ -117,7 +116,7 @@ def inline(row: Row, field: str, name: str, names: Names) -> Document:
 
 def _history(row: Row) -> tuple[Turn, ...]:
     """The turns in `history`, which a table cell holds as JSON; any other text stays a field."""
-    from pearl.data.turns import Turn
+    from pearl.data.samples import Turn
 
     value: Any = row.fields.get("history")
     if isinstance(value, str) and value.lstrip().startswith("["):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pearl.data.turns import without_background
+from pearl.data.samples import without_background
 from pearl.planner.periods.calendar import CalendarPeriod
 from pearl.planner.periods.substitution import SEVERAL, PeriodReading, Rule, Substitution
 from pearl.planner.periods.words import COUNT, KIND, YEAR, count_of, pattern, style_of, unit_of

@@ -12,8 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from pearl.data.domains import Source, read_samples
-from pearl.data.samples import Sample
-from pearl.data.turns import Turn
+from pearl.data.samples import Sample, Turn
 from pearl.documents.document import Document
 from pearl.errors import DataError
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from pearl.data.turns import asked_with, without_background
+from pearl.data.samples import asked_with, without_background
 from pearl.documents.kinds import DocumentKind
 from pearl.documents.passages import terms
 from pearl.dsl.nodes import Argument, ListLiteral, Plan, Reference, Step, String
