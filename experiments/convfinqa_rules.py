@@ -28,7 +28,7 @@ from convfinqa_retrieval import RowTopics, page_of, passages, ticker_and_year
 from pearl import Answer, Document, Pearl
 from pearl.actions.arithmetic.matching import Rule, match
 from pearl.actions.arithmetic.program import parse
-from pearl.data.samples import Turn as Earlier
+from pearl.data.turns import Turn as Earlier
 from pearl.documents.table.quantities import SCALES
 from pearl.errors import PearlError
 from pearl.retrieval.corpus import Cutting
