@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from pearl.plugins.version import __version__ as __version__
     from pearl.runs.conversation import Conversation
     from pearl.runs.executors import Task
-    from pearl.runs.script import run
-    from pearl.runs.session import Session
+    from pearl.runs.session import Session, run
     from pearl.runs.tasks import over_files
     from pearl.trace import Trace, read_trace
 
@@ -59,7 +58,7 @@ _HOME = {
     "load_library": "pearl.actions.library",
     "over_files": "pearl.runs.tasks",
     "read_trace": "pearl.trace",
-    "run": "pearl.runs.script",
+    "run": "pearl.runs.session",
 }
 
 

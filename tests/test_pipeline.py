@@ -255,6 +255,6 @@ def test_what_is_no_question_is_told() -> None:
 
 
 def test_run_is_given_what_a_method_gives() -> None:
-    with pytest.raises(UsageError, match="nothing to wait for") as caught:
+    with pytest.raises(UsageError, match="cannot be awaited") as caught:
         pearl.run(Pearl().ask)  # type: ignore[arg-type]
     assert "pearl.run(pearl.Pearl().ask(...))" in str(caught.value)

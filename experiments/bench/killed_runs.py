@@ -45,7 +45,7 @@ FORKING = """
 import os, sys
 import aiohttp  # what a command would import later
 from pearl.cli import run
-import pearl.cli.commands.execute, pearl.cli.work, pearl.runs.session, pearl.runs.executors.local, pearl.runs.recording, pearl.runs.tasks
+import pearl.cli.commands.execute, pearl.cli.work, pearl.runs.session, pearl.runs.executors.local, pearl.runs.session, pearl.runs.tasks
 for line in sys.stdin:
     pid = os.fork()
     if not pid:

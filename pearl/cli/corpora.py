@@ -129,7 +129,7 @@ def document_tasks(
             _read_once(task) if name == "-" else task
             for name, task in zip(found, tasks, strict=True)
         ]
-    from pearl.runs.corpora import corpus_files, corpus_source
+    from pearl.runs.tasks import corpus_files, corpus_source
 
     keep_inputs(outs, [file.path for file in corpus_files(named)])
     more = f" and {len(named) - 1:,} more" if len(named) > 1 else ""

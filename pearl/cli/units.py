@@ -31,9 +31,8 @@ from pearl.errors.escaping import escaped
 if TYPE_CHECKING:
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Unit
-    from pearl.runs.session import Session
+    from pearl.runs.session import Session, Summary
     from pearl.runs.store import Run, RunSpec, Store
-    from pearl.runs.summary import Summary
 
 U = TypeVar("U", bound="Unit")
 V = TypeVar("V", bound="Unit")

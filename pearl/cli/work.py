@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from pearl.interpreter.answer import RowEvidence
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Outcome, Task, Unit
-    from pearl.runs.session import Session
+    from pearl.runs.session import Session, Summary
     from pearl.runs.store import Run, RunSpec, Store
-    from pearl.runs.summary import Summary
 
 _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
@@ -151,7 +150,7 @@ async def _run_reported(
     events: GrowingFile | None,
 ) -> int:
     """Outcomes as they come; that of a single task once the progress is off the screen."""
-    from pearl.runs.summary import Watcher
+    from pearl.runs.session import Watcher
 
     n_tasks = known_length(tasks)
     as_json, verbose = options["as_json"], options.get("verbose", False)
@@ -230,7 +229,7 @@ async def run_into_store(
     Returns the summary, and whether the user stopped it.
     """
     from pearl.cli.stopping import Stopper
-    from pearl.runs.summary import Watcher
+    from pearl.runs.session import Watcher
 
     stopper, reporter = Stopper(), Reporter(known_length(units))
     watcher = Watcher(

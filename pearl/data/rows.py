@@ -14,7 +14,9 @@ import io
 import json
 import re
 import stat
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +24,7 @@ from typing import Any, TypeVar
 
 from pearl.documents.document import Document, from_text, limit_bytes
 from pearl.documents.readers.text import decode
-from pearl.errors import DataError, UsageError
+from pearl.errors import DataError, UsageError, suggest
 from pearl.plugins.extras import require_extra
 from pearl.plugins.files import is_inside
 
@@ -167,7 +169,7 @@ def read_rows(
             raise UsageError(f"{name}: a file has no splits", help="leave out --split")
         yield from read_file(path, allow_outside=allow_outside)
         return
-    from pearl.data.hub import read_dataset
+    from pearl.data.rows import read_dataset
 
     number = 0
     for number, fields in enumerate(read_dataset(name, split), start=1):
@@ -248,7 +250,7 @@ def raw_lines(
 
 
 def parse_line(path: Path, number: int, line: bytes) -> Row | DataError:
-    """The row of one of `raw_lines`, or why it is none."""
+    """The row of one of `raw_lines`, or the error."""
     try:
         text = line.decode()
         fields = _checked(_DECODER.decode(text), text)
@@ -258,7 +260,7 @@ def parse_line(path: Path, number: int, line: bytes) -> Row | DataError:
 
 
 def _json(path: Path) -> Iterator[Row | DataError]:
-    """The objects of an array, each with its line number."""
+    """The objects of an array with their line numbers."""
     text = decode(path.read_bytes(), str(path))
     array = _ARRAY.match(text)
     if array is None:
@@ -280,7 +282,7 @@ def _json(path: Path) -> Iterator[Row | DataError]:
         start = end
     if start == len(text):
         line += text.count("\n", counted)
-        yield DataError("no JSON: the array has no end", path=path, line=line)
+        yield DataError("invalid JSON: the array is not closed", path=path, line=line)
 
 
 def _skip(text: str, start: int) -> int:
@@ -326,7 +328,7 @@ def _csv(path: Path) -> Iterator[Row | DataError]:
         except StopIteration:
             return
         except csv.Error as error:
-            broken = DataError(f"no CSV: {error}", path=path, line=line)
+            broken = DataError(f"invalid CSV: {error}", path=path, line=line)
             if names is None:
                 raise broken from None
             yield broken
@@ -363,10 +365,106 @@ def _parquet(path: Path) -> Iterator[Row | DataError]:
                 yield Row(_as_json(fields), str(path), number)
     except (pa.ArrowException, UnicodeDecodeError) as error:
         reason = str(error).partition("\n")[0]
-        raise DataError(f"no Parquet: {reason}", path=path, help="make the file anew") from None
+        raise DataError(
+            f"invalid Parquet file: {reason}", path=path, help="create the file again"
+        ) from None
 
 
 def _as_json(fields: dict[str, Any]) -> dict[str, Any]:
     """Convert fields to JSON data; dates and similar types become text."""
     plain: dict[str, Any] = _DECODER.decode(json.dumps(fields, default=str))
     return plain
+
+
+PROBE_TIMEOUT_S = 10.0
+"""Timeout in seconds of the request that checks whether a hub has a dataset."""
+
+_SAVED = ("dataset_dict.json", "state.json")
+"""Files that `save_to_disk` writes."""
+
+
+def read_dataset(name: str, split: str | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of a dataset."""
+    is_here = Path(name).exists()
+    it = "a dataset" if is_here else "there is no such file, and a dataset of this name"
+    require_extra("data", f"{name}: {it}", "datasets")
+    import datasets
+
+    with _quiet():
+        try:
+            if any((Path(name) / mark).is_file() for mark in _SAVED):
+                data = datasets.load_from_disk(name)
+            else:
+                with _reachable(name):
+                    data = datasets.load_dataset(name)
+        except Exception as error:
+            raise _unreadable(name, error) from error
+    splits = data if isinstance(data, dict) else {str(data.split or "train"): data}
+    rows = splits[_choose(split, list(splits), name)]
+    try:
+        yield from rows
+    except Exception as error:
+        raise _unreadable(name, error) from error
+
+
+def _choose(split: str | None, known: list[str], name: str) -> str:
+    if split is None and len(known) == 1:
+        return known[0]
+    if split is None:
+        raise UsageError(f"{name}: --split is missing", help=f"--split {' | '.join(known)}")
+    if split not in known:
+        help = suggest(split, known, "splits")
+        raise UsageError(f"{name}: no split '{split}'", help=help)
+    return split
+
+
+def _unreadable(name: str, error: Exception) -> DataError:
+    if isinstance(error, ConnectionError):
+        reason = "there is no such file, and no hub can be reached for a dataset of this name"
+    else:
+        cause = error.__cause__ if type(error).__name__ == "DatasetGenerationError" else None
+        reason = f"no dataset that can be read: {str(cause or error).partition(chr(10))[0]}"
+    return DataError(reason, path=name, help="check the name")
+
+
+@contextmanager
+def _reachable(name: str) -> Iterator[None]:
+    """Without a hub, make `datasets` use its cache at once; it would retry for 25 s."""
+    from datasets import config
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    before = config.HF_HUB_OFFLINE
+    if not Path(name).exists():
+        try:
+            HfApi().dataset_info(name, timeout=PROBE_TIMEOUT_S)
+        except (HfHubHTTPError, HFValidationError):
+            pass  # leave the error report to `datasets`
+        except Exception:  # noqa: BLE001 - any other failure is one to get there
+            config.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        config.HF_HUB_OFFLINE = before
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Suppress progress bars, warnings and logs of the library temporarily."""
+    import datasets
+    from datasets.utils import logging as talk
+    from huggingface_hub.utils import logging as hub_talk
+
+    had_bars = not datasets.are_progress_bars_disabled()
+    levels = talk.get_verbosity(), hub_talk.get_verbosity()
+    datasets.disable_progress_bars()
+    talk.set_verbosity(talk.CRITICAL)
+    hub_talk.set_verbosity(talk.CRITICAL)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        talk.set_verbosity(levels[0])
+        hub_talk.set_verbosity(levels[1])
+        if had_bars:
+            datasets.enable_progress_bars()

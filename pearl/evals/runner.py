@@ -13,8 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from pearl.data.samples import Sample
-from pearl.data.turns import Turn
+from pearl.data.samples import Sample, Turn
 from pearl.documents.digest import digest, file_sha256
 from pearl.documents.document import Document
 from pearl.documents.passages import Stem

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from pearl.data.turns import Turn
+from pearl.data.samples import Turn
 from pearl.documents.digest import digest
 from pearl.documents.document import DocumentKind
 from pearl.dsl.decoding.constraint import Constraint

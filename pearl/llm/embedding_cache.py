@@ -19,7 +19,7 @@ from pearl.documents.digest import digest
 from pearl.errors import StoreError
 from pearl.llm.concurrency import gather
 from pearl.plugins.files import cache_file
-from pearl.plugins.locks import locked_file
+from pearl.plugins.persistence import connect, is_damaged, locked_file
 from pearl.retrieval import Embedder, TextKind
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class EmbeddingCache:
                 try:
                     return work(self._opened())
                 except sqlite3.DatabaseError as error:
-                    if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED:
+                    if not is_damaged(error):
                         raise
                 self._replace()
                 return work(self._opened())
@@ -143,9 +143,7 @@ class EmbeddingCache:
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
             # Without a log beside it: before SQLite 3.51.3 two processes could damage that.
-            self._connection = connection = sqlite3.connect(
-                self.path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
-            )
+            self._connection = connection = connect(self.path, "rwc")
             weakref.finalize(self, connection.close)  # for users who do not close it
             self._inode = self.path.stat().st_ino
             self.path.chmod(0o600)

@@ -96,7 +96,7 @@ def _load_foreign(package: str, name: str) -> Any:
 def _broken(package: str, entry: EntryPoint, reason: str) -> UsageError:
     return UsageError(
         f"the plug-in '{entry.name}' of {_distribution(entry)} {reason}",
-        help=f"update or uninstall {_distribution(entry)}; it was looked for as one of {package}",
+        help=f"update or uninstall {_distribution(entry)}; it was loaded as a plug-in of {package}",
     )
 
 

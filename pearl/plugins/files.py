@@ -40,7 +40,7 @@ def read_data(*parts: str) -> str:
 
 
 def is_inside(path: str | Path, folder: str | Path) -> bool:
-    """Whether a file is in a folder when links are followed: what strangers made has links to any file."""
+    """Whether a file is in a folder after resolving links; untrusted folders may link to any file."""
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 

@@ -1,4 +1,4 @@
-"""`Conversation`: questions about one document, each understood by those before it; kept as JSON Lines."""
+"""`Conversation`: questions about one document, each interpreted with those before it; stored as JSON Lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pearl.data.journal import Frozen, reason
-from pearl.data.turns import Turn
+from pearl.data.samples import Turn
 from pearl.documents.document import Document
 from pearl.errors import DataError, UsageError
 from pearl.errors.escaping import to_json
@@ -33,7 +33,7 @@ class _Header(Frozen):
 
 
 class _Row(BaseModel):
-    """A turn with what else is known of its answer, which is kept as it is."""
+    """A turn; additional fields of its answer are kept unchanged."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -46,7 +46,7 @@ class _Row(BaseModel):
 
 
 class Conversation:
-    """Asks one question after the other; each is understood by the turns before it.
+    """Asks questions one after another; each is interpreted with the turns before it.
 
     Args:
         pearl: Model and library.
@@ -103,7 +103,7 @@ class Conversation:
         return answer
 
     def undo(self) -> Turn | None:
-        """Forget the last turn, and return it; None if there is none."""
+        """Remove and return the last turn, if any."""
         self.last = None
         return self._rows.pop().turn if self._rows else None
 
@@ -147,7 +147,7 @@ class Conversation:
             raise DataError(
                 f"a conversation about another document or another text of it: {header.document}",
                 path=label,
-                help="begin a new one",
+                help="start a new one",
             )
         for number, line in enumerate(rows, start=2):
             try:

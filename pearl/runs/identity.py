@@ -17,7 +17,7 @@ from pearl.actions import by_search
 from pearl.actions.library import library_digest
 from pearl.actions.operators import LOOKUP
 from pearl.data.journal import Frozen
-from pearl.data.turns import Turn
+from pearl.data.samples import Turn
 from pearl.documents.digest import digest, text_sha256
 from pearl.dsl.nodes import print_plan
 from pearl.dsl.signatures import ROWS, Action, ActionLibrary, Parameter, ValueType

@@ -32,8 +32,8 @@ from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.llm.backends import ModelSettings, address_of
 from pearl.llm.prices import Price
 from pearl.plugins.files import why_unsafe
-from pearl.runs.corpora import corpus_source
 from pearl.runs.store import FILE, RunInfo, RunSpec
+from pearl.runs.tasks import corpus_source
 
 
 def _text(value: object) -> str:

@@ -46,7 +46,7 @@ class Resources:
         return await self._documents.get(load)
 
     async def begin(self, unit: Any, document: Document | None = None) -> None:
-        """Tell that a unit is begun, with its document where what it takes depends on that."""
+        """Report that a unit started, with its document if its cost depends on it."""
         if self._on_begun is not None:
             n = 0 if document is None else len(document.text)
             await off_loop(n, partial(self._on_begun, unit, document))
@@ -124,7 +124,7 @@ class _Documents:
 
 
 def _at_once(load: Callable[[], Document]) -> Document | None:
-    """What a loader gives without delay, if it does."""
+    """The document of a loader that needs no thread; None for others."""
     if isinstance(load, partial) and load.func is load_file:
         return load_at_once(*load.args, **load.keywords)
     return None

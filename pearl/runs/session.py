@@ -6,75 +6,300 @@ and every call within the budget; its row is stored before its outcome is yielde
 
 from __future__ import annotations
 
+import asyncio
+import atexit
+import inspect
+import re
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+import threading
+from collections import Counter, deque
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextlib import ExitStack, aclosing, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pearl.documents.digest import digest
-from pearl.errors import BudgetError, StoreError, UsageError
+from pearl.documents.digest import digest, text_sha256
+from pearl.errors import BudgetError, PearlError, StoreError, UsageError
 from pearl.interpreter.answer import Answer
 from pearl.llm.client import Client
 from pearl.llm.middleware.budget import Budget, check_limits
 from pearl.llm.middleware.caching import Replies
+from pearl.llm.middleware.rate import LimiterStatus
 from pearl.llm.prices import Price, Prices, read_prices
 from pearl.pipeline import Pearl
 from pearl.runs.executors import (
     DEFAULT,
     Execute,
+    Listener,
     Offered,
     Outcome,
     Unit,
     load_executor,
     run_with,
 )
+from pearl.runs.executors.local import each_kept
+from pearl.runs.executors.local import run as run_here
 from pearl.runs.forecast import Forecast, Forecaster
 from pearl.runs.identity import fingerprint
-from pearl.runs.recording import keyed, run_recorded, unrecorded
 from pearl.runs.request import refuse_others
-from pearl.runs.shard import Shard, parse_shard
-from pearl.runs.store import FILE, Run, RunSpec, Store
-from pearl.runs.summary import SessionRun, Summary, Watcher
+from pearl.runs.store import FILE, Run, RunSpec, Status, Store
 from pearl.runs.tasks import read_tasks, tasks_to_json
 from pearl.telemetry.tracing import RunSpans, Telemetry
 
 U = TypeVar("U", bound=Unit)
 
 
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Part `index` of `n`, counted from 1.
+
+    Example:
+        >>> [Shard(i, 3).takes("q17") for i in (1, 2, 3)]
+        [False, False, True]
+    """
+
+    index: int
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n < 1 or not 1 <= self.index <= self.n:
+            raise UsageError(
+                f"shard {self.index} of {self.n} does not exist",
+                help=f"shards are 1/{self.n} to {self.n}/{self.n}" if self.n > 0 else "1/1 is all",
+            )
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.n}"
+
+    def takes(self, key: str) -> bool:
+        """Whether a unit with this `shard_key` belongs to this shard; it belongs to exactly one."""
+        # By the key alone, so every machine that reads the same input agrees.
+        return int(text_sha256(key)[:16], 16) % self.n == self.index - 1
+
+    def of(self, units: Iterable[U]) -> Iterator[tuple[int, U]]:
+        """The units of this part, each with its place in the whole work, from 0.
+
+        Rows that are kept under these places come in the order of the input once the parts are
+        merged. Two units of one id are in the same part.
+        """
+        return ((place, unit) for place, unit in enumerate(units) if self.takes(unit.shard_key))
+
+
+def parse_shard(text: str) -> Shard:
+    """The shard that `i/n` names.
+
+    Example:
+        >>> parse_shard("2/7")
+        Shard(index=2, n=7)
+    """
+    said = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", text, re.ASCII)
+    if said is None:
+        raise UsageError(
+            f"'{text[:40]}' is not a shard", help="use i/n with i from 1 to n, such as 1/8"
+        )
+    return Shard(int(said[1]), int(said[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """Callbacks of a run."""
+
+    listener: Listener | None = None
+    is_stopping: Callable[[], bool] = lambda: False
+    on_begun: Callable[[Run], None] = lambda run: None
+    on_known: Callable[[bytes], None] = lambda key: None
+    on_notice: Callable[[str], None] = lambda line: None
+
+
+@dataclass(slots=True)
+class Summary:
+    """Summary of a run so far."""
+
+    id: str = ""
+    status: Status = "running"
+    n_done: int = 0
+    n_known: int = 0
+    n_failed: int = 0
+    n_unfinished: int = 0
+    n_unsure: int = 0
+    statuses: dict[str, int] = field(default_factory=dict)
+    first_failure: Outcome[Any] | None = None
+    last: Outcome[Any] | None = None
+    error: PearlError | None = None
+    limits: LimiterStatus | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the run, those from before included."""
+        return sum(self.statuses.values())
+
+    def add(self, outcome: Outcome[Any]) -> None:
+        """Count an outcome."""
+        self.n_done += 1
+        self.last = outcome
+        if outcome.is_unfinished:
+            assert isinstance(outcome.error, PearlError)
+            self.error = self.error or outcome.error
+            self.n_unfinished += 1
+        elif outcome.error is not None and not outcome.has_row:
+            self.n_unfinished += 1  # ended by what ends the run for all
+        elif outcome.is_failed:
+            self.n_failed += 1
+            self.first_failure = self.first_failure or outcome
+        elif outcome.unit.is_unsure(outcome.result):
+            self.n_unsure += 1
+
+
+class SessionRun:
+    """A running run: iterate over its outcomes in the order of the tasks, or await it."""
+
+    def __init__(self, work: AsyncGenerator[Outcome[Any], None], summary: Summary) -> None:
+        self.summary = summary
+        self._work = work
+
+    def __aiter__(self) -> AsyncIterator[Outcome[Any]]:
+        return self._work
+
+    async def aclose(self) -> None:
+        """Cancel it; running tasks are repeated when it is resumed."""
+        await self._work.aclose()
+
+    def __await__(self) -> Generator[Any, None, Summary]:
+        return self._finished().__await__()
+
+    async def _finished(self) -> Summary:
+        """Run all tasks."""
+        async with aclosing(self._work) as outcomes:
+            async for _ in outcomes:
+                pass
+        error = self.summary.error
+        if error is not None and not isinstance(error, BudgetError):
+            raise error
+        return self.summary
+
+
+async def run_recorded(
+    pearl: Pearl,
+    units: Iterable[tuple[int, U]],
+    run: Run,
+    *,
+    execute: Execute = run_here,
+    listener: Listener | None = None,
+    is_stopping: Callable[[], bool] = lambda: False,
+    on_known: Callable[[bytes], None] = lambda key: None,
+    has: Callable[[bytes], bool] | None = None,
+) -> AsyncGenerator[Outcome[U], None]:
+    """Run the units without a row; each row is on disk when its outcome is yielded."""
+    # By what they are, for an executor that stops gives some units back without an outcome.
+    taken: dict[Hashable, deque[tuple[int, bytes]]] = {}
+
+    def todo() -> Iterator[U]:
+        for place, unit, key in unrecorded(pearl, units, has or run.has, on_known):
+            taken.setdefault(_named(unit), deque()).append((place, key))
+            yield unit
+
+    async def keep(outcome: Outcome[U]) -> None:
+        unit = outcome.unit
+        name = _named(unit)
+        place, key = taken[name].popleft()
+        if not taken[name]:
+            del taken[name]
+        row = unit.row(outcome.result, outcome.error)
+        if row is not None:
+            await run.record(key, place, unit.id, row, outcome.trace.to_jsonl())
+        elif not outcome.is_unfinished and pearl.client.breaker.error is None:
+            assert outcome.error is not None
+            raise outcome.error
+
+    outcomes = execute(pearl, todo(), listener=listener, is_stopping=is_stopping)
+    async with aclosing(outcomes), aclosing(each_kept(outcomes, keep)) as kept:
+        async for outcome in kept:
+            yield outcome
+
+
+def unrecorded(
+    pearl: Pearl,
+    units: Iterable[tuple[int, U]],
+    has: Callable[[bytes], bool],
+    on_known: Callable[[bytes], None] = lambda key: None,
+) -> Iterator[tuple[int, U, bytes]]:
+    """The units without a row."""
+    for place, unit, key in keyed(pearl, units):
+        if unit.source and has(key):
+            on_known(key)
+        else:
+            yield place, unit, key
+
+
+def keyed(pearl: Pearl, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U, bytes]]:
+    """Units of work with the keys of their rows."""
+    # A key depends on what the row depends on, never on the place of the unit: its id, its document
+    # and every setting that decides results.
+    settings = digest(map(repr, sorted(fingerprint(pearl).items()))).hex()
+    n_alike: Counter[int] = Counter()  # by 8 bytes of their keys: millions of units may come
+    for place, unit in units:
+        key = _key(unit, settings, place)
+        short = int.from_bytes(key[:8])
+        if n := n_alike[short]:  # a row for every unit, be it the same as an earlier one
+            key = digest((key.hex(), str(n)))
+        n_alike[short] += 1
+        yield place, unit, key
+
+
+def _named(unit: Unit) -> Hashable:
+    """The identity of a unit; an executor may have replaced its loader."""
+    return type(unit), unit.id, unit.source, *unit.depends_on
+
+
+def _key(unit: Unit, settings: str, place: int) -> bytes:
+    # A unit whose document nothing tells from others is known by its place, and never skipped.
+    source = unit.source or f"#{place}"
+    return digest((settings, type(unit).__name__, unit.id, source, *unit.depends_on))
+
+
 class Session:
     """Runs tasks with a `Pearl` within limits, and stores the results.
 
-    The same tasks with the same settings are the same run: running them again goes on where it
-    stopped, however it was stopped, and does again only what failed. Limits hold for all runs of the
+    The same tasks with the same settings are the same run: running them again resumes it where it
+    stopped, for whatever reason, and repeats only failed tasks. Limits apply to all runs of the
     session together.
 
     Args:
         pearl: Model and library.
-        store: Where replies and rows are kept: a folder, or an open store; None to keep nothing.
-        keeps_rows: Whether rows are kept, so that runs can be gone on with; replies are in any case.
-        is_fresh: Begin a new run, and ask for replies anew that are kept from before.
-        max_cost_usd: No call is started that could take the cost beyond this; None for no limit.
-        max_tokens: Likewise input and output tokens together.
-        max_calls: Likewise calls, failed ones included.
-        max_minutes: No call is started after this, and those under way then are ended.
-        price: What tokens cost, or a table of that by the names of models; None for the shipped one.
-        executor: Where tasks are carried out: `local`, `ray`, `batch`.
+        store: Stores replies and rows: a folder, or an open store; None to store nothing.
+        keeps_rows: Whether to store rows, so that runs can be resumed; replies are always stored.
+        is_fresh: Start a new run, and ignore stored replies.
+        max_cost_usd: No call starts that could raise the cost above this; None for no limit.
+        max_tokens: The same limit for input and output tokens together.
+        max_calls: The same limit for calls, including failed ones.
+        max_minutes: After this time no call starts, and running calls are cancelled.
+        price: Price of tokens, or a table of prices by model name; None for the shipped table.
+        executor: Where tasks run: `local`, `ray`, `batch`.
         shard: Only a part of the tasks, as `1/8`.
-        max_errors: No more tasks are begun once more than this have failed; None to go on.
-        telemetry: Makes spans of the tasks; None for none.
+        max_errors: No task starts after more than this many failures; None for no limit.
+        telemetry: Creates spans of the tasks; None for no telemetry.
 
     Attributes:
         telemetry: As it was given.
-        price: What a token costs; None where that is not known.
-        budget: What was spent so far; None before the first run, and where nothing is counted: it is
-            where a limit is set or the price is known, by the executor `local`.
+        price: Price of tokens, if known.
+        budget: Spending so far; None before the first run, and if nothing is counted. The executor
+            `local` counts if a limit is set or the price is known.
 
     Raises:
-        UsageError: Money is limited and the price is not known, a limit is not a number from 0, or there is no
-            such executor or shard.
+        UsageError: The cost is limited and the price is unknown, a limit is not a number from 0, or the
+            executor or the shard does not exist.
         DataError: The table of prices cannot be read.
 
     Example:
@@ -113,7 +338,7 @@ class Session:
         self.price = price
         if max_cost_usd is not None and self.price is None:
             raise UsageError(
-                f"a limit of cost needs a price, and the price of '{pearl.client.name}' is not known",
+                f"a cost limit needs a price, and the price of '{pearl.client.name}' is unknown",
                 help="--price IN/OUT in US dollars per million tokens, or --prices FILE",
             )
         self._pearl = pearl
@@ -138,7 +363,7 @@ class Session:
     def predicted(self) -> Forecast | None:
         """The estimate of the started tasks; `budget` has the actual spending.
 
-        None where that is not counted, and for an executor that does not tell what it begins.
+        None if nothing is counted, or if the executor does not report started tasks.
         """
         return None if self._begun is None else self._begun.result()
 
@@ -166,7 +391,7 @@ class Session:
         with ExitStack() as stack:
             store: Store | None = None
             if self._keeps_rows and not self._is_fresh:
-                # None was made yet, or the run itself will say what is wrong with it.
+                # There is no store yet, or the run itself will report the error.
                 with suppress(StoreError):
                     store = stack.enter_context(self._readable())
             run_id = (id or _latest(store, self.spec(tasks, asked))) if store else None
@@ -188,17 +413,17 @@ class Session:
         """Run the tasks without a row.
 
         Args:
-            tasks: Or other units of work, read one by one. Where rows are kept they are gone through twice; what can be gone
-                through but once is held in memory.
-            asked: What makes the work the one it is; None for the tasks themselves.
-            id: The run to go on with; None for the latest of the same work, or a new one.
-            watcher: Who is told of what happens.
-            redo: Rows that are made again though they are no failures; none of their replies is
-                taken from before.
+            tasks: Or other units of work, read one by one. If rows are stored, they are iterated twice, and
+                an iterator is held in memory.
+            asked: Identity of the work; None to derive it from the tasks.
+            id: The run to resume; None for the latest run of the same work, or a new one.
+            watcher: Callbacks of the run.
+            redo: Selects rows to repeat though they are not failures; their stored replies are not
+                used.
 
         Returns:
-            The run: iterate over it, or await it. What it raises then is a `StoreError`, for a store
-            that cannot be used, or a `UsageError`, for limits that the executor cannot keep.
+            The run: iterate over it, or await it. It raises a `StoreError` if the store cannot be used,
+            and a `UsageError` if the executor does not enforce the limits.
         """
         summary = Summary()
         tasks = self._repeatable(tasks, asked)
@@ -211,17 +436,17 @@ class Session:
         """Resume a run of the store.
 
         Args:
-            run_id: Its id, or how that begins, with its day or without.
-            tasks: Its tasks; None for those that the store has of it: questions and plans over files,
-                which are read, and sent to the model. Of a store that you do not trust, give them.
-            watcher: Who is told of what happens.
+            run_id: Its id, or a prefix of it, with or without the day.
+            tasks: Its tasks; None for the tasks in the store: questions and plans over files, which are
+                read and sent to the model. Pass the tasks if you do not trust the store.
+            watcher: Callbacks of the run.
 
         Raises:
-            StoreError: There is no such run, or others may write to the store.
+            StoreError: The run does not exist, or other users may write to the store.
             UsageError: The session has no store, or the store does not have the tasks.
 
         Returns:
-            As `run`; a `StoreError` comes where the run was begun with other settings.
+            As `run`; it raises a `StoreError` if the run was started with other settings.
         """
         with self._readable() as store:
             info = store.run(run_id)
@@ -235,19 +460,19 @@ class Session:
     def equipped(self, watcher: Watcher | None = None) -> Pearl:
         """The `Pearl` within the limits of the session, with the replies of its open store.
 
-        For what is no run of tasks: a conversation.
+        For work other than runs of tasks, such as a conversation.
 
         Raises:
-            UsageError: The executor cannot keep the limits, or the store is not open.
+            UsageError: The executor does not enforce the limits, or the store is not open.
         """
         if isinstance(self._store, Path):
             raise UsageError("the store is not open", help="with Store.open(FOLDER) as store: ...")
         equipped, _ = self._equipped(self._store, watcher or Watcher(), is_fresh=False)
-        self._begun = None  # what will be asked is not known, and nothing is predicted
+        self._begun = None  # the questions are unknown, so nothing is predicted
         return equipped
 
     def rows(self, run_id: str) -> Iterator[dict[str, Any]]:
-        """Every row of a run once, in the order of the work, read as they are taken.
+        """Every row of a run once, in the order of the tasks, read lazily.
 
         Raises:
             StoreError: The store cannot be read, or has no such run.
@@ -257,7 +482,7 @@ class Session:
             yield from store.rows(store.run(run_id).id)
 
     def kept(self, units: Iterable[U], run_id: str) -> Iterator[tuple[U, dict[str, Any]]]:
-        """The rows of those units that have one in a run, failures included, in their order.
+        """The units with a row in a run, and these rows, including failures, in order.
 
         Raises:
             StoreError: The store cannot be read.
@@ -270,13 +495,13 @@ class Session:
                     yield unit, row
 
     def count(self, units: Iterable[Unit]) -> int:
-        """How many of the units are those of this session's shard."""
+        """The number of units in this session's shard."""
         return sum(1 for _ in self._numbered(units))
 
     def spec(self, tasks: Iterable[Unit], asked: RunSpec | None = None) -> RunSpec:
-        """What makes a run the one it is: the work, and what of the `Pearl` decides its results."""
+        """The identity of a run: its work, and the settings of the `Pearl` that decide results."""
         if asked is None:
-            # Not what is in the documents: where that changes, it is the same run with other rows.
+            # Without the text of documents: if it changes, the run is the same with other rows.
             parts = (part for unit in tasks for part in (unit.id, *unit.depends_on))
             inputs = {"tasks": digest(parts).hex()}
             command = ("python", Path(sys.argv[0]).name)
@@ -322,7 +547,7 @@ class Session:
             listener, spans = watcher.listener, None
             if self.telemetry is not None:
                 spans = self.telemetry.run(summary.id)
-                # Elsewhere events are told when a task is over, or calls are collected.
+                # Other executors report events after a task, or collect calls.
                 listener = spans.listening(listener) if self._plugin.KEEPS_LIMITS else listener
                 stack.callback(spans.close)
             options: dict[str, Any] = {"listener": listener, "is_stopping": is_stopping}
@@ -358,14 +583,14 @@ class Session:
     def _equipped(
         self, store: Store | None, watcher: Watcher, *, is_fresh: bool
     ) -> tuple[Pearl, Execute]:
-        """What the tasks are run with and by: with the store's replies, within the budget."""
+        """The `Pearl` with the store's replies and within the budget, and the executor."""
         client = self._pearl.client
         has_limits = any(limit is not None for limit in self._limits.values())
         keeps_limits = self._plugin.KEEPS_LIMITS
         if (has_limits or client.budget.is_limited) and not keeps_limits:
             raise UsageError(
-                f"limits of a run are kept by the executor {DEFAULT}, not by {self._executor}",
-                help="a forecast (--dry-run) tells what it takes; the server's own limits hold everywhere",
+                f"the executor {self._executor} does not enforce limits; {DEFAULT} does",
+                help="--dry-run forecasts the cost; limits of the server apply everywhere",
             )
         is_fresh = is_fresh or self._is_fresh
         replies: Replies | None = store.fresh() if store and is_fresh else store
@@ -380,7 +605,7 @@ class Session:
         offered: Offered = {
             "on_progress": lambda progress: watcher.on_notice(str(progress)),
             "on_trouble": lambda error, wait_s: watcher.on_notice(
-                f"{error.message}; asked again for {wait_s / 60:.0f} minutes at most"
+                f"{error.message}; retrying for at most {wait_s / 60:.0f} minutes"
             ),
         }
         if self._begun is not None:
@@ -434,7 +659,7 @@ def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Sto
             on_notice(store.warning)
         yield store
         if store.is_mended:
-            on_notice(f"{store.folder / FILE}: an index was damaged, and is made anew")
+            on_notice(f"{store.folder / FILE}: a damaged index of the store was rebuilt")
         if n := store.n_bad_replies:
             on_notice(f"{n} kept replies were damaged and asked for again")
 
@@ -459,7 +684,7 @@ def _latest(store: Store, spec: RunSpec) -> str | None:
 def _known(
     store: Store, run_id: str, redo: Callable[[Mapping[str, Any]], bool] | None
 ) -> Callable[[bytes], bool]:
-    """Whether a run has a row under a key that is not made again."""
+    """A function that tells whether a run has a row under a key that need not be repeated."""
 
     def has(key: bytes) -> bool:
         is_done = store.is_done(run_id, key)
@@ -469,6 +694,56 @@ def _known(
 
 
 def _let_go(run: Run) -> None:
-    """Let go of a run that has not come to its end; what is wrong with the store was told before."""
+    """Release an unfinished run. Errors of the store were reported earlier and are ignored here."""
     with suppress(StoreError):
         run.finish("stopped")
+
+
+Result = TypeVar("Result")
+
+_threads = threading.local()
+
+
+def run(awaitable: Awaitable[Result]) -> Result:
+    """Wait for the result of a method of `Pearl`, or for a run of a `Session`.
+
+    All calls in a thread share one event loop, because connections and limits of a `Pearl` belong to
+    the loop of their first use; `asyncio.run` creates a new loop for each call.
+
+    Raises:
+        UsageError: The argument is not awaitable, or an event loop is running, as in a notebook: use `await` there.
+
+    Example:
+        >>> import pearl
+        >>> document = pearl.Document("Ada sold the boat because it leaked.")
+        >>> pearl.run(pearl.Pearl().ask("Why did Ada sell the boat?", document)).evidence[0].text
+        'Ada sold the boat because it leaked.'
+    """
+    if not inspect.isawaitable(awaitable):
+        raise UsageError(
+            f"a {type(awaitable).__name__} cannot be awaited",
+            help="call the method: pearl.run(pearl.Pearl().ask(...))",
+        )
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _runner().run(_awaited(awaitable))
+    if asyncio.iscoroutine(awaitable):
+        awaitable.close()  # or it would be said that it was never awaited
+    raise UsageError(
+        "pearl.run is for scripts, and an event loop is running here",
+        help="in a notebook or in asynchronous code: await pearl.ask(...)",
+    )
+
+
+def _runner() -> asyncio.Runner:
+    """The runner of this thread, closed when the program ends."""
+    runner: asyncio.Runner | None = getattr(_threads, "runner", None)
+    if runner is None:
+        runner = _threads.runner = asyncio.Runner()
+        atexit.register(runner.close)
+    return runner
+
+
+async def _awaited(awaitable: Awaitable[Result]) -> Result:
+    return await awaitable

@@ -18,20 +18,15 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.actions.library import library_names
+from pearl.data.columns import Names
 from pearl.data.journal import reason
-from pearl.data.naming import Names
 from pearl.data.rows import Row, read_file
 from pearl.data.samples import Sample
-from pearl.documents.digest import text_sha256
-from pearl.documents.document import (
-    Document,
-    file_source,
-    from_text,
-    kind_by_name,
-    load,
-    read_bytes,
-)
+from pearl.documents.digest import digest, text_sha256
+from pearl.documents.document import Document, file_source, from_text, load, read_bytes
+from pearl.documents.kinds import kind_by_name
 from pearl.errors import DataError, StoreError, UsageError
+from pearl.retrieval.corpus.sources import SourceFile, find_files
 from pearl.runs.executors import Task, Unit
 from pearl.runs.store import RunInfo
 
@@ -39,7 +34,7 @@ _PASSED_ON = ("options", "gold", "reference", "subsets")
 
 
 class PlannedFor(BaseModel):
-    """What a plan was written for."""
+    """The library that a plan was written for."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -64,7 +59,7 @@ class _TaskRow(BaseModel):
 
 
 class TaskFile:
-    """The tasks of a file, read anew each time they are gone through; a pipe is read once."""
+    """The tasks of a file, read again at each iteration; a pipe is read once."""
 
     def __init__(
         self,
@@ -156,7 +151,9 @@ def over_files(
         UsageError: `documents` is one path, whose letters would be taken for files.
     """
     if isinstance(documents, str | Path):
-        raise UsageError(f"'{documents}' is one path", help="give a list: over_files([path], ...)")
+        raise UsageError(
+            f"'{documents}' is a single path", help="pass a list: over_files([path], ...)"
+        )
     paths = list(dict.fromkeys(map(str, documents)))  # each once: its path is the id of its row
     ids = paths if len(paths) > 1 or is_named else [""]
     return [
@@ -216,8 +213,8 @@ def read_tasks(info: RunInfo) -> list[Task]:
     kept = info.work.get("tasks") if info.settings.get("command") == "session" else None
     if not isinstance(kept, list):
         raise UsageError(
-            f"the store does not have the tasks of run {info.id}",
-            help="give them: session.resume(run_id, tasks)",
+            f"the store has no tasks for run {info.id}",
+            help="pass them: session.resume(run_id, tasks)",
         )
     try:
         rows = [_KeptTask.model_validate(row) for row in kept]
@@ -307,7 +304,7 @@ class DocumentTasks:
 
 
 def _document_key(document: Document | Path) -> Path | bytes:
-    """What tells a document from others, without its text."""
+    """The identity of a document without its text."""
     return document if isinstance(document, Path) else bytes.fromhex(document.digest)
 
 
@@ -325,7 +322,7 @@ def _passed_on(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _tasks(
     source: Row, documents: tuple[str, ...], names: Names, library_sha256: str
 ) -> Iterator[Task]:
-    """The tasks of a row: one, or one for each of the documents; or one that says what is wrong."""
+    """The tasks of a row, one per document; an invalid row gives one that fails."""
     extra = _passed_on(source.fields)
     try:
         row = _TaskRow.model_validate(source.fields)
@@ -365,7 +362,7 @@ def _tasks(
             yield Task(each, loaded, row.question, plan, None, digest, extra, kind)
     else:
         problem = source.error(
-            "the row has none of document, document_path, and no document was named",
+            "the row has neither document nor document_path, and no document was named",
             help=f"name them: pearl execute --tasks {source.path} DOC...",
         )
         yield Task(id, question=row.question, problem=problem, extra=extra)
@@ -395,3 +392,17 @@ def _plan(source: Row, row: _TaskRow, library_sha256: str) -> str | None:
 
 def _message(error: Any) -> str:
     return str(error.get("message", error) if isinstance(error, dict) else error).split("\n")[0]
+
+
+def corpus_files(named: Sequence[str]) -> tuple[SourceFile, ...]:
+    """The files of a corpus, in its order, without standard input."""
+    paths = [name for name in named if name != "-"]
+    return find_files(paths).files if paths else ()
+
+
+def corpus_source(named: Sequence[str]) -> str:
+    """The identity of a corpus without reading it: the names, sizes and times of its files."""
+    if "-" in named:
+        return ""
+    files = corpus_files(named)
+    return digest(part for file in files for part in (file.label, file_source(file.path))).hex()

@@ -24,7 +24,7 @@ _PACKAGES = (
 
 
 def to_collector(on_trouble: Callable[[str], object]) -> Collector:
-    """What sends spans to a collector; close it at the end."""
+    """An exporter of spans to a collector; close it at the end."""
     require_extra("telemetry", "telemetry", *_PACKAGES)
     from pearl.telemetry.collector import Collector
 

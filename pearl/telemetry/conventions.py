@@ -7,11 +7,19 @@ open-telemetry/semantic-conventions-genai, where they have moved to.
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import urlsplit
 
-from pearl.errors import UsageError, suggest
+from pearl.dsl.nodes import Argument, ListLiteral, Reference
+from pearl.errors import ModelError, UsageError, suggest
+from pearl.errors.escaping import to_json
+from pearl.llm import Message, Usage
+from pearl.trace import ModelAttempted, Retrieved, StepFinished
 
 AttributeValue = str | bool | int | float | Sequence[str]
 
@@ -58,7 +66,7 @@ _NAMES: Mapping[str, tuple[str | None, str | None, str | None]] = {
     "server_address": ("server.address",) * 3,
     "server_port": ("server.port",) * 3,
 }  # fmt: skip
-"""What is told → its attribute in each of `VERSIONS`; None where that has none."""
+"""Value → its attribute in each of `VERSIONS`; None if the version defines none."""
 
 _PROVIDERS = {"gemini": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai"}
 """Backends whose provider has another name in the conventions than here."""
@@ -93,7 +101,7 @@ def conventions_of(version: str | None = None) -> Conventions:
         version = VERSIONS[-1] if "gen_ai_latest_experimental" in opted_in else DEFAULT
     if version not in VERSIONS:
         raise UsageError(
-            f"there are no conventions {version!r}", help=suggest(version, VERSIONS, "conventions")
+            f"unknown conventions {version!r}", help=suggest(version, VERSIONS, "conventions")
         )
     column = VERSIONS.index(version)
     names = {what: name for what, row in _NAMES.items() if (name := row[column]) is not None}
@@ -113,3 +121,158 @@ def captures_content() -> bool:
 def provider_of(backend: str) -> str:
     """The name of a backend's provider in the conventions."""
     return _PROVIDERS.get(backend, backend)
+
+
+MAX_CHARACTERS = 32_768
+"""Of one text in a span: a batch of spans with whole documents would be refused by collectors."""
+
+
+def text_of(text: str) -> str:
+    """A text as a span can hold it: cut off after `MAX_CHARACTERS`, and Unicode.
+
+    Example:
+        >>> text_of("x" * 40_000)[-30:]
+        'xx... (7,232 more characters)'
+    """
+    more = len(text) - MAX_CHARACTERS
+    if more > 0:
+        text = f"{text[:MAX_CHARACTERS]}... ({more:,} more characters)"
+    return text.encode("utf-8", "replace").decode()
+
+
+def _part(text: str) -> dict[str, str]:
+    return {"type": "text", "content": text_of(text)}
+
+
+def prompt_json(messages: Iterable[Message]) -> str:
+    """The messages of a prompt but for those of the system."""
+    return to_json(
+        [
+            {"role": message.role, "parts": [_part(message.content)]}
+            for message in messages
+            if message.role != "system"
+        ]
+    )
+
+
+def system_json(messages: Iterable[Message]) -> str | None:
+    """The system instructions, if any."""
+    parts = [_part(message.content) for message in messages if message.role == "system"]
+    return to_json(parts) if parts else None
+
+
+def reply_json(text: str, finish_reason: str) -> str | None:
+    """A reply, if any."""
+    if not text:
+        return None
+    told = {"role": "assistant", "parts": [_part(text)], "finish_reason": finish_reason}
+    return to_json([told])
+
+
+_COMPUTES = "extractive"
+"""The backend that computes replies: it is sent nothing."""
+
+_ON_DISK = ("llamacpp", "transformers")
+"""Backends whose models may be named by a path."""
+
+
+def openinference(kind: str) -> dict[str, AttributeValue]:
+    """OpenInference's kind of a span."""
+    return {"openinference.span.kind": kind}
+
+
+def is_computed(model: str) -> bool:
+    """Whether a model computes replies in this process, without calls."""
+    return model.partition(":")[0] == _COMPUTES
+
+
+def call_attributes(
+    names: Conventions, model: str, replied_by: str, usage: Usage
+) -> tuple[str, dict[str, Any]]:
+    """The name of a model, and the attributes of a call of it."""
+    backend, _, name = model.partition(":")
+    name = (PurePath(name).name if backend in _ON_DISK else name) or backend
+    reported = _without_folder(replied_by.removeprefix(f"{backend}:"))
+    has_usage = usage != Usage()
+    told = names.attributes(
+        operation="chat",
+        provider=provider_of(backend) or None,
+        request_model=name or None,
+        response_model=reported or None,
+        input_tokens=usage.n_input_tokens if has_usage else None,
+        output_tokens=usage.n_output_tokens if has_usage else None,
+        cached_tokens=usage.n_cached_tokens or None,
+    )
+    return name or reported, {**told, **openinference("LLM")}
+
+
+def attempt_attributes(
+    names: Conventions, event: ModelAttempted, *, has_content: bool
+) -> dict[str, Any]:
+    """Attributes of an attempt beyond the call: parameters, server, prompt and reply."""
+    server = urlsplit(event.server)
+    told = names.attributes(
+        temperature=event.temperature,
+        seed=event.seed,
+        max_tokens=event.max_output_tokens,
+        finish_reasons=[event.finish_reason] if event.finish_reason else None,
+        resend_count=event.number or None,
+        server_address=server.hostname,
+        server_port=server.port or {"http": 80, "https": 443}.get(server.scheme),
+    )
+    if not has_content:
+        return told
+    return told | names.attributes(
+        system_instructions=system_json(event.messages),
+        input_messages=prompt_json(event.messages),
+        output_messages=reply_json(event.reply, event.finish_reason or event.error or ""),
+    )
+
+
+def search_attributes(names: Conventions, event: Retrieved) -> dict[str, Any]:
+    """The search method, and the number of hits."""
+    return {
+        **names.attributes(operation="retrieval"),
+        **openinference("RETRIEVER"),
+        "pearl.retrieval.method": event.method,
+        "pearl.retrieval.k": event.k,
+        "pearl.retrieval.hits": event.n_hits,
+    }
+
+
+def result_attributes(event: StepFinished, n_sent: int, n_kept: int) -> dict[str, Any]:
+    """The final state of a step."""
+    told: dict[str, Any] = {
+        "pearl.step.state": event.state,
+        "pearl.step.context": event.context,
+        "pearl.step.native": event.is_native,
+        "pearl.step.truncated": bool(event.truncated),
+    }
+    if event.coverage is not None:
+        told["pearl.step.coverage"] = event.coverage
+    if n_sent + n_kept:
+        told |= {"pearl.cache": "miss" if n_sent else "hit", "pearl.cache.hits": n_kept}
+    return told
+
+
+def error_type(error: BaseException | None) -> str | None:
+    """The kind of an error, never its message: that of the model's error behind it, or its class."""
+    if error is None:
+        return None
+    if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
+        return "cancelled"
+    behind = error if isinstance(error, ModelError) else error.__cause__
+    return behind.kind if isinstance(behind, ModelError) else type(error).__name__
+
+
+def argument_data(argument: Argument) -> Any:
+    """An argument of a step as JSON data: outputs and the document by their names."""
+    if isinstance(argument, ListLiteral):
+        return [argument_data(each) for each in argument.items]
+    return argument.name if isinstance(argument, Reference) else argument.value
+
+
+def _without_folder(model: str) -> str:
+    """The name of a model as its server reports it, of a file without its folder."""
+    is_file = model.startswith(("/", "\\", "~", ".")) or model.endswith(".gguf")
+    return PurePath(model).name if is_file else model

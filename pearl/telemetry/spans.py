@@ -14,7 +14,9 @@ no text, no names of files, outputs or the plan's own actions, no messages of er
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from opentelemetry.trace import (
@@ -28,9 +30,13 @@ from opentelemetry.trace import (
 )
 
 from pearl.documents.digest import text_sha256
+from pearl.dsl.nodes import Step
+from pearl.dsl.parser import read
 from pearl.errors.escaping import to_json
 from pearl.llm import Usage
-from pearl.telemetry.attributes import (
+from pearl.telemetry.conventions import (
+    AttributeValue,
+    Conventions,
     argument_data,
     attempt_attributes,
     call_attributes,
@@ -39,10 +45,8 @@ from pearl.telemetry.attributes import (
     openinference,
     result_attributes,
     search_attributes,
+    text_of,
 )
-from pearl.telemetry.content import text_of
-from pearl.telemetry.conventions import AttributeValue, Conventions
-from pearl.telemetry.plan_nodes import PlanNodes, plan_nodes
 from pearl.trace import (
     CallFailed,
     Event,
@@ -61,6 +65,46 @@ from pearl.trace import (
     StepFinished,
     StepStarted,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNodes:
+    """The nodes of a plan."""
+
+    steps: Mapping[str, Step]
+    numbers: Mapping[str, int]
+    new_actions: frozenset[str]
+
+    def parents(self, output: str) -> tuple[str, ...]:
+        """The distinct outputs that a step reads, in the order of its arguments."""
+        step = self.steps.get(output)
+        if step is None:
+            return ()
+        return tuple(dict.fromkeys(r.name for r in step.references() if r.name in self.steps))
+
+
+@lru_cache(maxsize=64)
+def plan_nodes(text: str) -> PlanNodes:
+    '''The nodes of the text of a plan; none where it cannot be read.
+
+    Example:
+        >>> nodes = plan_nodes("""New actions:
+        ... - None
+        ...
+        ... 1. a = FIND(CTX, "x") : f
+        ... 2. b = FIND(CTX, a) : g""")
+        >>> nodes.numbers["b"], nodes.parents("b")
+        (2, ('a',))
+    '''
+    plan = read(text).plan
+    if plan is None:
+        return PlanNodes({}, {}, frozenset())
+    return PlanNodes(
+        {step.output: step for step in plan.steps},
+        {step.output: number for number, step in enumerate(plan.steps, start=1)},
+        frozenset(action.name for action in plan.new_actions),
+    )
+
 
 NEW_ACTION = "NEW_ACTION"
 """Stands for the name of an action that a plan defines: a model made it of a question."""
@@ -395,7 +439,7 @@ class TaskSpans:
         return self._root if running is None else running.span
 
     def _node(self, number: int | None, output: str) -> str:
-        """What identifies a step in the graph: its number in the plan, for its name is content."""
+        """The identity of a step in the graph: its number in the plan, because its name is content."""
         nodes = self._nodes.get(number)
         place = str(nodes.numbers.get(output, 0)) if nodes else "0"
         return place if number is None else f"{number}.{place}"

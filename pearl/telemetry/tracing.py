@@ -1,4 +1,4 @@
-"""What happens, told event by event → spans of every task."""
+"""Events → spans of every task."""
 
 from __future__ import annotations
 

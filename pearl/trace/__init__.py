@@ -12,11 +12,12 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar, assert_never
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, assert_never
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
-from pearl.errors import DataError
+from pearl.actions.searching import Fetched
+from pearl.errors import DataError, ModelErrorKind
 from pearl.errors.escaping import json_bytes
 from pearl.errors.in_notebooks import ShownInNotebooks
 from pearl.llm import (
@@ -26,45 +27,18 @@ from pearl.llm import (
     DecomposeTask,
     ItemsTask,
     LookupTask,
+    Message,
     MineTask,
     PlanTask,
+    PrefixUse,
     RefineTask,
     StandaloneTask,
     Task,
     Usage,
 )
-from pearl.llm.progress import CallAttempt, CallWait, News
-from pearl.trace.events import (
-    AnswerStatus,
-    CallFailed,
-    ConstraintRefused,
-    Event,
-    EventBase,
-    FoundPassage,
-    LookedUp,
-    ModelAttempted,
-    ModelCalled,
-    ModelProgressed,
-    ModelWaited,
-    OptionChosen,
-    PlanAttempted,
-    PlanCandidate,
-    PlanChosen,
-    PlanFailed,
-    PlanRewritten,
-    PlansCompared,
-    PlanWriter,
-    Purpose,
-    QuestionRouted,
-    QuestionUnderstood,
-    Retrieved,
-    RunFinished,
-    RunStarted,
-    StepFailed,
-    StepFinished,
-    StepStarted,
-    retrieved,
-)
+from pearl.llm.fallback import ConstraintLevelName
+from pearl.llm.progress import AttemptError, CallAttempt, CallWait, News, Phase
+from pearl.replies.typed import State
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -102,6 +76,442 @@ __all__ = [
     "retrieved",
     "spent",
 ]
+
+
+AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided", "refused"]
+"""Whether there is an answer, the document has none, it is uncertain, or the model refused a step."""
+
+MAX_PASSAGES = 20
+"""Passages that an event shows."""
+
+Purpose = Literal["step", "part", "combine", "again", "items", "choose"]
+"""Why the model is called: for the result of a step, for one part of the document, to merge such results,
+again because the reply could not be parsed, about a batch of rows, or to choose an option."""
+
+
+class EventBase(BaseModel):
+    """Fields of every event."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    is_recorded: ClassVar[bool] = True
+    """Whether traces record the event; otherwise only listeners receive it."""
+
+    t_s: float = 0.0
+    """Seconds since the start of the trace."""
+    plan_number: int | None = None
+    """The plan of the question that the event is about, from 1; None if one plan was requested."""
+
+
+class PlanAttempted(EventBase):
+    """One round of planning: a reply and its diagnostics."""
+
+    event: Literal["plan_attempted"] = "plan_attempted"
+    round: int
+    model: str
+    reply: str
+    notes: tuple[str, ...] = ()
+    """The fixes that were applied, rendered."""
+    diagnostics: tuple[str, ...] = ()
+    """The remaining errors, rendered; empty for the accepted plan."""
+    constraint: ConstraintLevelName = "none"
+    """The constraint level that the reply was written under."""
+    usage: Usage = Usage()
+    shape: str = ""
+    """What the planner was told about the document; "" for nothing."""
+    profile: Literal["full", "small"] = "full"
+    """The part of the library and of the examples in the prompt of the planner."""
+    n_calls: int = 1
+    """Replies that the plan consists of: with some constraints a separate reply defines new actions."""
+    n_cached: int = 0
+    """Those of them that were cached."""
+
+
+PlanWriter = Literal["rule", "example", "model"]
+"""The source of a plan: rules, the nearest example with its strings replaced, or the model."""
+
+
+class PlanCandidate(BaseModel):
+    """A plan to choose from."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    by: tuple[PlanWriter, ...]
+    """The sources of the plan; several if their plans make the same calls."""
+    plan: str
+    pmi: float | None = None
+    """Pointwise mutual information of its first action with the question, in nats; None if not rated."""
+
+
+class PlanChosen(EventBase):
+    """One of several plans was chosen: of a weak model, of rules and of examples."""
+
+    event: Literal["plan_chosen"] = "plan_chosen"
+    by: PlanWriter
+    why: Literal["only", "agreement", "likelihood", "order"]
+    """There is only one; more candidates agree; by `pmi`; or the first one, for nothing tells more."""
+    candidates: tuple[PlanCandidate, ...]
+    note: str = ""
+    """Why the model wrote none, or rated none; "" if it did."""
+    usage: Usage = Usage()
+    n_calls: int = 0
+    """Calls that rated candidates."""
+    n_cached: int = 0
+    """Those of them whose reply was cached."""
+
+
+class QuestionUnderstood(EventBase):
+    """The interpretation of a question before planning."""
+
+    event: Literal["question_understood"] = "question_understood"
+    asked: str
+    question: str
+    """Clear by itself, with absolute periods."""
+    notes: tuple[str, ...] = ()
+    """Why it could not be made clear, if so; which periods were put in, and by which date."""
+    usage: Usage = Usage()
+    n_calls: int = 0
+    """Replies that say what it refers to."""
+    n_cached: int = 0
+    """Those of them that were cached."""
+
+
+class QuestionRouted(EventBase):
+    """The parts of a question, and who plans it."""
+
+    event: Literal["question_routed"] = "question_routed"
+    level: int
+    """Difficulty, 1 to 5."""
+    parts: tuple[str, ...]
+    """One line each."""
+    by: Literal["rule", "planner"]
+    notes: tuple[str, ...] = ()
+    """Where the parts contradict the level that was told, or why they are not known."""
+    usage: Usage = Usage()
+    n_calls: int = 1
+    """Replies that tell the parts."""
+    n_cached: int = 0
+    """Those of them that were cached."""
+
+
+class ConstraintRefused(EventBase):
+    """A constraint level is not available: the server rejected it, or the reply violated it."""
+
+    event: Literal["constraint_refused"] = "constraint_refused"
+    constraint: ConstraintLevelName
+    reason: str
+
+
+class PlanFailed(EventBase):
+    """The repair budget was spent; `fallback` is the alternative used, if any."""
+
+    event: Literal["plan_failed"] = "plan_failed"
+    n_attempts: int
+    fallback: Literal["direct"] | None = None
+
+
+class RunStarted(EventBase):
+    """The execution of a plan over a document starts."""
+
+    event: Literal["run_started"] = "run_started"
+    question: str
+    plan: str
+    method: Literal["plan", "direct"]
+    document: str
+    document_sha256: str
+    n_characters: int
+    n_document_tokens: int | None
+    """None where they were not counted: its length alone shows that it fits a prompt, or there is no limit."""
+    token_count: str
+    """How tokens are counted: the name of an encoding, or `estimate`."""
+    model: str
+    window: int | None
+    """Context window in tokens; None for no limit."""
+    steps: tuple[str, ...] = ()
+    """Outputs of the plan's steps in order; empty in traces older than this field."""
+
+
+class PlanRewritten(EventBase):
+    """A pass rewrote the plan; its answer does not change."""
+
+    event: Literal["plan_rewritten"] = "plan_rewritten"
+    by: str
+    """Name of the pass."""
+    what: str
+
+
+class StepStarted(EventBase):
+    """A step starts: its inputs are available."""
+
+    event: Literal["step_started"] = "step_started"
+    step: str
+    action: str
+
+
+CallPurpose = Literal["question", "plan", "step", "combine", "choose", "mine", "refine"]
+"""The purpose of a call."""
+
+
+class ModelProgressed(EventBase):
+    """Progress of a call; sent to listeners, but not recorded."""
+
+    is_recorded = False
+
+    event: Literal["model_progressed"] = "model_progressed"
+    purpose: CallPurpose
+    step: str = ""
+    """The step that makes the call, if any."""
+    attempt: int = 1
+    """The round of planning, from 1."""
+    phase: Phase
+    n_tokens: int = 0
+    """Tokens of the prompt processed, or of the reply generated, including hidden ones."""
+    n_total: int | None = None
+    """Tokens of the prompt; None while the reply is generated."""
+    text: str = ""
+    """The end of the reply so far; "" where nothing of it is known before it is whole."""
+
+
+class ModelAttempted(EventBase):
+    """An attempt of a call ended; sent to listeners, but not recorded.
+
+    A call that is retried has several; one whose reply is kept from before has none.
+    """
+
+    is_recorded = False
+
+    event: Literal["model_attempted"] = "model_attempted"
+    purpose: CallPurpose
+    step: str = ""
+    """The step that makes the call, if any."""
+    attempt: int = 1
+    """The round of planning, from 1."""
+    model: str
+    """`backend:name`."""
+    server: str = ""
+    """Its address without password and query; "" for a model in this process."""
+    number: int
+    """The number of failed attempts of this call so far."""
+    error: AttemptError | None = None
+    """None for a usable reply."""
+    replied_by: str = ""
+    """The model name that the server reports; "" where there is no usable reply."""
+    finish_reason: str = ""
+    """`stop`, or "" where the server reports none."""
+    messages: tuple[Message, ...]
+    """The prompt."""
+    reply: str = ""
+    """The text received."""
+    temperature: float | None = None
+    seed: int | None = None
+    max_output_tokens: int | None = None
+    usage: Usage = Usage()
+    duration_s: float
+
+
+class ModelWaited(EventBase):
+    """A call waits, to be retried after a transient failure or because of a rate limit.
+
+    Long waits are reported again every ten seconds, with the remaining seconds.
+    """
+
+    event: Literal["model_waited"] = "model_waited"
+    reason: str
+    wait_s: float
+    attempt: int
+    n_attempts: int = 0
+    """Attempts that are made at most; 0 if a limit delays the call, and in traces older than this field."""
+    step: str = ""
+    """The step that makes the call; "" for another call, and in traces older than this field."""
+
+
+class ModelCalled(EventBase):
+    """One reply of the model."""
+
+    event: Literal["model_called"] = "model_called"
+    step: str
+    purpose: Purpose
+    model: str
+    duration_s: float
+    usage: Usage
+    """Zero for a cache hit."""
+    is_remembered: bool = False
+    """Whether the reply was cached, or shared with a concurrent identical call."""
+    prefix: PrefixUse | None = None
+    """How the call used the server's prefix cache; None if unknown."""
+    prompt: str = ""
+    """The messages, with the lengths of texts of the document in their place; "" in older traces."""
+    reply: str = ""
+    """What was replied; "" in older traces."""
+    reasoning: str = ""
+    """The reasoning that came with it; "" where none was sent, and in older traces."""
+
+
+class CallFailed(EventBase):
+    """A call gave no usable reply; what there is of one is kept here, with what it cost."""
+
+    event: Literal["call_failed"] = "call_failed"
+    step: str
+    """"" for a choice among options, which no step makes."""
+    purpose: Purpose
+    model: str
+    kind: ModelErrorKind
+    prompt: str = ""
+    """As that of `ModelCalled`."""
+    reply: str
+    """The text received; "" if there is none."""
+    duration_s: float
+    usage: Usage
+    """Zero where the server did not say."""
+    is_sent: bool = True
+    """Whether the server was reached."""
+
+
+class FoundPassage(BaseModel):
+    """A passage that a search found."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    document: str
+    start: int
+    end: int
+    rank: int
+    score: float
+
+
+class Retrieved(EventBase):
+    """A search for passages, as rows of a step or as the context of a step over a corpus."""
+
+    event: Literal["retrieved"] = "retrieved"
+    step: str
+    queries: tuple[str, ...]
+    method: str
+    k: int
+    """The number of passages requested."""
+    n_hits: int
+    passages: tuple[FoundPassage, ...]
+    """The best of them, `MAX_PASSAGES` at most."""
+    notes: tuple[str, ...] = ()
+    """Deviations from the requested search: a skipped leg."""
+    duration_s: float
+
+
+class LookedUp(EventBase):
+    """A question of a table was answered by a query."""
+
+    event: Literal["looked_up"] = "looked_up"
+    step: str
+    table: str
+    """Its caption and first columns."""
+    query: str
+    """JSON, or SQL."""
+    n_lines: int
+    """Of the result, without its limit."""
+    n_undecided: int
+    """Rows of which it is undecided whether they meet the query."""
+    n_repairs: int
+    """Replies that were sent back."""
+
+
+class StepFinished(EventBase):
+    """A step finished.
+
+    `context` is the way its document was presented: in full, part by part with the results merged
+    (map-reduce), by its most relevant passages (retrieve), row by row (rows), or not at all (none).
+    """
+
+    event: Literal["step_finished"] = "step_finished"
+    step: str
+    action: str
+    value: str
+    state: State = "found"
+    truncated: str = ""
+    """What was cut off; "" if nothing was."""
+    verdicts: dict[str, int] = {}
+    """Rows by verdict on the step's condition: yes, no, not stated."""
+    is_native: bool
+    context: Literal["full", "map-reduce", "retrieve", "rows", "none"]
+    coverage: float | None
+    """Fraction of the document's characters sent to the model; None without a document."""
+    n_calls: int
+    usage: Usage
+    duration_s: float
+
+
+class StepFailed(EventBase):
+    """A step failed, which ends the run."""
+
+    event: Literal["step_failed"] = "step_failed"
+    step: str
+    error: str
+
+
+class PlansCompared(EventBase):
+    """The answers of several plans were compared; `is_tied` if different ones are equally frequent."""
+
+    event: Literal["plans_compared"] = "plans_compared"
+    n_plans: int
+    n_different: int
+    n_agreeing: int
+    is_tied: bool = False
+
+
+class OptionChosen(EventBase):
+    """An option was chosen, based on the answer in words or on the document."""
+
+    event: Literal["option_chosen"] = "option_chosen"
+    by: Literal["answer", "document", "question"]
+    """`question`: without reading anything."""
+    reply: str
+    choice: int | None
+    """Index of the option, from 0; None if the reply names no option."""
+    coverage: float | None = None
+    """Fraction of the document in the prompt; None for a choice based on the answer."""
+    n_calls: int = 1
+    """0 if the answer was an option verbatim, so that no model was called."""
+    n_cached: int = 0
+    """Whether the reply was cached, as a number."""
+    usage: Usage
+    duration_s: float
+
+
+class RunFinished(EventBase):
+    """A run finished."""
+
+    event: Literal["run_finished"] = "run_finished"
+    status: AnswerStatus | Literal["failed"]
+    answer: str
+    usage: Usage
+    duration_s: float
+    evidence: tuple[dict[str, JsonValue], ...] | None = None
+    """Passages that the answer quotes, as rows of results have them; None in traces older than this field."""
+    unverified_quotes: tuple[dict[str, str], ...] = ()
+    n_rows: int = 0
+    """Rows that the answer is computed from; rows of results have them."""
+
+
+Event = Annotated[
+    PlanAttempted | PlanChosen | QuestionUnderstood | QuestionRouted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
+    | ModelAttempted | ModelWaited | ModelCalled | CallFailed | Retrieved | LookedUp | StepFinished | StepFailed | PlansCompared | OptionChosen | RunFinished,
+    Field(discriminator="event"),
+]  # fmt: skip
+
+
+def retrieved(step: str, fetched: Fetched) -> Retrieved:
+    """The event of a search."""
+    passages = tuple(
+        FoundPassage(
+            document=hit.document, start=hit.span.start, end=hit.span.end, rank=hit.rank,
+            score=hit.score,
+        )
+        for hit in fetched.hits[:MAX_PASSAGES]
+    )  # fmt: skip
+    return Retrieved(
+        step=step, queries=fetched.queries, method=fetched.method, k=fetched.k,
+        n_hits=len(fetched.hits), passages=passages, notes=fetched.notes,
+        duration_s=fetched.duration_s,
+    )  # fmt: skip
+
 
 SCHEMA_VERSION = 1
 
@@ -347,7 +757,9 @@ def read_trace(path: str | Path) -> list[Trace]:
                 ) from error
             if version != SCHEMA_VERSION:
                 raise DataError(
-                    f"trace version {version}, this is {SCHEMA_VERSION}", path=path, line=number
+                    f"trace version {version}; this pearl reads version {SCHEMA_VERSION}",
+                    path=path,
+                    line=number,
                 )
             traces.setdefault(id, Trace(id))._events.append(event)
     return list(traces.values())

@@ -24,8 +24,7 @@ from pearl.errors.escaping import escaped
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.step_result import MAX_SHOWN
 from pearl.llm import Usage
-from pearl.trace import Trace
-from pearl.trace.events import Event
+from pearl.trace import Event, Trace
 from pearl.view.page import HEIGHT, WIDTH, Bar, bars, draw_plan, n_at_once
 
 __all__ = ["html_of"]

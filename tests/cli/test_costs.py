@@ -186,7 +186,7 @@ def test_time_is_up(pearl: Terminal, openai_server: Server) -> None:
 
 def test_money_needs_a_price(pearl: Terminal) -> None:
     pearl("ask", "Why?", "story.txt", "--max-cost", "1", code=2)
-    assert "the price of 'extractive' is not known" in pearl.talk
+    assert "the price of 'extractive' is unknown" in pearl.talk
 
 
 def test_prices_of_ones_own(
@@ -236,7 +236,7 @@ def test_a_price_is_no_obstacle_to_batches_and_a_limit_is(pearl: Terminal) -> No
     assert "'extractive' has no Batch API" in pearl.talk
     assert "predicted" not in pearl.talk
     pearl(*args, "--max-calls", "3", code=2)
-    assert "limits of a run are kept by the executor local" in pearl.talk
+    assert "does not enforce limits; local does" in pearl.talk
 
 
 def test_what_a_server_refused_for_its_rate_is_told_once(

@@ -71,7 +71,7 @@ def test_bad_rows_are_told_and_the_rest_goes_on(domain: str, tmp_path: Path) -> 
             assert str(one).startswith(f"{path}:{line}: ")
             assert one.line == line
             assert len(str(one).splitlines()) <= 2
-    assert "is also that of line 1" in str(found[2])
+    assert "first used in line 1" in str(found[2])
 
 
 @each_domain

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from pearl.actions.library import read_library
-from pearl.data.turns import Turn
+from pearl.data.samples import Turn
 from pearl.documents.document import Document
 from pearl.dsl.checker import MAX_STEPS
 from pearl.errors import ModelError

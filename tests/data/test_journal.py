@@ -36,12 +36,13 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert read_journal(path, Header, Row) == (Header(), ROWS)
 
 
-@pytest.mark.parametrize("at", range(HEADER_END, len(WHOLE)))
-def test_of_a_torn_file_the_whole_rows_are_read(tmp_path: Path, at: int) -> None:
+def test_of_a_torn_file_the_whole_rows_are_read(tmp_path: Path) -> None:
     """A row without its line break may be whole JSON and yet half a row: `12` of `123`."""
     path = tmp_path / "j.jsonl"
-    path.write_bytes(WHOLE[:at])
-    assert read_journal(path, Header, Row)[1] == ROWS[: WHOLE.count(b"\n", 0, at) - 1]
+    for at in range(HEADER_END, len(WHOLE)):
+        path.write_bytes(WHOLE[:at])
+        rows = read_journal(path, Header, Row)[1]
+        assert rows == ROWS[: WHOLE.count(b"\n", 0, at) - 1], at
 
 
 @pytest.mark.parametrize(

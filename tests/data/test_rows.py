@@ -96,7 +96,7 @@ def test_an_array_ends_where_it_is_broken(tmp_path: Path) -> None:
     assert "a number, not an object" in wrong
     assert ":3: no JSON" in broken
     assert told(tmp_path / "r.json", '[{"a": 1},\n')[1].endswith(
-        ":2: no JSON: the array has no end"
+        ":2: invalid JSON: the array is not closed"
     )
 
 
@@ -124,9 +124,9 @@ def test_a_cell_as_long_as_a_book(tmp_path: Path) -> None:
 def test_bad_lines_of_a_csv(tmp_path: Path) -> None:
     short, strict, good, unclosed = told(tmp_path / "r.csv", 'a,b\n1\n"x"y,2\n3,4\n"open,5\n')
     assert "r.csv:2: 1 cells, where the header has 2" in short
-    assert "r.csv:3: no CSV: " in strict
+    assert "r.csv:3: invalid CSV: " in strict
     assert good == (4, {"a": "3", "b": "4"})
-    assert "r.csv:5: no CSV: unexpected end" in unclosed
+    assert "r.csv:5: invalid CSV: unexpected end" in unclosed
 
 
 def test_parquet(tmp_path: Path) -> None:
@@ -144,12 +144,12 @@ UNREADABLE = {
     "blank": ("r.jsonl", b"\n \n", "no rows"),
     "an empty array": ("r.json", b"[]", "no rows"),
     "a header alone": ("r.csv", b"a,b\n", "no rows"),
-    "a broken header": ("r.csv", b'"a"b,c\n1,2\n', ":1: no CSV"),
+    "a broken header": ("r.csv", b'"a"b,c\n1,2\n', ":1: invalid CSV"),
     "a column twice": ("r.csv", b"a,a\n1,2\n", "two columns are called 'a'"),
     "UTF-16": ("r.jsonl", '{"a": 1}'.encode("utf-16"), "not UTF-8"),
     "binary": ("r.csv", bytes(range(256)) * 4, "binary"),
-    "no Parquet": ("r.parquet", b"PAR1 no", "no Parquet"),
-    "an empty Parquet": ("r.parquet", b"", "no Parquet"),
+    "invalid Parquet": ("r.parquet", b"PAR1 no", "invalid Parquet"),
+    "an empty Parquet": ("r.parquet", b"", "invalid Parquet"),
 }
 
 
@@ -216,7 +216,7 @@ def test_saved_datasets(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.parametrize(
     ("split", "said"),
-    [(None, "which split"), ("trian", "did you mean 'train'"), ("zzz", "splits: ")],
+    [(None, "--split is missing"), ("trian", "did you mean 'train'"), ("zzz", "splits: ")],
 )
 def test_a_split_has_to_be_named_and_known(folder: Path, split: str | None, said: str) -> None:
     with pytest.raises(UsageError, match=said):

@@ -12,8 +12,7 @@ import pytest
 
 from pearl import Pearl
 from pearl.data.domains import Source, read_samples
-from pearl.data.samples import Sample
-from pearl.data.turns import Turn
+from pearl.data.samples import Sample, Turn
 from pearl.evals import conversations
 from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.runner import Evaluation, History, evaluate, samples_digest

@@ -13,8 +13,7 @@ import pytest
 import pearl
 from pearl import Pearl, Trace
 from pearl.actions.library import read_library
-from pearl.data.samples import Sample
-from pearl.data.turns import Turn
+from pearl.data.samples import Sample, Turn
 from pearl.errors import ExecutionError, ModelError, PlanningError
 from pearl.llm import (
     ActionTask,

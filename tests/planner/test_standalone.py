@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl import Document, Pearl, Trace
-from pearl.data.turns import Turn
+from pearl.data.samples import Turn
 from pearl.errors import ModelError
 from pearl.llm import ActionTask, PlanTask, Request, StandaloneTask
 from pearl.llm.backends.scripted import Scripted

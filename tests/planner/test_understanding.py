@@ -11,7 +11,7 @@ import pytest
 
 from pearl import Document, Pearl, Trace, pipeline
 from pearl.data.domains import load_domain
-from pearl.data.turns import Turn
+from pearl.data.samples import Turn
 from pearl.errors import UsageError
 from pearl.llm import ActionTask, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl import Conversation, Document, Pearl
-from pearl.data.turns import Turn
+from pearl.data.samples import Turn
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import PlanTask, Request, StandaloneTask
 from pearl.llm.backends.scripted import Scripted

@@ -13,7 +13,7 @@ from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.scripted import Scripted
 from pearl.runs.executors import Outcome, Task
 from pearl.runs.identity import fingerprint
-from pearl.runs.recording import run_recorded
+from pearl.runs.session import run_recorded
 from pearl.runs.store import RunSpec, Store
 from pearl.trace import Trace
 from tests.server import Server, serving

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.runs.scheduling import each_kept, in_order
+from pearl.runs.executors.local import each_kept, in_order
 
 
 class Work:
@@ -147,54 +147,7 @@ def test_closing_and_cancelling_end_what_is_under_way(how: str) -> None:
     assert sorted(work.cancelled) == [1, 2]
 
 
-def test_a_source_that_ends_early_lets_the_rest_finish() -> None:
-    is_stopping = False
-
-    def until() -> Iterator[int]:
-        for i in range(100):
-            if is_stopping:
-                return
-            yield i
-
-    async def main() -> list[int]:
-        nonlocal is_stopping
-        found = []
-        async for result in in_order(until(), Work({1: 0.02, 2: 0.04}), 3):
-            found.append(result)
-            is_stopping = True
-        return found
-
-    assert sorted(asyncio.run(main())) == [0, 2, 4]
-
-
-def test_nothing_comes_of_nothing() -> None:
-    async def main() -> list[int]:
-        return [result async for result in in_order([], Work(), 3)]
-
-    assert asyncio.run(main()) == []
-
-
 # --- in_order ---------------------------------------------------------------------------------
-
-
-@given(st.lists(st.integers(0, 4), max_size=12), st.integers(1, 4))
-def test_results_in_order_come_in_the_order_of_the_items(naps: list[int], n: int) -> None:
-    running = most = 0
-
-    async def work(item: tuple[int, int]) -> int:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        for _ in range(item[1]):
-            await asyncio.sleep(0)
-        running -= 1
-        return item[0]
-
-    async def main() -> list[int]:
-        return [found async for found in in_order(enumerate(naps), work, n)]
-
-    assert asyncio.run(main()) == list(range(len(naps)))
-    assert most <= n
 
 
 def test_a_failure_in_order_comes_after_what_was_before_it() -> None:
@@ -312,29 +265,6 @@ def test_what_is_done_is_kept_side_by_side_and_given_in_order_once_it_is_kept() 
 
     assert asyncio.run(main()) == [(i, True) for i in range(5)]
     assert kept == [1, 2, 3, 4, 0]
-
-
-def test_what_is_done_is_kept_though_nobody_wants_to_hear_of_it_any_more() -> None:
-    kept: list[int] = []
-
-    async def results() -> AsyncGenerator[int, None]:
-        for i in (0, 1, 2):
-            yield i
-        await asyncio.sleep(60)
-
-    async def keep(i: int) -> None:
-        await asyncio.sleep(0.01 * i)
-        kept.append(i)
-
-    async def main() -> None:
-        results_kept = each_kept(results(), keep)
-        assert await anext(results_kept) == 0
-        await asyncio.sleep(0)
-        await results_kept.aclose()
-
-    asyncio.run(main())
-    assert kept[0] == 0
-    assert 1 in kept
 
 
 def test_a_result_that_was_ready_when_nobody_listened_any_more_is_kept() -> None:

@@ -18,8 +18,7 @@ from pearl.errors import PearlError, UsageError
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.runs.executors import Task
-from pearl.runs.recording import run_recorded
-from pearl.runs.shard import Shard, parse_shard
+from pearl.runs.session import Shard, parse_shard, run_recorded
 from pearl.runs.store import RunSpec, Store
 
 PLAN = '1. why = FIND(CTX, "why") : Why'
@@ -112,11 +111,6 @@ def test_where_a_task_belongs_never_changes() -> None:
     assert [next(i for i in range(1, 8) if Shard(i, 7).takes(id)) for id in ids] == [7, 5, 3, 2]
 
 
-def test_shards_are_about_alike() -> None:
-    counts = [sum(Shard(i, 4).takes(f"task {k}") for k in range(4_000)) for i in (1, 2, 3, 4)]
-    assert min(counts) > 900
-
-
 @pytest.mark.parametrize("text", ["1/1", "2/7", " 7/7 ", "3 / 4"])
 def test_a_shard_is_read_as_it_is_written(text: str) -> None:
     assert str(parse_shard(text)) == text.replace(" ", "")
@@ -125,10 +119,10 @@ def test_a_shard_is_read_as_it_is_written(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "is no shard"), ("3", "is no shard"), ("1/2/3", "is no shard"), ("a/b", "is no shard"),
-        ("-1/2", "is no shard"), ("1.0/2", "is no shard"), ("²/3", "is no shard"),
-        ("9" * 5_000 + "/1", "is no shard"), ("0/3", "no shard 0 of 3"), ("4/3", "no shard 4 of 3"),
-        ("1/0", "no shard 1 of 0"),
+        ("", "is not a shard"), ("3", "is not a shard"), ("1/2/3", "is not a shard"), ("a/b", "is not a shard"),
+        ("-1/2", "is not a shard"), ("1.0/2", "is not a shard"), ("²/3", "is not a shard"),
+        ("9" * 5_000 + "/1", "is not a shard"), ("0/3", "shard 0 of 3 does not exist"), ("4/3", "shard 4 of 3 does not exist"),
+        ("1/0", "shard 1 of 0 does not exist"),
     ],
 )  # fmt: skip
 def test_what_is_no_shard_is_told_in_few_words(text: str, said: str) -> None:

@@ -15,8 +15,7 @@ import pearl
 from pearl.errors import PearlError
 from pearl.llm import Message
 from pearl.telemetry import Telemetry
-from pearl.telemetry.content import MAX_CHARACTERS, text_of
-from pearl.telemetry.conventions import CONTENT_VARIABLE
+from pearl.telemetry.conventions import CONTENT_VARIABLE, MAX_CHARACTERS, text_of
 from pearl.trace import ModelAttempted
 from tests.server import Canned, Server, completion, error
 from tests.telemetry.spans import Spans

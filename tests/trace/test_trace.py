@@ -12,8 +12,7 @@ from pearl import Pearl, Trace, read_trace
 from pearl.actions.searching import Fetched, FetchedPassage
 from pearl.documents.document import from_text
 from pearl.errors import DataError, Span
-from pearl.trace import SCHEMA_VERSION, RunFinished, RunStarted, StepFailed, retrieved
-from pearl.trace.events import MAX_PASSAGES
+from pearl.trace import MAX_PASSAGES, SCHEMA_VERSION, RunFinished, RunStarted, StepFailed, retrieved
 
 
 def test_traces_are_written_and_read_back(tmp_path: Path) -> None:
@@ -59,7 +58,9 @@ def test_a_trace_of_another_version_is_refused(tmp_path: Path) -> None:
     trace.append(StepFailed(step="a", error="it broke"))
     path = tmp_path / "trace.jsonl"
     path.write_text(trace.to_jsonl().replace(f'"v":{SCHEMA_VERSION}', '"v":99'), encoding="utf-8")
-    with pytest.raises(DataError, match=r"trace\.jsonl:1: trace version 99, this is 1"):
+    with pytest.raises(
+        DataError, match=r"trace\.jsonl:1: trace version 99; this pearl reads version 1"
+    ):
         read_trace(path)
 
 

@@ -176,7 +176,7 @@ def _asked_corpus(options: dict[str, Any]) -> AskedCorpus | None:
     from pearl.documents.units import window
     from pearl.evals.runner import AskedCorpus, corpus_of_samples
     from pearl.retrieval.corpus import Cutting
-    from pearl.runs.corpora import corpus_source
+    from pearl.runs.tasks import corpus_source
 
     size, overlap = options["size"] or window.SIZE, options["overlap"]
     cutting = Cutting(options["unit"] or "", size, window.OVERLAP if overlap is None else overlap)

@@ -31,7 +31,7 @@ from pearl.errors.wording import counted
 if TYPE_CHECKING:
     from pearl.cli.units import Finished
     from pearl.runs.executors import Task
-    from pearl.runs.summary import Summary
+    from pearl.runs.session import Summary
     from pearl.runs.tasks import DocumentTasks, TaskFile
 
 

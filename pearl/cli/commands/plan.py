@@ -154,7 +154,7 @@ async def _many(
     replies: Replies,
     writer: OutputWriter,
 ) -> int:
-    from pearl.runs.scheduling import in_order
+    from pearl.runs.executors.local import in_order
     from pearl.trace import Trace
 
     rows = list(open_samples(options))

@@ -266,7 +266,7 @@ def prune(
 ) -> None:
     """Remove runs with their results; those in use stay."""
     from pearl.runs.store import Store
-    from pearl.runs.store.pruning import chosen
+    from pearl.runs.store.writing import chosen
 
     if keep is None and older_than is None and not replies:
         raise UsageError(

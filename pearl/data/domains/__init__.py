@@ -68,7 +68,7 @@ class Source:
 
 
 class DomainModule(Protocol):
-    """What a module of this folder looks like to its users."""
+    """The contract of a domain plug-in."""
 
     DOMAIN: Domain
 

@@ -28,7 +28,7 @@ from pearl.data.domains import Domain, Source
 from pearl.errors import DataError
 
 if TYPE_CHECKING:  # what reads data is imported when data is read
-    from pearl.data.naming import Names
+    from pearl.data.columns import Names
     from pearl.data.rows import Row
     from pearl.data.samples import Sample
     from pearl.documents.document import Document
@@ -48,7 +48,7 @@ DOMAIN = Domain(
 )
 
 _OPERAND = re.compile(r"(?<![#_\w.])-?\d*\.?\d+%?")
-"""A number of a program; `#0` and `const_100` are none."""
+"""A number of a program, other than `#0` and `const_100`."""
 
 _NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?|(?<![\w.,])\.\d+")
 _SENTENCE = re.compile(r".+?(?:\s\.(?=\s|$)|[.;](?=\s+[A-Z(]|$)|$)", re.DOTALL)
@@ -64,9 +64,8 @@ _FEATURES = {
 
 def read(source: Source) -> Iterator[Sample | DataError]:
     """The samples of a file or a dataset."""
-    from pearl.data.columns import rename
+    from pearl.data.columns import Names, rename
     from pearl.data.domains.generic import FIELDS
-    from pearl.data.naming import Names
     from pearl.data.rows import from_rows
 
     names = Names()
@@ -132,7 +131,7 @@ def gold_passages(page: str, program: str) -> tuple[str, ...]:
 
 
 def _passages(page: str) -> Iterator[tuple[str, bool]]:
-    """The rows of the table without its head, and the sentences; whether each is a row."""
+    """The rows of the table without its head, then the sentences; with a flag for rows."""
     lines = page.split("\n")
     head = next((i for i, line in enumerate(lines) if line.startswith("| ---")), 0)
     for i, line in enumerate(lines):
@@ -252,7 +251,7 @@ def _written(program: Any) -> str:
 
 
 def _executed(value: Any) -> str | None:
-    """What a program came to, in digits; None where it is not known."""
+    """The result of a program in digits, if known."""
     if isinstance(value, bool | None):
         return None
     if isinstance(value, int | float):
@@ -268,9 +267,8 @@ def _conversation(
     questions: Sequence[_Question],
     only: int | None = None,
 ) -> Iterator[Sample]:
-    """A sample each turn; or one, of a row that is about one turn."""
-    from pearl.data.samples import Sample
-    from pearl.data.turns import Turn
+    """One sample per turn; a row about one turn gives one sample."""
+    from pearl.data.samples import Sample, Turn
 
     id = row.name("id") or str(row.line)
     dialogue = id if only is None else id.removesuffix(f"_{only}")

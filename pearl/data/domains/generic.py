@@ -27,10 +27,9 @@ from pearl.data.domains import Domain, Source, load_domain
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:  # what reads data is imported when data is read
-    from pearl.data.naming import Names
+    from pearl.data.columns import Names
     from pearl.data.rows import Row
-    from pearl.data.samples import Sample
-    from pearl.data.turns import Turn
+    from pearl.data.samples import Sample, Turn
     from pearl.documents.document import Document
 
 DOMAIN = Domain("Documents of any kind", library="seed", examples="generic")
@@ -48,8 +47,7 @@ def read(source: Source) -> Iterator[Sample | DataError]:
 
 def read_as(source: Source, make: Callable[[Row, Names], Sample]) -> Iterator[Sample | DataError]:
     """Read a source with `make` as the constructor of samples."""
-    from pearl.data.columns import rename
-    from pearl.data.naming import Names
+    from pearl.data.columns import Names, rename
     from pearl.data.rows import from_rows
 
     names = Names()
@@ -67,8 +65,8 @@ def make_sample(row: Row, names: Names) -> Sample:
     document = _document(row, id, names)
     if not question and document is None:
         raise row.error(
-            "the row has none of question, document, document_path",
-            help=f"its fields: {', '.join(row.fields)}; --column question=... says which is which",
+            "the row has no question, document or document_path",
+            help=f"its fields: {', '.join(row.fields)}; map them with --column question=NAME",
         )
     options = _options(row)
     gold = read_gold(row, options)
@@ -98,7 +96,7 @@ def _refuse_other_formats(row: Row) -> None:
 
 @cache
 def _formats() -> list[tuple[str, frozenset[str]]]:
-    """Each domain with each set of fields that tells a format of its rows."""
+    """Pairs of a domain and a set of fields that identifies a format of its rows."""
     names = plugins.names("pearl.data.domains")
     return [(name, fields) for name in names for fields in load_domain(name).formats]
 
@@ -117,8 +115,8 @@ def inline(row: Row, field: str, name: str, names: Names) -> Document:
 
 
 def _history(row: Row) -> tuple[Turn, ...]:
-    """The turns in `history`; a table cell holds them as JSON. Other texts are none: they stay a field."""
-    from pearl.data.turns import Turn
+    """The turns in `history`, which a table cell holds as JSON; any other text stays a field."""
+    from pearl.data.samples import Turn
 
     value: Any = row.fields.get("history")
     if isinstance(value, str) and value.lstrip().startswith("["):
@@ -194,9 +192,7 @@ def read_gold(row: Row, options: tuple[str, ...]) -> int | None:
     if gold is None:
         return None
     if not options:
-        raise row.error(
-            "there is 'gold' and no 'options'", help="an answer in words is 'reference'"
-        )
+        raise row.error("'gold' needs 'options'", help="use 'reference' for an answer in words")
     letters = string.ascii_uppercase[: len(options)]
     if len(gold) == 1 and gold.upper() in letters:
         return letters.index(gold.upper())
@@ -206,6 +202,6 @@ def read_gold(row: Row, options: tuple[str, ...]) -> int | None:
     if gold.isdecimal() and 1 <= int(gold) <= len(options):
         return int(gold) - 1
     raise row.error(
-        f"gold: '{gold}' is none of the {len(options)} options",
+        f"gold: '{gold}' is not one of the {len(options)} options",
         help=f"its letter (A to {letters[-1]}), its text, or its number from 1",
     )

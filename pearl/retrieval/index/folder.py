@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pearl.documents.digest import digest
-from pearl.plugins.locks import WriteLock
+from pearl.plugins.persistence import WriteLock
 from pearl.retrieval.corpus.sources import DIGEST, Begun
 from pearl.retrieval.index.contents import Arrays, Contents, ContentsBuilder, Texts
 

@@ -127,7 +127,7 @@ class Unit(ABC):
         return False
 
     def is_unsure(self, result: Any) -> bool:
-        """Whether the result of `perform` says that it may lack something, or is undecided."""
+        """Whether the result of `perform` may be incomplete, or is undecided."""
         return False
 
     @abstractmethod
@@ -152,7 +152,7 @@ class RecordUnit(Unit):
     source: str
 
     def is_failure(self, result: Any) -> bool:
-        """Whether the unit is to be tried again."""
+        """Whether the unit should be retried."""
         return bool(result.status == "failed")
 
     def row(self, result: BaseModel | None, error: Exception | None) -> Mapping[str, Any] | None:
@@ -216,7 +216,7 @@ class Task(Unit):
         return await resources.pearl.execute(plan, document, trace=trace)
 
     def is_unsure(self, result: Answer) -> bool:
-        """Whether the answer is none, or may lack something."""
+        """Whether there is no answer, or the answer may be incomplete."""
         return result.is_unsure
 
     def row(self, result: Answer | None, error: Exception | None) -> Mapping[str, Any]:
@@ -262,7 +262,7 @@ class Outcome(Generic[U]):
 
     @property
     def has_row(self) -> bool:
-        """Whether what stopped it, if anything, is a row of its kind."""
+        """Whether the outcome, a failure included, is recorded as a row."""
         return self.unit.row(self.result, self.error) is not None
 
     def to_json(self) -> Mapping[str, Any]:

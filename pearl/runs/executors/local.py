@@ -2,15 +2,144 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterable
+import asyncio
+from collections import deque
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+)
 from contextlib import aclosing
+from heapq import heappop, heappush
+from itertools import islice
 from typing import TypeVar
 
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Listener, Outcome, Task, Unit
 from pearl.runs.resources import OnBegun, Resources, loader_key
-from pearl.runs.scheduling import in_order
 from pearl.trace import Trace
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+async def in_order(
+    items: Iterable[Item],
+    work: Callable[[Item], Awaitable[Result]],
+    n: int,
+    *,
+    ahead: int | None = None,
+    group: Callable[[Item], Hashable] | None = None,
+    rank: Callable[[Item], int] = lambda item: 0,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> AsyncGenerator[Result, None]:
+    """Work on at most `n` items at once; results come in the order of the items.
+
+    Items of one group are begun one after the other, as far as they are within `ahead` of the
+    results. A group that never ends does not keep the others waiting for ever: sooner or later
+    the next result to come is of another one, and there are no more items to take before it.
+    """
+    ahead = max(n, ahead or n)
+    source = enumerate(items)
+    waiting: dict[Hashable, list[tuple[int, int, Item]]] = {}  # of each group a heap
+    running: dict[asyncio.Future[Result], int] = {}
+    done: dict[int, asyncio.Future[Result]] = {}
+    # Told by each once: asyncio.wait asks every one that is running whenever one of them has ended.
+    ended: deque[asyncio.Future[Result]] = deque()
+    has_ended = asyncio.Event()
+
+    def note(future: asyncio.Future[Result]) -> None:
+        ended.append(future)
+        has_ended.set()
+
+    n_taken = n_given = 0
+    last: Hashable = None
+    try:
+        while True:
+            while len(running) < n and not is_stopping():
+                n_free = ahead - (n_taken - n_given)
+                for index, item in islice(source, n_free if group else min(1, n_free)):
+                    heap = waiting.setdefault(group(item) if group else None, [])
+                    heappush(heap, (-rank(item), index, item))
+                    n_taken += 1
+                if not waiting:
+                    break
+                if last not in waiting:
+                    last = next(iter(waiting))
+                _, index, item = heappop(waiting[last])
+                if not waiting[last]:
+                    del waiting[last]
+                begun: asyncio.Future[Result] = asyncio.ensure_future(work(item))
+                running[begun] = index
+                begun.add_done_callback(note)
+            if n_given in done:
+                yield done.pop(n_given).result()
+                n_given += 1  # there may be room now for the next to begin
+            elif running:
+                await has_ended.wait()
+                has_ended.clear()
+                while ended:
+                    future = ended.popleft()
+                    done[running.pop(future)] = future
+            else:
+                break
+        for index in sorted(done):  # of those after the first that was not begun any more
+            yield done.pop(index).result()
+    finally:
+        await _end([*running, *done.values()])
+
+
+MOST_BEING_KEPT = 256
+"""Results that wait to be kept, at most: a bound for the memory where what keeps them is slow."""
+
+
+async def each_kept(
+    results: AsyncGenerator[Result, None], keep: Callable[[Result], Awaitable[None]]
+) -> AsyncGenerator[Result, None]:
+    """Give every result, in order, when it is kept; many are being kept meanwhile."""
+    keeping: deque[tuple[Result, asyncio.Future[None]]] = deque()
+    has_news = asyncio.Event()
+    has_room = asyncio.Event()
+
+    async def take() -> None:
+        async for result in results:
+            kept = asyncio.ensure_future(keep(result))
+            kept.add_done_callback(lambda _: has_news.set())
+            keeping.append((result, kept))
+            if len(keeping) >= MOST_BEING_KEPT:
+                has_room.clear()
+                await has_room.wait()
+
+    taking = asyncio.ensure_future(take())
+    taking.add_done_callback(lambda _: has_news.set())
+    try:
+        while True:
+            while keeping and keeping[0][1].done():
+                result, kept = keeping.popleft()
+                has_room.set()
+                kept.result()
+                yield result
+            if taking.done():
+                taking.result()
+                if not keeping:
+                    return
+            await has_news.wait()
+            has_news.clear()
+    finally:
+        await _end([taking])
+        # What is done is paid for: it is kept, whoever does not want to hear of it any more.
+        await asyncio.gather(*(kept for _, kept in keeping), return_exceptions=True)
+
+
+async def _end(running: Collection[asyncio.Future[Result]]) -> None:
+    """Cancel running tasks and wait for them."""
+    for unfinished in running:
+        unfinished.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+
 
 DESCRIPTION = "in this process, hundreds of calls at once"
 KEEPS_LIMITS = True

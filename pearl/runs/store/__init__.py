@@ -16,24 +16,18 @@ from typing import Self
 
 from pearl.errors import StoreError
 from pearl.llm import Completion
-from pearl.plugins.locks import WriteLock
+from pearl.plugins.persistence import FAILURES, WriteLock, connect, to_store_error
 from pearl.runs.store.database import (
-    FAILURES,
     FILE,
     VERSION,
-    connect,
+    StoreWriter,
     create_database,
     open_existing,
-    to_store_error,
+    packed_reply,
 )
-from pearl.runs.store.locks import LOCAL, Holder
-from pearl.runs.store.merging import Merged, merge
-from pearl.runs.store.pruning import Pruned, chosen, prune
 from pearl.runs.store.reading import Reader
-from pearl.runs.store.rows import checksum, packed_reply
-from pearl.runs.store.run import Run, begin_run
-from pearl.runs.store.runs import RunInfo, RunSpec, Status
-from pearl.runs.store.writer import StoreWriter
+from pearl.runs.store.runs import LOCAL, Holder, RunInfo, RunSpec, Status
+from pearl.runs.store.writing import Merged, Pruned, Run, begin_run, chosen, merge, prune
 
 __all__ = [
     "FILE",
@@ -51,9 +45,8 @@ __all__ = [
 ]
 
 _KEEP = """
-INSERT INTO replies (key, checksum, body, created) VALUES (?, ?, CAST(? AS TEXT), ?)
-ON CONFLICT (key) DO UPDATE SET
-    checksum = excluded.checksum, body = excluded.body, created = excluded.created
+INSERT INTO replies (key, body, created) VALUES (?, CAST(? AS TEXT), ?)
+ON CONFLICT (key) DO UPDATE SET body = excluded.body, created = excluded.created
 """
 
 
@@ -67,7 +60,7 @@ def default_folder() -> Path:
     try:
         return Path.home() / ".local" / "share" / "pearl"
     except RuntimeError:
-        raise StoreError("there is no home folder", help="name a folder with --store") from None
+        raise StoreError("no home folder found", help="name a folder with --store") from None
 
 
 class FreshCache:
@@ -124,7 +117,7 @@ class Store(Reader):
     @classmethod
     def _opened(cls, folder: Path, path: Path) -> Store:
         # SQLite would see to that, too, but before 3.51.3 two connections that write and empty the
-        # log at the same moment can damage the file, and whoever waits for its own lock may starve.
+        # log at the same moment can damage the file, and a process waiting for its lock may starve.
         lock = WriteLock(folder / "write.lock", LOCAL)
         try:
             with lock.held():
@@ -149,9 +142,8 @@ class Store(Reader):
 
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
         """Keep replies by key, all or none: as `keep` does, in one commit."""
-        bodies = {key: packed_reply(completion) for key, completion in completions.items()}
         now = time.time()
-        rows = [(key, checksum(key, body), body, now) for key, body in bodies.items()]
+        rows = [(key, packed_reply(reply), now) for key, reply in completions.items()]
 
         def work(connection: sqlite3.Connection) -> None:
             connection.executemany(_KEEP, rows)
@@ -159,7 +151,7 @@ class Store(Reader):
         await self._writing.write(work)
 
     def fresh(self) -> FreshCache:
-        """Keeps replies as this store does, and finds none that was kept before."""
+        """A cache that stores replies here and ignores those stored before."""
         return FreshCache(self)
 
     def begin(self, spec: RunSpec, *, fresh: bool = False, id: str | None = None) -> Run:
@@ -190,11 +182,13 @@ class Store(Reader):
         )  # fmt: skip
 
     def merge(self, folders: Sequence[Path]) -> Merged:
-        """Take over the results and replies of other stores; doing it again changes nothing."""
+        """Import results and replies of other stores; repeating it changes nothing."""
         merged = Merged()
         for folder in folders:
             if folder.resolve() == self.folder.resolve():
-                raise StoreError("cannot be merged into itself", path=folder, help="name another")
+                raise StoreError(
+                    "a store cannot be merged into itself", path=folder, help="name another store"
+                )
             with Store.open(folder, read_only=True) as other:
                 merged += merge(other, self.folder, self._writing)
         return merged
@@ -202,14 +196,14 @@ class Store(Reader):
     @property
     def _writing(self) -> StoreWriter:
         if self._writer is None:
-            raise StoreError("the store was opened to be read", path=self.folder)
+            raise StoreError("the store was opened read-only", path=self.folder)
         return self._writer
 
     def close(self) -> None:
-        """Write what is still to be written, and let go; runs that are not finished are stopped."""
+        """Write pending rows, mark unfinished runs as stopped, and close the file."""
         try:
             for run in self._runs:
-                # What is wrong was told when the first result could not be kept.
+                # The error was reported when the first result could not be stored.
                 with suppress(StoreError):
                     run.finish("stopped")
         finally:

@@ -10,12 +10,12 @@ from typing import Any
 
 from pearl.errors import StoreError, did_you_mean
 from pearl.llm import Completion, Usage
-from pearl.runs.store.database import FAILURES, decoded, to_store_error
-from pearl.runs.store.rows import checksum, is_done, unpacked, unpacked_reply, unpacked_trace
+from pearl.plugins.persistence import FAILURES, to_store_error
+from pearl.runs.store.database import decoded, is_done, unpacked, unpacked_reply, unpacked_trace
 from pearl.runs.store.runs import COLUMNS, RunInfo, info_of
 
 MOST = 2**63
-"""No count of tokens reaches it."""
+"""Upper bound of a token count; larger values are damaged."""
 
 _BY_SEQ = "results_by_seq"
 _BY_KEY = "sqlite_autoindex_results_1"
@@ -35,11 +35,6 @@ _COUNTS = " UNION ALL ".join(
 
 _PAGE = 200
 """Rows read at once: a bound for the memory, and for how long a reader keeps the log from ending."""
-
-
-def row_sum(key: bytes, seq: int, row: bytes) -> bytes:
-    """The checksum of a result."""
-    return checksum(key, str(seq).encode(), row)
 
 
 class Reader:
@@ -64,73 +59,78 @@ class Reader:
 
     def kept_reply(self, key: bytes) -> Completion | None:
         """The reply that was kept under this key, if any."""
-        rows = self.all("SELECT checksum, body FROM replies WHERE key = ?", (key,))
+        # The row is read by its place and its own key compared: a damaged index leads to others.
+        rows = self.all(
+            "SELECT b.body FROM replies AS a CROSS JOIN replies AS b ON b.rowid = a.rowid"
+            " WHERE a.key = ?1 AND +b.key = ?1",
+            (key,),
+        )
         if not rows:
             return None
-        completion = unpacked_reply(key, *rows[0])
+        completion = unpacked_reply(rows[0][0])
         if completion is None:
             self.n_bad_replies += 1
         return completion
 
     def outcome(self, run_id: str, key: bytes) -> dict[str, Any] | None:
         """The row that was recorded under this key, if any."""
-        kept = self._kept(run_id, key)
-        return self._whole(kept) if kept else None
+        data = self._recorded(run_id, key)
+        return None if data is None else self._whole(data)
 
     def is_done(self, run_id: str, key: bytes) -> bool:
-        """Whether a whole row is recorded under this key that is no failure."""
-        kept = self._kept(run_id, key)
-        if not kept or not self._is_whole(*kept):
+        """Whether a row is recorded under this key that is no failure."""
+        data = self._recorded(run_id, key)
+        if not isinstance(data, bytes):
             return False
-        # To parse it takes as long again, and is seldom needed.
-        is_plain = b'"failed"' not in kept[3] and b'"unfinished"' not in kept[3]
-        return is_plain or is_done(unpacked(kept[3]) or {})
+        # Parsing takes as long again, and is seldom needed.
+        is_plain = b'"failed"' not in data and b'"unfinished"' not in data
+        return is_plain or is_done(unpacked(data) or {"status": "failed"})
 
-    def _kept(self, run_id: str, key: bytes) -> tuple[Any, ...]:
+    def _recorded(self, run_id: str, key: bytes) -> object:
+        # As for replies: a damaged index leads to other rows.
         found = self.all(
-            "SELECT seq, checksum, row FROM results WHERE run_id = ? AND key = ?", (run_id, key)
+            "SELECT b.row FROM results AS a CROSS JOIN results AS b ON b.rowid = a.rowid"
+            " WHERE a.run_id = ?1 AND a.key = ?2 AND +b.key = ?2",
+            (run_id, key),
         )
-        # The key is the one that was asked for: a damaged index leads to other rows, whole ones.
-        return (key, *found[0]) if found else ()
+        return found[0][0] if found else None
 
     def rows(self, run_id: str) -> Iterator[dict[str, Any]]:
         """The rows of a run, in their order; damaged ones are counted and left out."""
-        for page in self._pages(run_id, "key, seq, checksum, row"):
-            for each in page:
-                row = self._whole(each)
+        for page in self._pages(run_id, "row"):
+            for (data,) in page:
+                row = self._whole(data)
                 if row is not None:
                     yield row
 
     def traces(self, run_id: str) -> Iterator[str]:
-        """What happened in every task of a run, as JSON lines, in the order of its rows."""
+        """The traces of a run as JSON lines, in the order of its rows."""
         for page in self._pages(run_id, "trace"):
             yield from (unpacked_trace(trace) for (trace,) in page)
 
     def outcomes(self, run_id: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
         """The rows of a run with what `with_trace` finds them by; None for damaged ones."""
-        for page in self._pages(run_id, "results.rowid, key, seq, checksum, row"):
-            yield from ((rowid, self._whole(tuple(kept))) for rowid, *kept in page)
+        for page in self._pages(run_id, "results.rowid, row"):
+            yield from ((rowid, self._whole(data)) for rowid, data in page)
 
     def with_trace(self, rowid: int) -> tuple[dict[str, Any] | None, str]:
         """A row that `outcomes` gave, and what happened, as JSON lines; None if it is no longer there."""
-        found = self.all(
-            "SELECT key, seq, checksum, row, trace FROM results WHERE rowid = ?", (rowid,)
-        )
-        return (self._whole(found[0][:4]), unpacked_trace(found[0][4])) if found else (None, "")
+        found = self.all("SELECT row, trace FROM results WHERE rowid = ?", (rowid,))
+        return (self._whole(found[0][0]), unpacked_trace(found[0][1])) if found else (None, "")
 
     def results(self, run_id: str) -> Iterator[list[tuple[Any, ...]]]:
         """Everything that is kept of a run's results, some rows at a time, as it is in the file."""
-        return self._pages(run_id, "key, seq, task_id, status, checksum, row, trace")
+        return self._pages(run_id, "key, seq, task_id, status, row, trace")
 
     def tally(self, run_id: str) -> dict[str, int]:
-        """How many rows of a run have which status."""
+        """The number of rows of a run by status."""
         found = self.all(
             "SELECT status, count(*) FROM results WHERE run_id = ? GROUP BY status", (run_id,)
         )
         return dict(Counter({decoded(status): n for status, n in found}))
 
     def usage(self, run_id: str) -> Usage:
-        """Tokens of all rows of a run, of replies that were of use."""
+        """Tokens of all usable replies of a run."""
         names = ("input_tokens", "output_tokens", "cached_tokens", "implausible_calls")
         sums = ", ".join(
             # Records of evaluations, drafts and curations name them as `Usage` does.
@@ -148,7 +148,7 @@ class Reader:
         return [info_of(row) for row in found]
 
     def run(self, name: str) -> RunInfo:
-        """The run whose id begins like this, or continues like this after the day."""
+        """The run whose id starts with a prefix, with or without the day."""
         ids = [decoded(id) for (id,) in self.all("SELECT id FROM runs ORDER BY created DESC")]
         close = [id for id in ids if id.startswith(name) or id.partition("-")[2].startswith(name)]
         if name in ids:
@@ -171,7 +171,7 @@ class Reader:
         return StoreError(f"no run '{name}'", path=self._path, help=help)
 
     def are_indexed(self, run_id: str) -> bool:
-        """Whether the indexes lead to every row of a run; False where they are damaged."""
+        """Whether the indexes of the database cover every row of a run; False if they are damaged."""
         try:
             return len(set(self.all(_COUNTS, (run_id,)))) == 1
         except StoreError:
@@ -194,13 +194,8 @@ class Reader:
             seq, rowid = last[0], last[1]
             yield [row[2:] for row in found]
 
-    def _whole(self, kept: tuple[Any, ...]) -> dict[str, Any] | None:
-        row = unpacked(kept[3]) if self._is_whole(*kept) else None
+    def _whole(self, data: object) -> dict[str, Any] | None:
+        row = unpacked(data)
         if row is None:
             self.n_bad_rows += 1
         return row
-
-    @staticmethod
-    def _is_whole(key: Any, seq: Any, digest: Any, data: Any) -> bool:
-        is_typed = isinstance(key, bytes) and isinstance(data, bytes) and isinstance(seq, int)
-        return is_typed and bool(digest == row_sum(key, seq, data))

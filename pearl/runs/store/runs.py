@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
+import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,9 +15,54 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from pearl.documents.digest import digest
-from pearl.runs.store.database import decoded
-from pearl.runs.store.locks import Holder
-from pearl.runs.store.rows import unpacked
+from pearl.runs.store.database import decoded, unpacked
+
+LOCAL = "name a --store on a local disk"
+"""Help for a disk without locks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The process that writes a run."""
+
+    pid: int
+    host: str
+    started: str
+    since: float
+
+    @classmethod
+    def this(cls) -> Holder:
+        """This process."""
+        pid = os.getpid()
+        return cls(pid, socket.gethostname(), _started(pid) or "", time.time())
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process is alive; processes on other hosts are assumed to be."""
+        if self.host != socket.gethostname():
+            return True
+        try:
+            os.kill(self.pid, 0)
+        except (ProcessLookupError, OverflowError):
+            return False
+        except PermissionError:
+            pass
+        started = _started(self.pid)
+        return not (started and self.started) or started == self.started
+
+
+def _started(pid: int) -> str | None:
+    """When a process started: the boot of the machine, and ticks after it; "ended" for a zombie."""
+    try:
+        # The name of the program, in brackets, may have blanks and brackets of its own.
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        if fields[0] in (b"Z", b"X"):  # it has ended, and its parent has not asked how yet
+            return "ended"
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}:{int(fields[19])}"
+    except (OSError, ValueError, IndexError):
+        return None
+
 
 Status = Literal["running", "done", "stopped", "paused"]
 """`stopped` by the user or a limit, `paused` until a server can take more."""
@@ -26,18 +73,18 @@ COLUMNS = (
     "(SELECT count(*) FROM results WHERE run_id = runs.id), "
     "(SELECT count(*) FROM results WHERE run_id = runs.id AND status = 'failed')"
 )
-"""What `info_of` reads."""
+"""Columns that `info_of` reads."""
 
 _ID = re.compile(r"\d{8}-[0-9a-f]{4,}")
 
 
 def is_id(text: str) -> bool:
-    """Whether it has the form of a run's id: no part of a path, for example."""
+    """Whether a text has the form of a run id; a path has not."""
     return _ID.fullmatch(text) is not None
 
 
 def is_shard(text: str) -> bool:
-    """Whether it names a part of the work, as `1/8`."""
+    """Whether a text names a shard, such as `1/8`."""
     return re.fullmatch(r"\d{1,9}/\d{1,9}", text, re.ASCII) is not None
 
 
@@ -58,13 +105,13 @@ class RunSpec:
 
     @property
     def key(self) -> bytes:
-        """32 bytes that differ where settings or inputs differ."""
+        """32 bytes that identify settings and inputs."""
         said = {"settings": dict(self.settings), "inputs": dict(self.inputs)}
         return digest([json.dumps(said, sort_keys=True)])
 
     @property
     def shard(self) -> str:
-        """The part of the work that it is; "" where it is all of it."""
+        """The shard, such as `1/8`; "" for all of the work."""
         said = str(self.settings.get("shard"))
         return said if is_shard(said) else ""
 
@@ -119,7 +166,7 @@ class RunInfo:
 
 
 def info_of(row: tuple[Any, ...]) -> RunInfo:
-    """The run of a row of `COLUMNS`; what is damaged in it comes out empty."""
+    """The run of a row of `COLUMNS`; damaged values are empty."""
     holder = _holder(row)
     status = decoded(row[6])
     asked = unpacked(row[2]) or {}
@@ -149,6 +196,6 @@ def _holder(row: tuple[Any, ...]) -> Holder | None:
 
 
 def _seconds(value: object) -> float:
-    """A time that can be shown: that of a damaged row may be any number, or none."""
+    """A time; 0 for a damaged value."""
     is_time = isinstance(value, int | float) and 0 <= value <= time.time() + 1e9
     return float(value) if is_time else 0.0  # type: ignore[arg-type]

@@ -11,8 +11,7 @@ import pytest
 
 from pearl.data.domains import Source, read_samples
 from pearl.data.domains.finance import gold_passages, operands, page_text
-from pearl.data.samples import Sample
-from pearl.data.turns import Turn
+from pearl.data.samples import Sample, Turn
 from pearl.documents.document import Document
 from pearl.errors import DataError, UsageError
 from tests.shared import shared

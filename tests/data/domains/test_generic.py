@@ -12,8 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from pearl.data.domains import Source, read_samples
-from pearl.data.samples import Sample
-from pearl.data.turns import Turn
+from pearl.data.samples import Sample, Turn
 from pearl.documents.document import Document
 from pearl.errors import DataError
 
@@ -59,7 +58,7 @@ def test_gold_that_is_no_option(tmp_path: Path, gold: Any) -> None:
         ({"options": [1, 2]}, "number 1 is no text"),
         ({"options": {"a": 1}}, "an object, not an array"),
         ({"options": "a or b"}, "not a JSON array"),
-        ({"gold": "A"}, "no 'options'"),
+        ({"gold": "A"}, "needs 'options'"),
         ({"document": 5}, "a number, not text"),
         ({"document_path": ["a"]}, "an array, not text"),
         ({"document": "\0"}, "no text"),
@@ -132,7 +131,7 @@ def test_parquet_and_datasets(tmp_path: Path) -> None:
     for path, split in ((tmp_path / "q.parquet", None), (tmp_path / "saved", "dev")):
         sample, bad = read(path, split, question="q", options="choices", gold="label")
         assert sample == Sample("1", "Which?", None, ("a", "b"), 1)
-        assert str(bad).startswith(f"{path}:2: the row has none of question, document")
+        assert str(bad).startswith(f"{path}:2: the row has no question, document")
 
 
 def test_a_column_named_away_gives_no_id(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_consultations(tmp_path: Path) -> None:
     assert isinstance(second, Sample)
     assert second.id == "dialogue/8"
     assert second.reference is None
-    assert str(bad).startswith(f"{tmp_path}/r.json:12: the id 'D1' is also that of line 3")
+    assert str(bad).startswith(f"{tmp_path}/r.json:12: duplicate id 'D1', first used in line 3")
 
 
 def test_a_report_that_comes_twice_is_one_document(tmp_path: Path) -> None:

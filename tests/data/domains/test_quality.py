@@ -91,14 +91,14 @@ def test_the_test_split_has_no_gold(tmp_path: Path) -> None:
         (question(gold_label=5), "'gold_label' is 5, not 1 to 4"),
         (question(gold_label="B"), "'gold_label' is 'B'"),
         (question(gold_label=True), "'gold_label' is True"),
-        (question(gold_label=None, gold="E"), "gold: 'E' is none of the 4 options"),
+        (question(gold_label=None, gold="E"), "gold: 'E' is not one of the 4 options"),
         (question(subsets=5), "'subsets' is a number"),
         (question(hard="maybe"), "'hard' is 'maybe', not true or false"),
         (question(difficult=2), "'difficult' is 2, not true or false"),
         (question(" "), "the question is blank"),
         (question(["Why?"]), "an array, not text"),
         ("Why?", "text, not an object"),
-        (question(question_unique_id="1_X_1"), "the id '1_X_1' is also that of line 1"),
+        (question(question_unique_id="1_X_1"), "duplicate id '1_X_1', first used in line 1"),
     ],
 )
 def test_a_bad_question_is_told_and_the_rest_goes_on(tmp_path: Path, bad: Any, said: str) -> None:

@@ -16,7 +16,7 @@ from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, p
 from pearl.interpreter.answer import Answer
 from pearl.llm import Usage
 from pearl.runs.executors import Outcome, Task
-from pearl.runs.executors.ray.wire import packed_outcome, unpacked_outcome
+from pearl.runs.executors.ray.worker import packed_outcome, unpacked_outcome
 from pearl.trace import Trace
 from tests.root import ROOT
 

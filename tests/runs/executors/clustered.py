@@ -33,7 +33,7 @@ from pearl.documents.document import from_text
 from pearl.errors import UsageError
 from pearl.runs.executors import Execute, Task, local
 from pearl.runs.executors import ray as on_ray
-from pearl.runs.recording import run_recorded
+from pearl.runs.session import run_recorded
 from pearl.runs.store import RunSpec, Store
 
 ROOT = Path(__file__).parents[3]

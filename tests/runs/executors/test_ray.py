@@ -19,8 +19,12 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.llm.client import Client, ClientSettings
 from pearl.runs.executors import Outcome, Task, local
 from pearl.runs.executors import ray as on_ray
-from pearl.runs.executors.ray.wire import packed_outcome, unpacked_outcome
-from pearl.runs.executors.ray.worker import RayWorker, WorkerConfig
+from pearl.runs.executors.ray.worker import (
+    RayWorker,
+    WorkerConfig,
+    packed_outcome,
+    unpacked_outcome,
+)
 from pearl.runs.identity import version
 from tests.runs.executors.clustered import ROOT
 from tests.skips import needs_ray
@@ -87,7 +91,7 @@ def test_a_model_that_is_an_object_is_refused() -> None:
     async def main() -> None:
         await anext(on_ray.run(pearl, []))
 
-    with pytest.raises(UsageError, match="by its name"):
+    with pytest.raises(UsageError, match="pass its name"):
         asyncio.run(main())
 
 
@@ -166,4 +170,4 @@ def test_a_worker_says_why_it_can_run_nothing() -> None:
 
     assert said(version(), model="scripted:")["type"] == "UsageError"
     skew = said("pearl 9")
-    assert (skew["type"], "this is pearl 9" in skew["text"]) == ("UsageError", True)
+    assert (skew["type"], "the driver pearl 9" in skew["text"]) == ("UsageError", True)

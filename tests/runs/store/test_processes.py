@@ -14,7 +14,7 @@ import pytest
 
 from pearl.errors import StoreError
 from pearl.runs.store import FILE, Holder, Store
-from pearl.runs.store.locks import _started
+from pearl.runs.store.runs import _started
 from tests.runs.store.children import KILLED, Said, child, integrity
 from tests.runs.store.killed import SPEC, key_of, reply_of
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 
 from pearl.errors import StoreError
 from pearl.llm import Completion, Usage
+from pearl.plugins.persistence import connect
 from pearl.runs.store import FILE, Run, RunSpec, Store, default_folder
-from pearl.runs.store.database import connect, create_database
+from pearl.runs.store.database import create_database
 from tests.runs.store.filling import KEY, REPLY, SPEC, change, keep, key, record, row
 
 
@@ -49,23 +51,12 @@ def test_the_files_are_the_users_own(tmp_path: Path) -> None:
         '{"text": 1, "model": "m", "usage": {}}', "cos\nsystem\n(S'true'\ntR.", "[" * 100_000,
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("is_signed", [False, True])
-def test_a_poisoned_reply_is_none(tmp_path: Path, body: str, is_signed: bool) -> None:
-    from pearl.runs.store.rows import checksum
-
+def test_a_damaged_reply_is_not_used(tmp_path: Path, body: str) -> None:
     keep(tmp_path)
-    digest = checksum(KEY, body.encode()) if is_signed else b"0" * 16
-    change(tmp_path, "UPDATE replies SET body = ?, checksum = ?", body, digest)
+    change(tmp_path, "UPDATE replies SET body = ?", body)
     assert reply(tmp_path) == (None, 1)
     keep(tmp_path)
     assert reply(tmp_path) == (REPLY, 0)
-
-
-def test_a_reply_of_another_key_is_none(tmp_path: Path) -> None:
-    keep(tmp_path)
-    change(tmp_path, "UPDATE replies SET key = ?", b"x" * 32)
-    with Store.open(tmp_path) as store:
-        assert asyncio.run(store.reply(b"x" * 32)) is None
 
 
 def test_a_run_is_gone_on_with(tmp_path: Path) -> None:
@@ -89,7 +80,7 @@ def test_a_run_is_gone_on_with(tmp_path: Path) -> None:
         fresh.finish("paused")
         named = store.begin(SPEC, id=run.id)
         assert list(named.rows()) == [row(0), row(1), row(2)]
-        with pytest.raises(StoreError, match="begun with other settings"):
+        with pytest.raises(StoreError, match="started with other settings"):
             store.begin(SPEC, id=other.id)
         with pytest.raises(StoreError, match="no run"):
             store.begin(SPEC, id="nope")
@@ -160,23 +151,35 @@ def test_tokens_are_added_up_and_what_is_no_count_is_none(
         assert store.usage(run.id) == Usage(total, 7, 3)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "row = replace(row, 'a1', 'b1')",
-        "key = CASE seq WHEN 1 THEN 5 ELSE key END",
-        "key = CASE seq WHEN 1 THEN 'k' ELSE key END",
-    ],
-)
-def test_a_damaged_row_is_left_out_and_made_anew(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_row_is_left_out_and_its_task_run_again(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         record(store.begin(SPEC), 0, 1)
-    change(tmp_path, f"UPDATE results SET {damage}")
+    change(tmp_path, "UPDATE results SET row = '\"failed\" {' WHERE seq = 1")
     with Store.open(tmp_path) as store:
         run = store.begin(SPEC)
         assert list(run.rows()) == [row(0)]
         assert store.n_bad_rows == 1
         assert not run.has(key(1))
+
+
+def test_a_store_of_version_2_is_read_and_converted(tmp_path: Path) -> None:
+    keep(tmp_path)
+    with Store.open(tmp_path) as store:
+        record(store.begin(SPEC), 0)
+    with closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        for table in ("replies", "results"):
+            connection.execute(
+                f"ALTER TABLE {table} ADD COLUMN checksum BLOB NOT NULL DEFAULT x'00'"
+            )
+        connection.execute("PRAGMA user_version = 2")
+    for read_only in (True, False):
+        with Store.open(tmp_path, read_only=read_only) as store:
+            assert asyncio.run(store.reply(KEY)) == REPLY
+            assert list(store.rows(store.runs()[0].id)) == [row(0)]
+    with Store.open(tmp_path) as store:
+        run = store.begin(SPEC)
+        record(run, 1)
+        assert list(run.rows()) == [row(0), row(1)]
 
 
 @pytest.mark.parametrize("index", ["results_by_seq", "sqlite_autoindex_results_1"])
@@ -271,7 +274,7 @@ def test_merge_keeps_what_was_there_but_for_failures(tmp_path: Path) -> None:
             record(run, 1, status="failed" if name == "a" else "answered")
             record(run, 2, status="failed" if name == "b" else "answered")
             asyncio.run(store.keep(KEY, Completion(name, "m")))
-    change(tmp_path / "b", "INSERT INTO replies VALUES (x'00', x'00', '{}', 0)")
+    change(tmp_path / "b", "INSERT INTO replies VALUES (x'00', '{}', 0)")
     with Store.open(tmp_path / "a") as store:
         merged = store.merge([tmp_path / "b"])
         assert (merged.n_results, merged.n_conflicts, merged.n_bad) == (1, 2, 1)
@@ -334,7 +337,10 @@ def test_an_id_that_is_a_path_leads_nowhere(tmp_path: Path) -> None:
     with Store.open(tmp_path / "a") as store:
         store.merge([tmp_path / "b"])
         assert [info.id.count("/") for info in store.runs()] == [0]
-    with Store.open(tmp_path / "b") as store, pytest.raises(StoreError, match="no id of a run"):
+    with (
+        Store.open(tmp_path / "b") as store,
+        pytest.raises(StoreError, match="not the id of a run"),
+    ):
         store.begin(SPEC)
 
 
@@ -357,7 +363,7 @@ def test_what_only_reads_does_not_write(tmp_path: Path) -> None:
     Store.open(tmp_path).close()
     with (
         Store.open(tmp_path, read_only=True) as store,
-        pytest.raises(StoreError, match="opened to be read"),
+        pytest.raises(StoreError, match="opened read-only"),
     ):
         store.begin(SPEC)
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from pearl.actions.calculators import calculator_of
-from pearl.data.turns import without_background
+from pearl.data.samples import without_background
 from pearl.llm import DecomposeTask
 from pearl.llm.backends.extractive.follow_ups import EarlierQuestions, follow_up
 from pearl.llm.backends.extractive.part_drafts import NoRuleError, PartDraft, level

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pearl.data.turns import asked_with
+from pearl.data.samples import asked_with
 from pearl.documents.passages import terms
 from pearl.llm import StandaloneTask
 
@@ -122,7 +122,7 @@ def make_standalone(task: StandaloneTask) -> str:
     """The question, clear by itself, or with the earlier ones in brackets.
 
     Example:
-        >>> from pearl.data.turns import Turn
+        >>> from pearl.data.samples import Turn
         >>> sales = (Turn("What were net sales in 2008?"),)
         >>> make_standalone(StandaloneTask("and in 2009?", sales))
         'What were net sales in 2009?'

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pearl.data.turns import without_background
+from pearl.data.samples import without_background
 from pearl.documents.passages import terms
 from pearl.dsl.signatures import Action
 from pearl.llm import ActionTask

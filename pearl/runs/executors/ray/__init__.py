@@ -22,12 +22,15 @@ from pearl.errors import PearlError, UsageError
 from pearl.pipeline import Pearl
 from pearl.plugins.extras import require_extra
 from pearl.runs.executors import Listener, Outcome, Task, Unit
-from pearl.runs.executors.local import AHEAD, UNDER_WAY, document_of, perform
-from pearl.runs.executors.ray.wire import unpacked_error, unpacked_outcome
-from pearl.runs.executors.ray.worker import RayWorker, WorkerConfig
+from pearl.runs.executors.local import AHEAD, UNDER_WAY, document_of, in_order, perform
+from pearl.runs.executors.ray.worker import (
+    RayWorker,
+    WorkerConfig,
+    unpacked_error,
+    unpacked_outcome,
+)
 from pearl.runs.identity import version
 from pearl.runs.resources import Resources
-from pearl.runs.scheduling import in_order
 from pearl.trace import Trace
 
 __all__ = ["DESCRIPTION", "KEEPS_LIMITS", "UNITS", "run"]
@@ -58,9 +61,7 @@ async def run(
 ) -> AsyncGenerator[Outcome[U], None]:
     """Run the units on the cluster of $RAY_ADDRESS, or on one that is started on this machine."""
     if not isinstance(pearl.client.settings.model, str):
-        raise UsageError(
-            "a model that is an object cannot be sent to a cluster", help="give it by its name"
-        )
+        raise UsageError("a model object cannot be sent to a cluster", help="pass its name instead")
     n_places = pearl.client.settings.concurrency
     with _cluster():
         crew = _Crew(pearl, n_workers)
@@ -119,7 +120,7 @@ def _cluster() -> Iterator[None]:
         where = f"at {address}" if address else "on this machine"
         reason = str(error).strip().partition("\n")[0]
         raise UsageError(
-            f"no Ray cluster {where}: {reason}", help="RAY_ADDRESS says where it is: HOST:6379"
+            f"no Ray cluster {where}: {reason}", help="set RAY_ADDRESS to HOST:6379"
         ) from None
     _divert()
     try:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pearl import Document, Pearl
-from pearl.data.turns import Turn, asked_with
+from pearl.data.samples import Turn, asked_with
 from pearl.dsl.signatures import ActionLibrary
 from pearl.llm import DecomposeTask
 from pearl.llm.backends.extractive.decomposition import decompose

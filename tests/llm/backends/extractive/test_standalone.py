@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pearl import Document, Pearl
 from pearl.actions.library import load_library
-from pearl.data.turns import Turn, asked_with, without_background
+from pearl.data.samples import Turn, asked_with, without_background
 from pearl.dsl.checker import compile_plan
 from pearl.llm import StandaloneTask
 from pearl.llm.backends.extractive.planning import write_plan
