@@ -36,7 +36,7 @@ from pearl.evals.log import read_log  # noqa: E402
 from pearl.plugins.files import find_data  # noqa: E402
 from pearl.runs.store import Store  # noqa: E402
 
-FACTS = ROOT / "tests/llm/backends/extractive/document_facts.jsonl"
+FACTS = ROOT / "tests/embedded/document_facts.jsonl"
 
 QUESTION = "Why was the ferry going to be closed down?"
 

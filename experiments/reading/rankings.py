@@ -9,11 +9,10 @@ from itertools import chain, zip_longest
 
 from experiments.reading.questions import Question, read_document, right_places
 from pearl.documents.passages import sentences
+from pearl.embedded.questions import parts
+from pearl.embedded.reading import by_question
+from pearl.embedded.sentences import SentenceHit, SentenceRanker
 from pearl.errors import Span
-from pearl.llm.backends.extractive.meaning import SentenceRanker
-from pearl.llm.backends.extractive.questions import parts
-from pearl.llm.backends.extractive.ranking import SentenceHit
-from pearl.llm.backends.extractive.steering import by_question
 from pearl.retrieval import Embedder, SearchSettings
 from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index

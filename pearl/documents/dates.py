@@ -16,18 +16,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from pearl.documents.english import MONTH, WEEKDAYS, month_number
+
 _MAX_LENGTH = 60
 """Characters of a date at most."""
 
 _FIRST_OF_TWO_DIGITS = 69
 """Years of two digits are 1969 to 2068, as POSIX has them."""
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTH = (
-    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
-    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
-)
+_MONTH = rf"(?P<month>{MONTH})\b\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>\d{4}|['’]?\d{2})"
 _WEEKDAY = r"(?:(?:mon|tue(?:s)?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?[ ]+)?"
@@ -236,7 +233,7 @@ def _year(digits: str, orders: _Orders) -> int:
 
 
 def _month(name: str) -> int:
-    return int(name) if name.isdigit() else _MONTHS.index(name[:3].lower()) + 1
+    return int(name) if name.isdigit() else month_number(name)
 
 
 def _day(year: int, month: int, day: int) -> Period | None:
@@ -271,7 +268,7 @@ _PARTS: dict[str, Callable[[date], str]] = {
     "month": lambda day: f"{day.year:04}-{day.month:02}",
     "quarter": lambda day: f"{day.year:04}-Q{(day.month + 2) // 3}",
     "year": lambda day: f"{day.year:04}",
-    "weekday": lambda day: _WEEKDAYS[day.weekday()],
+    "weekday": lambda day: WEEKDAYS[day.weekday()],
 }
 
 DATE_PARTS = tuple(_PARTS)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
+from pearl.documents.english import NUMBER_WORD
 from pearl.documents.measures import unit_of
 
 CURRENCIES = "$€£¥"
@@ -63,8 +64,7 @@ _OTHER_NUMBER = re.compile(
 )
 """Suffixes that change the value of the digits before them, or leave it open."""
 _IN_WORDS = re.compile(
-    r"\b(?:half|zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|"
-    r"eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|(?:hundred|thousand|million|billion|dozen)s?|"
+    rf"\b(?:{NUMBER_WORD}|"
     r"halb\w?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|deux|trois|quatre|cinq|huit|dix|"
     r"dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez)\b",
     re.I,

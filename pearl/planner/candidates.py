@@ -19,11 +19,11 @@ from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.nodes import Argument, Plan, Reference, Step, String
 from pearl.dsl.printer import print_action, print_plan
 from pearl.dsl.signatures import Action, ActionLibrary
+from pearl.embedded.planner import write_other_plan as write_another_by_rule
+from pearl.embedded.planner import write_plan as write_by_rule
+from pearl.embedded.questions import parts
 from pearl.errors import ModelError, PlanError
 from pearl.llm import Message, Model, PlanTask, Usage
-from pearl.llm.backends.extractive.planning import write_other_plan as write_another_by_rule
-from pearl.llm.backends.extractive.planning import write_plan as write_by_rule
-from pearl.llm.backends.extractive.questions import parts
 from pearl.llm.likelihoods import against_null, log_likelihoods
 from pearl.planner.examples import Example, select
 from pearl.planner.independent import different_plans
@@ -65,7 +65,7 @@ def by_rule(
     *,
     is_other: bool = False,
 ) -> CheckedPlan:
-    """The plan of the rules (`pearl.llm.backends.extractive.planning`)."""
+    """The plan of the rules (`pearl.embedded.planner`)."""
     text = (
         write_another_by_rule(question, library)
         if is_other
@@ -86,7 +86,7 @@ def by_example(
     asked = parts(question)
     if [part.form for part in asked] != [part.form for part in parts(example.question)]:
         return None
-    topics = [part.asked if part.other else part.topic for part in asked]
+    topics = [part.topic for part in asked]
     said = set(terms(example.question))
     if strings is None or not strings or any(not set(terms(each)) <= said for each in strings):
         return None

@@ -17,8 +17,8 @@ from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step
 from pearl.dsl.parser import read
 from pearl.dsl.printer import print_argument, print_plan
 from pearl.dsl.signatures import CTX, Action, ActionLibrary
+from pearl.embedded.questions import parts
 from pearl.errors import Diagnostic, PlanError
-from pearl.llm.backends.extractive.questions import parts
 from pearl.planner.spans import nearest_span
 
 _COMPARING = frozenset({"COMPARE", "COMPARISON", "CONTRAST"})

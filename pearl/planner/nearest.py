@@ -9,7 +9,7 @@ from pearl.documents.passages import terms
 from pearl.dsl.decoding.weak import n_texts
 from pearl.dsl.nodes import Argument, Plan, Reference, Step, String
 from pearl.dsl.signatures import Action, ActionLibrary
-from pearl.llm.backends.extractive.planning import build_plan
+from pearl.embedded.planner import build_plan
 from pearl.planner.examples import Example
 from pearl.planner.spans import covering_span
 from pearl.retrieval.term_ranker import TermRanker

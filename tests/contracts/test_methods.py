@@ -10,9 +10,9 @@ import pytest
 
 from pearl import Pearl, Trace
 from pearl.data.samples import Sample
+from pearl.embedded import ExtractiveModel
 from pearl.evals.methods import Effort, Prediction, load_method
 from pearl.llm import ChooseTask, PlanTask, Request
-from pearl.llm.backends.extractive import ExtractiveModel
 from tests.evals.asking import METHODS, OPTIONS, READING, STORY, run, sample
 from tests.models import Acting
 
