@@ -255,11 +255,15 @@ _MAX_BACKGROUND = 800
 _REFERS = re.compile(
     r"\A(?:and|so|but|or|then|what about|how about|in|for|the|including)\b|\b(?:it|its|they|them|theirs?|this"
     r"|that|these|those|such|same|both|ones?|he|him|his|she|hers?|then|again|also|previous|next|other|others"
-    r"|another|else|instead|there|change|difference|sum|total|average|ratio)\b",
+    r"|another|else|instead|there)\b",
     re.I,
 )
 """What may refer to an earlier question."""
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_GENERIC = frozenset(terms(
+    "change difference increase decrease sum total average ratio share percentage percent value amount figure number"
+))  # fmt: skip
+"""Terms that do not say what a figure is of."""
 
 
 def make_standalone(task: StandaloneTask) -> str:
@@ -271,9 +275,10 @@ def make_standalone(task: StandaloneTask) -> str:
         'How much did that change? (asked with: What were sales in 2008)'
     """
     question, earlier = task.question, [turn.question for turn in task.history]
-    is_short = len(terms(question, drop_stop_words=True)) < 2
+    own = _subject(question)
+    says_less = len(own) < 2 or any(own < _subject(text) for text in earlier)
     has_no_year = not _YEAR.search(question) and any(map(_YEAR.search, earlier))
-    if not earlier or not (is_short or has_no_year or _REFERS.search(question)):
+    if not earlier or not (says_less or has_no_year or _REFERS.search(question)):
         return question
     lines = [" ".join(re.sub(r"[()?？;]", " ", text).split()) for text in earlier]
     first, rest = lines[0][: _MAX_BACKGROUND // 2], lines[1:][1 - _MAX_EARLIER :]
@@ -281,6 +286,12 @@ def make_standalone(task: StandaloneTask) -> str:
         rest = rest[1:]
     omitted = ["..."] * (len(rest) < len(lines) - 1)
     return asked_with(question, "; ".join(filter(None, (first, *omitted, *rest))))
+
+
+def _subject(question: str) -> set[str]:
+    """The terms that say what a question is about."""
+    words = {term for term in terms(question, drop_stop_words=True) if not term.isdigit()}
+    return words - _GENERIC
 
 
 def made_query(task: ActionTask) -> str | None:

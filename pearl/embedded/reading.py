@@ -251,12 +251,13 @@ def _centrality(index: SentenceIndex, number: int, central: dict[str, float]) ->
 
 def by_question(part: Part) -> WantedSentences:
     """The query of one question."""
-    texts = [(part.text, 1.0), (part.background, _FROM_BACKGROUND)]
+    says_more = terms(part.text, drop_stop_words=True)
+    texts = [(part.text, 1.0), (part.background, _FROM_BACKGROUND if says_more else 1.0)]
     query = SentenceQuery(
         _weights(texts),
         _kind_of(part),
         counted=_counted([part]),
-        is_claim=part.form == "claim",
+        is_claim=part.form == "claim" or not part.asked.endswith("?"),
         text=_joined([part.text, part.background]),
     )
     return WantedSentences(query, part.form == "list", part.text)
@@ -277,7 +278,10 @@ def by_action(task: ActionTask, index: SentenceIndex) -> WantedSentences:
             other.append((" ".join(rarest), _FROM_INPUT))
         else:
             text, background = without_background(value)
-            own.append(text)
+            says_more = terms(text, drop_stop_words=True) or not background
+            own.append(
+                text if says_more else background
+            )  # "why" asks the same of what was asked before
             other.append((background, _FROM_BACKGROUND))
     asked = [part for text in own if text.strip() for part in parts(text)]
     has_question = task.question.strip() and task.arguments

@@ -1,7 +1,7 @@
 """Text + query → ranked sentences, by their words and, with an embedder, by vectors too.
 
 The score by words is the IDF-weighted coverage of the query, with that of the sentences around it for
-its pronouns, plus signs of the kind of answer. With vectors, both scores of all sentences are
+its pronouns, plus density (BM25) and signs of the kind of answer. With vectors, both scores of all sentences are
 standardised and added; the sum is in the unit of the score by words, so that shares of the best score
 mean the same with vectors and without.
 """
@@ -25,6 +25,7 @@ from pearl.errors import Span
 from pearl.llm.progress import CallProgress, report
 from pearl.llm.single_flight import SingleFlight
 from pearl.retrieval import Embedder
+from pearl.retrieval.term_ranker import TermRanker
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,6 +46,7 @@ _SPEAKING = 0.4
 """Weights of a match in the preceding question, in the sentence that the turn replies to, in the
 name of the speaker."""
 
+_DENSITY = 0.07
 _KIND = 0.4
 _NEWS = 0.15
 _QUOTED_NEARBY = 0.1
@@ -118,6 +120,7 @@ class SentenceIndex:
             terms(sentence[len(label) :], drop_stop_words=True)
             for sentence, label in zip(self.texts, labels, strict=True)
         ]
+        self._bm25 = TermRanker(self._terms, b=0.5)
         self._postings: dict[str, list[int]] = {}
         for number, words in enumerate(self._terms):
             for term in set(words):
@@ -161,10 +164,12 @@ class SentenceIndex:
         }
         chosen = sorted(covers, key=lambda number: -covers[number])[:N_CANDIDATES]
         asked = frozenset(matches.expanded) | query.weights.keys()
+        dense = self._bm25.scores(sorted(matches.expanded))
+        top = max(dense[number] for number in chosen) or 1.0
         hits = [
             SentenceHit(
                 number,
-                self._score(number, covers[number], query, asked),
+                self._score(number, covers[number], query, asked) + _DENSITY * dense[number] / top,
                 sum(matches.gains[t] * m for t, m in matches.own.get(number, {}).items())
                 / (total + matches.missing),
                 len(matches.own.get(number, {})),
