@@ -312,7 +312,7 @@ def write_query(task: LookupTask) -> str:
         '{"where": [{"column": "Kind", "op": "is", "value": "Pharmacy"}, {"column": "City", "op": "is", \
 "value": "Tel Aviv-Yafo"}], "aggregate": {"function": "count"}}'
         >>> asked("How many pharmacies are in Tel Aviv tonight?")
-        "Undecided: 'tonight' is nothing that the table says"
+        "Undecided: 'tonight' matches no column and no cell"
     """
     try:
         return json.dumps(_Reader(task).query(), ensure_ascii=False)
@@ -388,7 +388,7 @@ class _Reader:
         self.left -= self.nouns
         vague = VAGUE.search(self.question)
         if vague and not self.words.at(*vague.span()) & self.taken:
-            raise UnsureError(f"'{vague[0]}' is nothing that the table says")
+            raise UnsureError(f"'{vague[0]}' matches no column and no cell")
         try:
             query = self._form(shown)
         finally:
@@ -403,10 +403,10 @@ class _Reader:
         hours = [name for name, kind in self.kinds.items() if kind == "hours"]
         for cue, day in moments(self.question):
             if len(hours) != 1:
-                raise UnsureError("it is asked when something is open, and one column of opening hours is needed")  # fmt: skip
+                raise UnsureError("the question asks for opening hours, and the table does not have exactly one column of them")  # fmt: skip
             if not cue.value:
                 said = self.question[day.start : day.end]
-                raise UnsureError(f"'{said}' names no hours")
+                raise UnsureError(f"'{said}' does not say which hours")
             condition: dict[str, Any] = {"column": hours[0], "op": "open", "value": cue.value}
             self.where.append(condition if cue.name == "open" else {"no": condition})
             for each in (cue, day):
@@ -448,7 +448,7 @@ class _Reader:
         if column is None and is_figure:
             column = self._column_of(("number",), cue.end)
         if column is None:
-            raise UnsureError(f"'{said}' is of no column that is named")
+            raise UnsureError(f"'{said}' refers to no column in the question")
         ends = [cue.value.replace(",", ""), cue.high.replace(",", "")]
         if cue.name == "between":
             both = zip(("at least", "at most"), ends, strict=True)
@@ -504,12 +504,10 @@ class _Reader:
                 and not self.words.said(one)[0].isupper()
             ):
                 raise UnsureError(
-                    f"'{self.words.said(one)}' is in some cells of {one.column}, and may mean more"
+                    f"some cells of {one.column} contain '{self.words.said(one)}', which may mean more"
                 )
             if one.how == "negated":
-                raise UnsureError(
-                    f"cells of {one.column} say '{self.words.said(one)}' with a 'no', too"
-                )
+                raise UnsureError(f"some cells of {one.column} negate '{self.words.said(one)}'")
             is_part = one.how == "phrase" or one.is_entry
             condition: dict[str, Any] = {
                 "column": one.column, "op": "contains" if is_part else "is", "value": one.text
@@ -567,7 +565,7 @@ class _Reader:
         numbers = [name for name in dict.fromkeys(shown) if self.kinds[name] in ("number", "date")]
         group = self._each()
         if self.open and self.open not in {*group, *self.used}:
-            raise UnsureError(f"it is open what {self.open} has to be")
+            raise UnsureError(f"the question does not say which value {self.open} must have")
         asked = [name for name in dict.fromkeys(shown) if name not in {*group}]
         which = self.which
         head = next(
@@ -591,11 +589,13 @@ class _Reader:
             if order or not is_named:
                 group, asked = [head.column], [name for name in asked if name != head.column]
         if listed := [name for name in group if name in self.lists]:
-            raise UnsureError(f"cells of {listed[0]} list several, and are no groups")
+            raise UnsureError(
+                f"cells of {listed[0]} list several values, so rows cannot be grouped by it"
+            )
         if group and order:
             function = function or {"function": "count"}
             if function["function"] == "count" and [n for n in numbers if n not in conditioned]:
-                raise UnsureError(f"a group has several {numbers[0]}")
+                raise UnsureError(f"each group has several values of {numbers[0]}")
         if "count" in self.cues and not group:
             function = self._counted(asked, conditioned)
         if group:
@@ -607,13 +607,15 @@ class _Reader:
                 query |= {"sort": {"by": by, "descending": is_down}, "limit": limit or 1}
             return query
         if function and order:
-            raise UnsureError("it asks for the extreme of a figure, and not of which groups")
+            raise UnsureError(
+                "the question asks for the highest or lowest figure, but not of which groups"
+            )
         if function:
             return {**query, "aggregate": function}
         if order:
             of = [name for name in numbers if name not in conditioned] or numbers
             if len(of) != 1:
-                raise UnsureError("it is open by which column they are ordered")
+                raise UnsureError("the question does not say by which column to order the rows")
             is_head = head is not None and head.start not in self.nouns
             if is_head or re.match(r"\s*what\s+(?:is|was|are)\b", self.question, re.I):
                 return {
@@ -622,9 +624,9 @@ class _Reader:
                 }
             query |= {"sort": {"by": of[0], "descending": is_down}, "limit": limit or 1}
         elif limit is not None:
-            raise UnsureError("it is open which come first")
+            raise UnsureError("the question does not say which rows come first")
         elif not self.where and not asked:
-            raise UnsureError("it asks for nothing that a column says")
+            raise UnsureError("the question names no column and no value")
         # A number says nothing of who or what a row is of.
         names = [self.first] if self.kinds[self.first] != "number" else list(self.kinds)
         return {"select": list(dict.fromkeys([*names, *asked])), **query}
@@ -635,7 +637,9 @@ class _Reader:
         if cue is None:
             return []
         if not {"count", "mean", "sum"} & self.cues.keys():
-            raise UnsureError(f"it is open what '{self.question[cue.start : cue.end]}' is of")
+            raise UnsureError(
+                f"the question does not say what '{self.question[cue.start : cue.end]}' refers to"
+            )
         match = _PART.match(self.question, cue.end)
         if match and (column := self._column_of(("date",), cue.start)) is not None:
             self._use(*match.span(1))
@@ -643,7 +647,7 @@ class _Reader:
         after = [o for o in self.columns if 0 <= self.words.places[o.start][0] - cue.end <= 5]
         if len(after) != 1:
             raise UnsureError(
-                f"'{self.question[cue.start : cue.end]}' is of no column that is named"
+                f"'{self.question[cue.start : cue.end]}' refers to no column in the question"
             )
         return [after[0].column]
 
@@ -656,7 +660,7 @@ class _Reader:
         of = [n for n in numbers if self.kinds[n] == "number"]
         of = [n for n in of if n not in conditioned] or of
         if len(of) != 1:
-            raise UnsureError("it is open of which column of numbers the figure is")
+            raise UnsureError("the question does not say which column of numbers it means")
         return {"function": name, "column": of[0]}
 
     def _counted(self, asked: list[str], conditioned: set[str]) -> dict[str, Any]:
@@ -668,13 +672,13 @@ class _Reader:
         next_ = next((o for o in self.chosen if self.words.places[o.start][0] == at), None)
         if next_ is not None and next_.how in COLUMNS and next_.start not in self.nouns:
             if self.kinds[next_.column] != "text":
-                raise UnsureError(f"{next_.column} is a figure, and not counted")
+                raise UnsureError(f"{next_.column} is a number and cannot be counted")
             return {"function": "count different", "column": next_.column}
         if others := [name for name in asked if name not in conditioned]:
-            raise UnsureError(f"it is open what {others[0]} has to be")
+            raise UnsureError(f"the question does not say which value {others[0]} must have")
         amounts = [name for name, kind in self.kinds.items() if kind == "number" and _AMOUNTS & set(terms(name))]  # fmt: skip
         if amounts and next_ is not None and next_.start not in self.nouns:
-            raise UnsureError(f"'how many' may be rows, or their {amounts[0]}")
+            raise UnsureError(f"'how many' may mean rows or their {amounts[0]}")
         return {"function": "count"}
 
     def _check(self) -> None:
@@ -684,7 +688,7 @@ class _Reader:
             near = [o for o in self.mentions if self.left.intersection(range(o.start, o.end))]
             meant = dict.fromkeys(f"{o.column}: {o.text}" if o.text else o.column for o in near)
             hint = f"; near it: {', '.join(list(meant)[:4])}" if meant else ""
-            raise UnsureError(f"{said} is nothing that the table says{hint}")
+            raise UnsureError(f"{said} matches no column and no cell{hint}")
         if self.logical:
             (word,) = re.findall(r"\w+(?:['’]t)?", self.question[min(self.logical) :])[:1]
-            raise UnsureError(f"it is open what '{word}' is of")
+            raise UnsureError(f"the question does not say what '{word}' refers to")
