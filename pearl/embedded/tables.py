@@ -173,13 +173,13 @@ class Words:
         """The words between two characters."""
         return {i for i, (at, to) in enumerate(self.places) if at < end and to > start}
 
-    def span(self, one: Mention) -> tuple[int, int]:
+    def span(self, mention: Mention) -> tuple[int, int]:
         """Where a mention is, in characters."""
-        return self.places[one.start][0], self.places[one.end - 1][1]
+        return self.places[mention.start][0], self.places[mention.end - 1][1]
 
-    def said(self, one: Mention) -> str:
+    def said(self, mention: Mention) -> str:
         """A mention as it is written."""
-        start, end = self.span(one)
+        start, end = self.span(mention)
         return self.question[start:end]
 
     def counts(self, number: int) -> bool:
@@ -187,62 +187,75 @@ class Words:
         stems = terms(self.texts[number], drop_stop_words=True)
         return bool(stems) and not FRAME & {self.texts[number].lower(), *stems}
 
-    def content(self, one: Mention) -> set[int]:
+    def content(self, mention: Mention) -> set[int]:
         """The words of a mention that say something of rows."""
-        return {at for at in range(one.start, one.end) if self.counts(at)}
+        return {at for at in range(mention.start, mention.end) if self.counts(at)}
 
-    def between(self, those: Iterable[Mention]) -> UnsureError:
+    def between(self, candidates: Iterable[Mention]) -> UnsureError:
         """That it is open which of several is meant."""
-        those = list(those)
-        meant = dict.fromkeys(f"{o.column}: {o.text}" if o.text else o.column for o in those)
-        return UnsureError(f"'{self.said(those[0])}' may mean {' or '.join(list(meant)[:4])}")
+        candidates = list(candidates)
+        meant = dict.fromkeys(
+            f"{other.column}: {other.text}" if other.text else other.column for other in candidates
+        )
+        return UnsureError(f"'{self.said(candidates[0])}' may mean {' or '.join(list(meant)[:4])}")
 
 
 def choose(
     words: Words, mentions: Sequence[Mention], taken: Collection[int], about: bool
 ) -> list[Mention]:
     """Mentions that do not overlap, in order: the longest first, and of those the surest."""
-    free = [one for one in mentions if not set(taken).intersection(range(one.start, one.end))]
-    sure = [one for one in free if one.how not in _PHRASES]
-    named = {at for one in sure for at in range(one.start, one.end)}
+    free = [
+        mention
+        for mention in mentions
+        if not set(taken).intersection(range(mention.start, mention.end))
+    ]
+    sure = [mention for mention in free if mention.how not in _PHRASES]
+    named = {at for mention in sure for at in range(mention.start, mention.end)}
     # What is named otherwise is no phrase, wherever it stands.
-    free = [one for one in free if one.how not in _PHRASES or not words.content(one) <= named]
+    free = [
+        mention
+        for mention in free
+        if mention.how not in _PHRASES or not words.content(mention) <= named
+    ]
     spans: dict[tuple[int, int], list[Mention]] = {}
-    for one in free:
-        spans.setdefault((one.start, one.end), []).append(one)
+    for mention in free:
+        spans.setdefault((mention.start, mention.end), []).append(mention)
     order = sorted(
         spans.values(),
-        key=lambda those: (-len(words.content(those[0])), min(_RANK[one.how] for one in those)),
+        key=lambda candidates: (
+            -len(words.content(candidates[0])),
+            min(_RANK[mention.how] for mention in candidates),
+        ),
     )
     chosen: list[Mention] = []
     used: set[int] = set()
-    for those in order:
-        span = range(those[0].start, those[0].end)
+    for candidates in order:
+        span = range(candidates[0].start, candidates[0].end)
         if not used.intersection(span):
             used.update(span)
-            chosen += _best(words, those, free, about)
-    return sorted(chosen, key=lambda one: one.start)
+            chosen += _best(words, candidates, free, about)
+    return sorted(chosen, key=lambda mention: mention.start)
 
 
 def _best(
-    words: Words, those: list[Mention], free: Sequence[Mention], about: bool
+    words: Words, candidates: list[Mention], free: Sequence[Mention], about: bool
 ) -> list[Mention]:
     """What some words mean: one value, or columns."""
-    best = min(_RANK[one.how] for one in those)
+    best = min(_RANK[mention.how] for mention in candidates)
     if best == _RANK["value"]:
-        those = [one for one in those if one.how == "value"]
-        if len(those) == 1:
-            _check_name(words, those[0], free)
-    elif best != _RANK["synonym"] and any(one.how in COLUMNS for one in those):
-        exact = _literal(words, [one for one in those if one.how == "column"])
-        values = [one for one in those if one.how in VALUES]
+        candidates = [mention for mention in candidates if mention.how == "value"]
+        if len(candidates) == 1:
+            _check_name(words, candidates[0], free)
+    elif best != _RANK["synonym"] and any(mention.how in COLUMNS for mention in candidates):
+        exact = _literal(words, [mention for mention in candidates if mention.how == "column"])
+        values = [mention for mention in candidates if mention.how in VALUES]
         if values and not exact:
-            raise words.between([one for one in those if one.how not in _PHRASES])
+            raise words.between([mention for mention in candidates if mention.how not in _PHRASES])
         # Of several columns the kind tells which is compared.
-        return [*exact, *(one for one in those if one.how == "column word")]
+        return [*exact, *(mention for mention in candidates if mention.how == "column word")]
     elif best <= _RANK["alike"]:
-        those = [one for one in those if one.how in VALUES]
-    different = list({(one.column, one.text): one for one in those}.values())
+        candidates = [mention for mention in candidates if mention.how in VALUES]
+    different = list({(mention.column, mention.text): mention for mention in candidates}.values())
     if len(different) > 1 and not about:
         raise words.between(different)
     return different
@@ -250,21 +263,25 @@ def _best(
 
 def _literal(words: Words, columns: list[Mention]) -> list[Mention]:
     """Of `Order` and `Ordered` the one that is written."""
-    said = [one for one in columns if words.said(one).lower().rstrip("s") == one.column.lower().rstrip("s")]  # fmt: skip
+    said = [mention for mention in columns if words.said(mention).lower().rstrip("s") == mention.column.lower().rstrip("s")]  # fmt: skip
     return said or columns
 
 
-def _check_name(words: Words, one: Mention, free: Sequence[Mention]) -> None:
+def _check_name(words: Words, mention: Mention, free: Sequence[Mention]) -> None:
     """`Haifa pharmacy` may be a pharmacy in Haifa, `Haifa Pharmacy` is a name."""
     inner = [
         other
         for other in free
-        if other.how in VALUES and other.column != one.column
-        and one.start <= other.start and other.end <= one.end
+        if other.how in VALUES and other.column != mention.column
+        and mention.start <= other.start and other.end <= mention.end
     ]  # fmt: skip
     covered = {at for other in inner for at in range(other.start, other.end)}
-    if one.end - one.start > 1 and words.content(one) <= covered and words.said(one) != one.text:
-        raise words.between([one, *inner])
+    if (
+        mention.end - mention.start > 1
+        and words.content(mention) <= covered
+        and words.said(mention) != mention.text
+    ):
+        raise words.between([mention, *inner])
 
 
 # Queries --------------------------------------------------------------------------------------
@@ -337,8 +354,8 @@ class _Reader:
         self.open = ""  # a column that is a condition, it is open which
         self.used: set[str] = set()  # columns that something is compared in
         self.taken: set[int] = set()  # words of what is chosen
-        exact = [one for one in task.mentions if one.how == "value"]
-        self.exact = {at for one in exact for at in range(one.start, one.end)}
+        exact = [mention for mention in task.mentions if mention.how == "value"]
+        self.exact = {at for mention in exact for at in range(mention.start, mention.end)}
         self.mentions = task.mentions
 
     def _use(self, start: int, end: int) -> None:
@@ -347,10 +364,14 @@ class _Reader:
         self.taken |= self.words.at(start, end)
         self.logical -= {at for at in self.logical if start <= at < end}
 
-    def _before(self, one: Mention) -> str:
+    def _before(self, mention: Mention) -> str:
         """The text before a mention, from the last mention on."""
-        ends = [self.words.places[o.end - 1][1] for o in self.chosen if o.end <= one.start]
-        return self.question[max(ends, default=0) : self.words.places[one.start][0]]
+        ends = [
+            self.words.places[other.end - 1][1]
+            for other in self.chosen
+            if other.end <= mention.start
+        ]
+        return self.question[max(ends, default=0) : self.words.places[mention.start][0]]
 
     def query(self) -> dict[str, Any]:
         """The query."""
@@ -359,7 +380,10 @@ class _Reader:
         self._moments()
         compared = [cue for cue in comparisons(self.question) if not self._is_taken(cue)]
         columns_of_numbers = {
-            at for one in self.mentions if one.how == "column" for at in range(one.start, one.end)
+            at
+            for mention in self.mentions
+            if mention.how == "column"
+            for at in range(mention.start, mention.end)
         }
         compared = [
             cue for cue in compared if not self.words.at(cue.end - 1, cue.end) & columns_of_numbers
@@ -373,14 +397,16 @@ class _Reader:
         for cue in cues:
             self._use(cue.start, cue.end)
         self.cues = {cue.name: cue for cue in cues}
-        names = [o for o in self.mentions if o.column == self.first and o.how == "value"]
+        names = [
+            other for other in self.mentions if other.column == self.first and other.how == "value"
+        ]
         is_about = bool(names) and bool(_IS_ASKED.match(self.question))
         self.chosen = choose(self.words, self.mentions, self.taken, is_about)
-        for one in self.chosen:
-            self._use(self.words.places[one.start][0], self.words.places[one.end - 1][1])
-        self.columns = [one for one in self.chosen if one.how in COLUMNS]
-        for one in self.columns:
-            self._is_noun(one)
+        for mention in self.chosen:
+            self._use(*self.words.span(mention))
+        self.columns = [mention for mention in self.chosen if mention.how in COLUMNS]
+        for mention in self.columns:
+            self._is_noun(mention)
         for cue in compared:
             self.where.append(self._comparison(cue))
         self._numbered()
@@ -415,28 +441,28 @@ class _Reader:
     def _column_of(self, kinds: tuple[str, ...], near: int) -> str | None:
         """The column of a kind that is mentioned, the nearest to a character where several are."""
         distance = {
-            one: min(abs(place - near) for place in self.words.span(one))
-            for one in self.columns
+            mention: min(abs(place - near) for place in self.words.span(mention))
+            for mention in self.columns
             # A number that says which row it is is not compared.
-            if self.kinds.get(one.column) in kinds
-            and (one.column, self.kinds[one.column]) != (self.first, "number")
+            if self.kinds.get(mention.column) in kinds
+            and (mention.column, self.kinds[mention.column]) != (self.first, "number")
         }
         if not distance:
             return None
         nearest = min(distance.values())
-        those = [one for one in distance if distance[one] == nearest]
-        if len({one.column for one in those}) > 1:
-            raise self.words.between(those)
-        self.used.add(those[0].column)
-        return those[0].column
+        candidates = [mention for mention in distance if distance[mention] == nearest]
+        if len({mention.column for mention in candidates}) > 1:
+            raise self.words.between(candidates)
+        self.used.add(candidates[0].column)
+        return candidates[0].column
 
     def _of_years(self) -> str | None:
         """The only column that is called so."""
-        those = [name for name in self.kinds if "year" in terms(name)]
-        if len(those) != 1 or self.kinds[those[0]] not in ("number", "date"):
+        candidates = [name for name in self.kinds if "year" in terms(name)]
+        if len(candidates) != 1 or self.kinds[candidates[0]] not in ("number", "date"):
             return None
-        self.used.add(those[0])
-        return those[0]
+        self.used.add(candidates[0])
+        return candidates[0]
 
     def _comparison(self, cue: Cue) -> dict[str, Any]:
         """A condition on a number or a date; on which column, a word beside it says."""
@@ -457,86 +483,98 @@ class _Reader:
 
     def _numbered(self) -> None:
         """Add a condition for each number behind a column: `order 1003`."""
-        for one in self.columns:
-            match = _ROW_NUMBER.match(self.question, self.words.span(one)[1])
-            if match and self.kinds[one.column] == "number":
-                self.where.append({"column": one.column, "op": "is", "value": match[1]})
-                self.used.add(one.column)
+        for mention in self.columns:
+            match = _ROW_NUMBER.match(self.question, self.words.span(mention)[1])
+            if match and self.kinds[mention.column] == "number":
+                self.where.append({"column": mention.column, "op": "is", "value": match[1]})
+                self.used.add(mention.column)
                 self._use(*match.span())
 
     def _conditions(self) -> list[str]:
         """Add a condition for each value; the columns that are only asked about are returned."""
         shown: list[str] = []
-        names = [one for one in self.chosen if one.column == self.first and one.how == "value"]
+        names = [
+            mention
+            for mention in self.chosen
+            if mention.column == self.first and mention.how == "value"
+        ]
         is_asked = bool(names) and bool(_IS_ASKED.match(self.question))
         groups: list[list[tuple[Mention, dict[str, Any]]]] = []
-        for one in self.chosen:
-            before = self._before(one)
+        for mention in self.chosen:
+            before = self._before(mention)
             negation = _NO.search(before)
-            if one.how in COLUMNS:
+            if mention.how in COLUMNS:
                 if negation or _HAS.search(before):
-                    if len([o for o in self.columns if o.start == one.start]) > 1:
-                        raise self.words.between([o for o in self.columns if o.start == one.start])
+                    if len([other for other in self.columns if other.start == mention.start]) > 1:
+                        raise self.words.between(
+                            [other for other in self.columns if other.start == mention.start]
+                        )
                     op = "is empty" if negation else "is not empty"
-                    if not negation and one.column in self.used:
+                    if not negation and mention.column in self.used:
                         continue
-                    if not negation and one.start in self.nouns:
+                    if not negation and mention.start in self.nouns:
                         continue
-                    self.where.append({"column": one.column, "op": op})
-                    self._use_negation(one, negation)
-                elif not self._is_noun(one):
+                    self.where.append({"column": mention.column, "op": op})
+                    self._use_negation(mention, negation)
+                elif not self._is_noun(mention):
                     others = [
-                        o for o in self.columns if o.column == one.column and o.start != one.start
+                        other
+                        for other in self.columns
+                        if other.column == mention.column and other.start != mention.start
                     ]
                     if _AS_CONDITION.search(before) and not (
-                        names or others or one.column in self.used
+                        names or others or mention.column in self.used
                     ):
-                        self.open = one.column
-                    shown.append(one.column)
+                        self.open = mention.column
+                    shown.append(mention.column)
                 continue
-            is_about = is_asked and one.start >= names[-1].end and not _BY_PLACE.search(before)
+            is_about = is_asked and mention.start >= names[-1].end and not _BY_PLACE.search(before)
             if is_about:
-                shown.append(one.column)
+                shown.append(mention.column)
                 continue
             if (
-                one.how == "phrase"
-                and one.end - one.start == 1
-                and not self.words.said(one)[0].isupper()
+                mention.how == "phrase"
+                and mention.end - mention.start == 1
+                and not self.words.said(mention)[0].isupper()
             ):
                 raise UnsureError(
-                    f"some cells of {one.column} contain '{self.words.said(one)}', which may mean more"
+                    f"some cells of {mention.column} contain '{self.words.said(mention)}', which may mean more"
                 )
-            if one.how == "negated":
-                raise UnsureError(f"some cells of {one.column} negate '{self.words.said(one)}'")
-            is_part = one.how == "phrase" or one.is_entry
+            if mention.how == "negated":
+                raise UnsureError(
+                    f"some cells of {mention.column} negate '{self.words.said(mention)}'"
+                )
+            is_part = mention.how == "phrase" or mention.is_entry
             condition: dict[str, Any] = {
-                "column": one.column, "op": "contains" if is_part else "is", "value": one.text
+                "column": mention.column, "op": "contains" if is_part else "is", "value": mention.text
             }  # fmt: skip
             if negation:
-                self._use_negation(one, negation)
+                self._use_negation(mention, negation)
                 condition = {"no": condition}
-            joint = groups and not negation and groups[-1][-1][0].column == one.column
+            joint = groups and not negation and groups[-1][-1][0].column == mention.column
             if joint and "no" not in groups[-1][-1][1]:
-                groups[-1].append((one, condition))
+                groups[-1].append((mention, condition))
             else:
-                groups.append([(one, condition)])
+                groups.append([(mention, condition)])
         for group in groups:
             self.where.append(self._joined(group))
         if is_asked and shown:  # what is asked about is shown, and its other words select nothing
             self.left -= {at for at in self.left if at >= names[-1].end}
         return shown
 
-    def _use_negation(self, one: Mention, negation: re.Match[str] | None) -> None:
+    def _use_negation(self, mention: Mention, negation: re.Match[str] | None) -> None:
         if negation is not None:
-            end = self.words.places[one.start][0]
+            end = self.words.places[mention.start][0]
             self._use(end - len(negation[0]), end)
 
-    def _is_noun(self, one: Mention) -> bool:
+    def _is_noun(self, mention: Mention) -> bool:
         """Whether it only says what a row is: `clinics`, where the first column is `Clinic name`."""
-        of_first = any(o.column == self.first for o in self.columns if o.start == one.start)
-        alone = one.end - one.start == 1 and one.how == "column word"
-        if of_first and (alone or one.column == self.first):
-            self.nouns.add(one.start)
+        of_first = any(
+            other.column == self.first for other in self.columns if other.start == mention.start
+        )
+        alone = mention.end - mention.start == 1 and mention.how == "column word"
+        if of_first and (alone or mention.column == self.first):
+            self.nouns.add(mention.start)
             return True
         return False
 
@@ -545,17 +583,17 @@ class _Reader:
         if len(group) == 1:
             return group[0][1]
         words = set()
-        for (one, _), (other, _) in pairwise(group):
-            start, end = self.words.places[one.end - 1][1], self.words.places[other.start][0]
+        for (mention, _), (other, _) in pairwise(group):
+            start, end = self.words.places[mention.end - 1][1], self.words.places[other.start][0]
             match = _JOINT.fullmatch(self.question[start:end])
             if match is None:
-                raise self.words.between([one, other])
+                raise self.words.between([mention, other])
             words |= {(match["word"] or "").lower()} - {""}
             self._use(start, end)
         if len(words) != 1:
-            raise self.words.between([one for one, _ in group])
+            raise self.words.between([mention for mention, _ in group])
         conditions = [condition for _, condition in group]
-        is_list = all(one.is_entry or one.how == "phrase" for one, _ in group)
+        is_list = all(mention.is_entry or mention.how == "phrase" for mention, _ in group)
         return {"all" if words == {"and"} and is_list else "any": conditions}
 
     def _form(self, shown: list[str]) -> dict[str, Any]:
@@ -569,7 +607,11 @@ class _Reader:
         asked = [name for name in dict.fromkeys(shown) if name not in {*group}]
         which = self.which
         head = next(
-            (o for o in self.columns if which and self.words.places[o.start][0] == which.end()),
+            (
+                other
+                for other in self.columns
+                if which and self.words.places[other.start][0] == which.end()
+            ),
             None,
         )
         limit = int(which["n"]) if which and which["n"] else None
@@ -585,7 +627,9 @@ class _Reader:
             and not group
             and self.kinds[head.column] == "text"
         ):
-            is_named = any(o.column == self.first and o.how in VALUES for o in self.chosen)
+            is_named = any(
+                other.column == self.first and other.how in VALUES for other in self.chosen
+            )
             if order or not is_named:
                 group, asked = [head.column], [name for name in asked if name != head.column]
         if listed := [name for name in group if name in self.lists]:
@@ -644,7 +688,9 @@ class _Reader:
         if match and (column := self._column_of(("date",), cue.start)) is not None:
             self._use(*match.span(1))
             return [f"{column} by {match[1].lower()}"]
-        after = [o for o in self.columns if 0 <= self.words.places[o.start][0] - cue.end <= 5]
+        after = [
+            other for other in self.columns if 0 <= self.words.places[other.start][0] - cue.end <= 5
+        ]
         if len(after) != 1:
             raise UnsureError(
                 f"'{self.question[cue.start : cue.end]}' refers to no column in the question"
@@ -669,7 +715,9 @@ class _Reader:
         behind = re.compile(r"\s+(?:different\s+|distinct\s+)?").match(self.question, cue.end)
         at = behind.end() if behind else cue.end
         self.left -= self.words.at(cue.end, at)
-        next_ = next((o for o in self.chosen if self.words.places[o.start][0] == at), None)
+        next_ = next(
+            (other for other in self.chosen if self.words.places[other.start][0] == at), None
+        )
         if next_ is not None and next_.how in COLUMNS and next_.start not in self.nouns:
             if self.kinds[next_.column] != "text":
                 raise UnsureError(f"{next_.column} is a number and cannot be counted")
@@ -685,8 +733,14 @@ class _Reader:
         """Refuse where a word is left over."""
         if self.left:
             said = ", ".join(f"'{self.words.texts[at]}'" for at in sorted(self.left))
-            near = [o for o in self.mentions if self.left.intersection(range(o.start, o.end))]
-            meant = dict.fromkeys(f"{o.column}: {o.text}" if o.text else o.column for o in near)
+            near = [
+                other
+                for other in self.mentions
+                if self.left.intersection(range(other.start, other.end))
+            ]
+            meant = dict.fromkeys(
+                f"{other.column}: {other.text}" if other.text else other.column for other in near
+            )
             hint = f"; near it: {', '.join(list(meant)[:4])}" if meant else ""
             raise UnsureError(f"{said} matches no column and no cell{hint}")
         if self.logical:

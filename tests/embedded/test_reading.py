@@ -192,28 +192,9 @@ def test_parts_are_combined_by_their_best_quotes() -> None:
     assert reply(CombineTask(step("FIND", "x"), parts[1:2])) == parts[1]
 
 
-def test_marks_of_lists_are_not_quoted() -> None:
-    assert quotes(reply(step("FIND_TIME", "the wheel burned")))[0] == (
-        "The wheel was burned that winter."
-    )
-
-
 def test_chinese_is_matched_by_pairs_of_characters() -> None:
     document = "城里下雨。王先生在一九一一年买了磨坊。他姐姐开了一家旅馆。"
     assert quotes(reply(answer_task("谁买了磨坊？", document)))[0] == "王先生在一九一一年买了磨坊。"
-
-
-def test_the_same_request_gets_the_same_reply() -> None:
-    task = answer_task("Why was the mill sold by Ada?", STORY)
-    model = ExtractiveModel()
-    assert len({reply(task, model), reply(task, model), reply(task)}) == 1
-
-
-def test_memory_is_bounded() -> None:
-    model = ExtractiveModel()
-    for i in range(30):
-        reply(answer_task("Who left?", f"Ada left at {i}. It rained."), model)
-    assert model._ranker.index.cache_info().currsize == 8
 
 
 def test_the_model_says_what_it_is() -> None:

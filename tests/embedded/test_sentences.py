@@ -20,7 +20,6 @@ from pearl.embedded.sentences import (
     SentenceQuery,
     SentenceRanker,
     _fused,
-    _with_neighbours,
 )
 from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.answer import Answer
@@ -161,34 +160,6 @@ def test_every_sentence_has_one_place_and_likeness_only_adds(
         for j, (other, _) in enumerate(rows):
             if score >= other + 1e-6 and cosines[i] >= cosines[j]:
                 assert place[i] < place[j]
-
-
-@given(st.lists(st.floats(0.01, 2), min_size=1, max_size=30))
-def test_vectors_that_tell_nothing_apart_leave_the_ranking_by_words(scores: list[float]) -> None:
-    hits = [SentenceHit(i, score, 0.5, 1) for i, score in enumerate(scores)]
-    found = _fused(hits, np.full(len(scores), 0.3, dtype=np.float32))
-    expected = sorted(hits, key=lambda hit: (-hit.score, hit.number))
-    assert [hit.number for hit in found] == [hit.number for hit in expected]
-    np.testing.assert_allclose([hit.score for hit in found], [hit.score for hit in expected])
-
-
-def test_words_and_vectors_have_their_weights() -> None:
-    # z(words) = (1.5, -.5, -.5, -.5) / .75 ** .5; z(cosines) = (-.5, 1.5, -.5, -.5) / .75 ** .5
-    found = _fused([SentenceHit(0, 1.0, 1.0, 1)], np.array([0, 1, 0, 0], dtype=np.float32))
-    deviation = 0.75**0.5 / 2
-    z = {hit.number: (hit.score - 0.25) / deviation for hit in found}
-    at = 0.75**-0.5
-    assert z[0] == pytest.approx(at * (1.5 - 0.75 * 0.5))
-    assert z[1] == pytest.approx(at * (-0.5 + 0.75 * 1.5))
-    assert z[2] == pytest.approx(at * (-0.5 - 0.75 * 0.5))
-
-
-def test_a_sentence_has_a_share_of_its_neighbours() -> None:
-    vectors = np.eye(3, dtype=np.float32)
-    around = _with_neighbours(vectors)
-    np.testing.assert_allclose(around[0], np.array([1, 0.5, 0]) / 1.25**0.5, atol=1e-6)
-    np.testing.assert_allclose(around[1], np.array([0.5, 1, 0.5]) / 1.5**0.5, atol=1e-6)
-    np.testing.assert_array_equal(_with_neighbours(np.zeros((2, 3), np.float32)), np.zeros((2, 3)))
 
 
 def test_a_query_without_text_is_ranked_by_words_alone() -> None:
