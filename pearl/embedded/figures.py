@@ -80,6 +80,9 @@ _TIME_WORDS = re.compile(
     re.I,
 )
 _FIGURE = re.compile(r"(?:[$€£¥] ?)?\(? ?[0-9][0-9,]*(?:\.[0-9]+)?(?: ?\))?(?: ?%| (?:thousand|million|billion)\b)?")  # fmt: skip
+_CLAUSE_END = re.compile(
+    r"\s*(?:[,;:](?!\d)|\b(?:and|but|while|whereas|although|compared)\b)\s*", re.I
+)
 _MEASURED = re.compile(r"[$€£¥%]|thousand|million|billion|[0-9],[0-9]{3}|\.[0-9]", re.I)
 """What makes a number a figure, and no day, note or page."""
 
@@ -283,7 +286,7 @@ def _best(text: str, what: str, period: FigurePeriod) -> list[_Place]:
 
 
 def _in_sentences(text: str, what: str, period: FigurePeriod) -> Iterator[tuple[str, str, str]]:
-    """The figure of each sentence that has all words asked for, no other year and no other figure."""
+    """The only figure of each clause that has all words asked for and the year, and no other year."""
     needed = _wanted(what, period) - _FRAME
     if not needed or len(period.years) != 1 or period.quarter or period.is_span:
         return
@@ -291,16 +294,13 @@ def _in_sentences(text: str, what: str, period: FigurePeriod) -> Iterator[tuple[
         said = " ".join(text[span.start : span.end].split())
         if said.startswith("|") or len(said) > _MAX_SENTENCE:
             continue
-        figures = [m[0].strip() for m in _FIGURE.finditer(said) if _MEASURED.search(m[0])]
-        is_all = needed <= set(terms(said, drop_stop_words=True))
-        is_same = not _contrast(said) - _contrast(what)
-        if (
-            len(figures) == 1
-            and is_all
-            and is_same
-            and read_period_words(said).years == period.years
-        ):
-            yield figures[0], "a sentence", said
+        for clause in _CLAUSE_END.split(said):
+            figures = [m[0].strip() for m in _FIGURE.finditer(clause) if _MEASURED.search(m[0])]
+            is_all = needed <= set(terms(clause, drop_stop_words=True))
+            is_same = not _contrast(clause) - _contrast(what)
+            is_then = read_period_words(clause).years == period.years
+            if len(figures) == 1 and is_all and is_same and is_then:
+                yield figures[0], "a sentence", said
 
 
 def _wanted(what: str, period: FigurePeriod) -> frozenset[str]:
