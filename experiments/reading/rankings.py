@@ -13,6 +13,9 @@ from experiments.reading.questions import Question, read_document, right_places
 from pearl import Pearl
 from pearl.documents.document import Document
 from pearl.documents.passages import sentences
+from pearl.embedded.questions import parts
+from pearl.embedded.reading import by_question
+from pearl.embedded.sentences import SentenceHit, SentenceRanker
 from pearl.errors import Span
 from pearl.interpreter.answer import Answer
 from pearl.llm.backends.extractive.meaning import SentenceRanker

@@ -200,7 +200,7 @@ class RequestBuilder:
         share = self.limits.max_prompt_tokens
         if share is not None and sum(map(self._counted, (request, again))) > share:
             return None
-        document = getattr(request.task, "document", None)
+        document = request.document
         return None if self._excess(again.messages, document or "") > 0 else again
 
     def roomier(self, request: Request) -> Request | None:

@@ -313,6 +313,12 @@ class Request:
         return self._digest
 
     @property
+    def document(self) -> str | None:
+        """The document, or the part of it, that stands in the messages; None for no document."""
+        document: str | None = getattr(self.task, "document", None)
+        return document
+
+    @property
     def prompt(self) -> str:
         """All messages as one text, and all candidates, for counting, logging and matching."""
         return "\n\n".join([*(message.content for message in self.messages), *self.candidates])

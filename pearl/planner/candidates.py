@@ -23,9 +23,6 @@ from pearl.dsl.nodes import (
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import ModelError, PearlError, PlanError, UsageError
 from pearl.llm import Message, Model, PlanTask, Usage
-from pearl.llm.backends.extractive.planning import write_other_plan as write_another_by_rule
-from pearl.llm.backends.extractive.planning import write_plan as write_by_rule
-from pearl.llm.backends.extractive.questions import parts
 from pearl.llm.likelihoods import against_null, log_likelihoods
 from pearl.llm.middleware.sampling import Sampling
 from pearl.planner.examples import Example, select
@@ -145,7 +142,7 @@ def by_rule(
     *,
     is_other: bool = False,
 ) -> CheckedPlan:
-    """The plan of the rules (`pearl.llm.backends.extractive.planning`)."""
+    """The plan of the rules (`pearl.embedded.planner`)."""
     text = (
         write_another_by_rule(question, library)
         if is_other
@@ -166,7 +163,7 @@ def by_example(
     asked = parts(question)
     if [part.form for part in asked] != [part.form for part in parts(example.question)]:
         return None
-    topics = [part.asked if part.other else part.topic for part in asked]
+    topics = [part.topic for part in asked]
     said = set(terms(example.question))
     if strings is None or not strings or any(not set(terms(each)) <= said for each in strings):
         return None

@@ -10,9 +10,9 @@ import pytest
 
 from pearl import Pearl, Trace
 from pearl.data.samples import Sample
+from pearl.embedded import ExtractiveModel
 from pearl.evals.methods import Effort, Prediction, load_method
 from pearl.llm import ChooseTask, PlanTask, Request
-from pearl.llm.backends.extractive import ExtractiveModel
 from tests.evals.asking import METHODS, OPTIONS, READING, STORY, run, sample
 from tests.models import Acting
 
@@ -101,7 +101,7 @@ def test_answers_in_words_are_found_without_the_options(name: str) -> None:
     for request in model.requests:
         if isinstance(request.task, ChooseTask):
             assert request.task.document is None
-            assert "no hands" not in request.prompt
+            assert "oars" not in request.prompt
         else:
             assert "Zebras" not in request.prompt
     texts = {predict(name, sample(question=QUESTION, options=o)).text for o in (odd, OPTIONS[::-1])}

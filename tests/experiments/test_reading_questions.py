@@ -74,7 +74,7 @@ def test_overlap_counts_content_words_by_their_stems_and_no_names() -> None:
 
 
 def test_no_question_is_asked_twice_or_was_asked_before() -> None:
-    facts = ROOT / "tests" / "llm" / "backends" / "extractive" / "document_facts.jsonl"
+    facts = ROOT / "tests" / "embedded" / "document_facts.jsonl"
     before = [json.loads(line)["question"] for line in facts.read_text("utf-8").splitlines()]
     assert len({q.id for q in QUESTIONS}) == len(QUESTIONS)
     assert len({text.casefold() for text in [*before, *(q.text for q in QUESTIONS)]}) == 240 + len(

@@ -158,7 +158,7 @@ WHO_AND_WHY = example(
 def test_strings_of_an_example_become_those_of_the_question() -> None:
     one = example("Why did Tom leave?", 'tom = FIND_REASON(CTX, "Tom leave") : Why Tom left')
     assert adapted("Why did Ada sell the mill?", one) == (
-        '1. v1 = FIND_REASON(CTX, "Ada sell the mill") : FIND_REASON of X in CTX'
+        '1. v1 = FIND_REASON(CTX, "Why did Ada sell the mill?") : FIND_REASON of X in CTX'
     )
     text = adapted("Who bought the boat, and why did the captain sell it?", WHO_AND_WHY)
     assert text is not None

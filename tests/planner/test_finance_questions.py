@@ -9,9 +9,9 @@ from typing import Any, Literal, get_args
 import pytest
 
 from pearl import Document, Pearl
+from pearl.embedded import ExtractiveModel
 from pearl.interpreter.answer import Answer
 from pearl.llm import ActionTask, Completion, DecomposeTask, PlanTask, Request
-from pearl.llm.backends.extractive import ExtractiveModel
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import QuestionRouted, Trace
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.dsl.signatures import Action
+from pearl.embedded import ExtractiveModel
 from pearl.errors import BudgetError, ExecutionError, PausedError, PearlError, UsageError
 from pearl.evals.methods import Effort, Prediction, standalone
 from pearl.llm import ActionTask, Completion, Message, Request
-from pearl.llm.backends.extractive import ExtractiveModel
 from pearl.pipeline import Pearl
 from pearl.plugins.extras import require_extra
 from pearl.trace import ModelCalled, Trace

@@ -42,7 +42,7 @@ class OllamaModel(OpenAIModel):
     async def complete(self, request: Request) -> Completion:
         """Send one request; a prompt that exceeds the window is rejected."""
         window = self.window
-        document = getattr(request.task, "document", None)
+        document = request.document
         excess = Counter.for_model(self.name).excess(request.prompt, window, document or "")
         if excess:
             raise ModelError(

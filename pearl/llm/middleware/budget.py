@@ -155,7 +155,7 @@ class Budget:
         if not self.counts_tokens:
             return Worst()
         # The document of a prompt is counted once for all prompts, but for what the seams may add.
-        document = "" if is_exact else getattr(request.task, "document", None) or ""
+        document = "" if is_exact else request.document or ""
         if document and self.counter is not None:
             n_least, n_prompt = self.counter.bounds_with(request.prompt, document)
         else:

@@ -151,7 +151,7 @@ class PrefixWarmup(Wrapper):
 
     def _prefix(self, request: Request) -> _Prefix:
         # Strings cache their hash, so a document is not hashed again.
-        key = hash((request.messages[0].content, getattr(request.task, "document", None)))
+        key = hash((request.messages[0].content, request.document))
         now = time.monotonic()
         prefix = self._prefixes.get(key)
         if prefix is None or (prefix.is_primed and now - prefix.used_at_s > LIFETIME_S):
@@ -164,7 +164,7 @@ class PrefixWarmup(Wrapper):
 
 def _prefix_length(request: Request) -> int | None:
     """Characters of the prompt up to the end of its document; None if it begins with none."""
-    document = getattr(request.task, "document", None)
+    document = request.document
     if not document or len(request.messages) < 2:
         return None
     system, user = request.messages[:2]

@@ -1,0 +1,94 @@
+"""The embedded model: quotes the relevant passages of a document, without a language model.
+
+It computes replies from `Request.task`, not from the prompt, and deterministically: plans by rule
+from the form of the question, results as ranked sentences, by words and, with embeddings, by vectors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pearl.embedded.decomposition import decompose
+from pearl.embedded.items import judge
+from pearl.embedded.planner import (
+    make_standalone,
+    propose,
+    refine,
+    write_other_plan,
+    write_plan,
+)
+from pearl.embedded.reading import carry_out, choose_option, combine
+from pearl.embedded.sentences import SentenceRanker
+from pearl.llm import (
+    ActionTask,
+    ChooseTask,
+    CombineTask,
+    Completion,
+    Constrains,
+    DecomposeTask,
+    ItemsTask,
+    LookupTask,
+    MineTask,
+    PlanTask,
+    RefineTask,
+    Request,
+    StandaloneTask,
+)
+
+if TYPE_CHECKING:
+    from pearl.llm.embedders import TextEmbedder
+
+__all__ = ["ExtractiveModel"]
+
+
+class ExtractiveModel:
+    """Computes replies to tasks by rule."""
+
+    window: int | None = None
+    constrains = Constrains()
+    reads_prompts = False
+
+    def __init__(self, embedder: TextEmbedder | None = None) -> None:
+        self._ranker = SentenceRanker(embedder)
+        self.name = self.identity = "extractive"
+        by = served = ""
+        if embedder is not None:
+            vectors = embedder.name.partition("@")[0]  # without the address of a server
+            self.name, self.identity = f"extractive+{vectors}", f"extractive+{embedder.name}"
+            by, served = f", ranked by words and vectors of {vectors}", f"\n{embedder.notice}"
+        told = f"extractive: quotes passages of the document{by}; no language model is used"
+        self.notice = (told + served).strip()
+
+    async def complete(self, request: Request) -> Completion:
+        """Compute the reply to one request."""
+        match request.task:
+            case PlanTask() as task if task.n_rejected:
+                text = write_other_plan(task.question, task.library)
+            case PlanTask() as task:
+                text = write_plan(task.question, task.library, task.kind)
+            case StandaloneTask() as task:
+                text = make_standalone(task)
+            case DecomposeTask() as task:
+                text = decompose(task)
+            case ActionTask() as task:
+                text = await carry_out(task, self._ranker)
+            case ItemsTask() as task:
+                text = await judge(task)
+            case LookupTask() as task:
+                from pearl.embedded.tables import write_query  # late: few ask a table
+
+                text = write_query(task)
+            case CombineTask() as task:
+                text = await combine(task, self._ranker)
+            case ChooseTask() as task:
+                text = choose_option(task, self._ranker)
+            case MineTask() as task:
+                text = propose(task.question, task.library)
+            case RefineTask() as task:
+                text = refine(task)
+        # A question may contain lone surrogates.
+        return Completion(text.encode(errors="replace").decode(), self.name)
+
+    async def aclose(self) -> None:
+        """Clear the cache, and close the embedder."""
+        await self._ranker.aclose()

@@ -1,0 +1,232 @@
+"""The embedded default: what it quotes is in the document, best first, and it says so if nothing is."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.documents.evidence import Verifier, find_quotes
+from pearl.dsl.signatures import Action, Parameter, ValueType
+from pearl.embedded import ExtractiveModel
+from pearl.errors import UsageError
+from pearl.llm import ActionTask, CombineTask, Request, Task
+from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.backends.extractive import create
+from tests.models import answer_task
+
+STORY = """\
+The Mill at Orrin
+
+Ada Brandt bought the mill in the spring of 1911. She painted the doors green,
+and for a while all went well. Otto Farkas never liked it.
+
+In October 1913 Ada sold the mill because the river had changed its course and the
+wheel stood still. The buyer was Otto Farkas. He paid forty crowns for it.
+
+- The wheel was burned that winter.
+- The stones lie in the yard of the inn.
+
+Why did he buy it? Nobody knew. Ada was ashamed and moved to Averton, where her sister
+Greta kept a small hotel near the harbour.
+Otto should have asked the miller first, said the neighbours.
+"""
+
+CTX = Parameter("CTX", ValueType.CONTEXT)
+X, Y = Parameter("X"), Parameter("Y")
+
+
+def action(name: str, *parameters: Parameter, definition: str = "") -> Action:
+    return Action(name, (CTX, *parameters), definition)
+
+
+def reply(task: Task, model: ExtractiveModel | None = None) -> str:
+    completion = asyncio.run((model or ExtractiveModel()).complete(Request((), task)))
+    return completion.text
+
+
+def quotes(text: str) -> list[str]:
+    return re.findall(r"^> (.*)$", text, re.M)
+
+
+def step(
+    name: str,
+    *values: str,
+    question: str = "",
+    inputs: frozenset[str] = frozenset(),
+    document: str | None = STORY,
+    definition: str = "",
+) -> ActionTask:
+    parameters = (X, Y)[: len(values)]
+    arguments = tuple((p.name, value) for p, value in zip(parameters, values, strict=True))
+    return ActionTask(
+        "out", action(name, *parameters, definition=definition), arguments, document, "", question, inputs
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("task", "first"),
+    [
+        (step("FIND_REASON", "Ada sell the mill"), "In October 1913 Ada sold the mill because"),
+        (step("FIND_TIME", "the mill bought by Ada"), "Ada Brandt bought the mill in the spring"),
+        (step("IDENTIFY", "the buyer of the mill"), "The buyer was Otto Farkas."),
+        (step("FIND", "How many crowns did Otto pay?"), "He paid forty crowns for it."),
+        (step("FIND_PLACE", "the stones"), "The stones lie in the yard of the inn."),
+        (step("FIND_EMOTION", "Ada", "moving to Averton"), "Ada was ashamed and moved to Averton"),
+        (step("FIND_RECOMMENDED_CHANGES", "Otto"), "Otto should have asked the miller first"),
+        (
+            step("FIND", "the hotel of Ada's sister"),
+            "Ada was ashamed and moved to Averton, where her",
+        ),
+        (answer_task("Why was the mill sold by Ada?", STORY), "In October 1913 Ada sold the mill"),
+    ],
+)
+def test_the_best_sentence_comes_first(task: Task, first: str) -> None:
+    found = quotes(reply(task))
+    assert found[0].startswith(first)
+    assert len(found) <= 3
+
+
+def test_quotes_are_lines_of_their_own_found_in_the_document() -> None:
+    text = reply(step("FIND_REASON", "Ada sell the mill"))
+    verifier = Verifier(STORY)
+    for quote in find_quotes(text):
+        assert verifier.verify(quote).is_verified
+    assert quotes(text)[0] == (
+        "In October 1913 Ada sold the mill because the river had changed its course and the "
+        "wheel stood still."
+    )
+
+
+def test_lists_come_in_document_order_and_give_more() -> None:
+    text = reply(step("LIST_ALL", "what is said of the mill, the wheel, the stones, Ada and Otto"))
+    found = quotes(text)
+    places = [" ".join(STORY.split()).find(quote) for quote in found]
+    assert len(found) > 3
+    assert places == sorted(places)
+
+
+def test_a_summary_goes_through_the_document() -> None:
+    found = quotes(reply(step("SUMMARIZE")))
+    assert len(found) >= 5
+    assert len(found) == len(set(found))
+
+
+def test_nothing_found_is_said_without_a_quote() -> None:
+    text = reply(step("FIND", 'the "president of France in the year of the plague"'))
+    assert text.startswith("Nothing found. No passage of the document matches")
+    assert not find_quotes(text)
+    assert not quotes(reply(answer_task("Does the dragon smoke?", STORY)))
+
+
+def test_a_sentence_that_only_repeats_the_question_is_not_the_answer() -> None:
+    document = "Why did Ada leave? The reason why Ada did leave. Ada left, since it rained in May."
+    assert quotes(reply(answer_task("Why did Ada leave?", document)))[0].startswith("Ada left")
+
+
+def test_a_pronoun_leans_on_the_sentence_before_it() -> None:
+    document = (
+        "The weather was fine. Greta Novak had a boat. It was sold to a cook. "
+        "Nothing else was ever sold in Orrin. A hat was sold to a priest."
+    )
+    found = quotes(reply(answer_task("To whom was Greta Novak's boat sold?", document)))
+    assert "It was sold to a cook." in found
+
+
+def test_the_reply_to_a_question_is_found_by_the_question() -> None:
+    document = (
+        "Doctor: How is the cough?\n\nPatient: A little better, thanks.\n\n"
+        "Doctor: And do you still smoke?\n\nPatient: Only on Sundays.\n\nDoctor: Fine.\n\n"
+        "Patient: That was the bus.\n"
+    )
+    found = quotes(reply(answer_task("Does the patient smoke?", document)))
+    assert found[0] == "Patient: Only on Sundays."
+
+
+def test_both_questions_of_a_question_are_answered() -> None:
+    found = quotes(
+        reply(answer_task("When did Ada buy the mill, and who paid forty crowns?", STORY))
+    )
+    assert any("1911" in quote for quote in found)
+    assert "He paid forty crowns for it." in found
+
+
+def test_findings_of_earlier_steps_are_set_side_by_side() -> None:
+    one, two = "> Ada Brandt bought the mill.", "> The buyer was Otto Farkas."
+    inputs = frozenset({"X", "Y"})
+    for document in (STORY, None):
+        text = reply(step("COMPARE", one, two, inputs=inputs, document=document))
+        assert quotes(text) == [one[2:], two[2:]]
+
+
+def test_things_that_are_compared_are_each_looked_up() -> None:
+    found = quotes(reply(step("COMPARE", "Ada's sister Greta", "the stones")))
+    assert any("Greta" in quote for quote in found)
+    assert any("stones" in quote for quote in found)
+
+
+def test_a_finding_of_an_earlier_step_points_to_its_neighbours() -> None:
+    event = "> In October 1913 Ada sold the mill because the river had changed its course and the wheel stood still."
+    found = quotes(reply(step("IDENTIFY", event, question="", inputs=frozenset({"X"}))))
+    assert "The buyer was Otto Farkas." in found
+
+
+def test_a_text_of_quotes_can_stand_for_the_document() -> None:
+    shown = "> The wheel was burned that winter.\n\n> The stones lie in the yard of the inn.\n"
+    assert quotes(reply(step("FIND_PLACE", "the stones", document=shown)))[0] == (
+        "The stones lie in the yard of the inn."
+    )
+
+
+def test_parts_are_combined_by_their_best_quotes() -> None:
+    parts = (
+        "> Ada Brandt bought the mill in the spring of 1911.\n\n> Otto Farkas never liked it.",
+        "No passage of the document matches: Ada sell the mill",
+        "> In October 1913 Ada sold the mill because the river had changed.",
+    )
+    text = reply(CombineTask(step("FIND_REASON", "Ada sell the mill"), parts))
+    assert quotes(text)[0] == parts[2][2:]
+    assert reply(CombineTask(step("FIND", "x"), parts[1:2])) == parts[1]
+
+
+def test_chinese_is_matched_by_pairs_of_characters() -> None:
+    document = "城里下雨。王先生在一九一一年买了磨坊。他姐姐开了一家旅馆。"
+    assert quotes(reply(answer_task("谁买了磨坊？", document)))[0] == "王先生在一九一一年买了磨坊。"
+
+
+def test_the_model_says_what_it_is() -> None:
+    model = create_model("extractive")
+    assert (model.name, model.window) == ("extractive", None)
+    assert model.notice.startswith("extractive: ")
+    with pytest.raises(UsageError, match="extractive"):
+        create("large", ModelSettings())
+
+
+WORDS = st.lists(
+    st.sampled_from(
+        ["Ada", "sold", "the", "mill", ".", "?", "\n", "\n\n", "who", "why", '"', ">", "-", "1911", ":",
+         "é", "他", "\\", "(", "\u2028", "\x0b", "in", "[x]", "a.b", "..."]
+    ),
+    min_size=1,
+    max_size=60,
+)  # fmt: skip
+
+
+@given(WORDS, WORDS)
+def test_whatever_is_asked_of_whatever_text_each_quote_is_in_it(
+    asked: list[str], told: list[str]
+) -> None:
+    document = " ".join(told)
+    for task in (
+        answer_task(" ".join(asked), document),
+        step("FIND_REASON", " ".join(asked), document=document),
+        step("LIST_ALL", " ".join(asked), document=document),
+        step("SUMMARIZE", document=document),
+    ):
+        text = reply(task)
+        assert text.strip()
+        plain = " ".join(document.split())
+        assert all(quote in plain for quote in quotes(text))
