@@ -16,6 +16,8 @@ from pearl.errors import DataError
 from tests.experiments.test_aggregation import Parts
 from tests.root import ROOT
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., tuple[int, list[dict[str, Any]], str]]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from pearl.replies.normaliser import without_reasoning
@@ -107,10 +105,6 @@ def test_a_mark_that_is_copied_from_the_source_is_text() -> None:
 
 
 @pytest.mark.parametrize("unit", ["<think>", "</think>", "</s>", "</s>x", " ", "\n", "<|im_end|> ", "<think> </think>", "a\n</think>"])  # fmt: skip
-def test_time_grows_with_the_length(unit: str) -> None:
-    def took_s(n: int) -> float:
-        began = time.process_time()
-        without_reasoning(f"<b>{unit * n}x", "source " * n)
-        return time.process_time() - began
-
-    assert took_s(40_000) < 20 * took_s(10_000) + 0.5
+def test_a_reply_of_marks_takes_linear_time(unit: str) -> None:
+    """Quadratic time would be more than the test runner allows."""
+    without_reasoning(f"<b>{unit * 100_000}x", "source " * 100_000)

@@ -165,6 +165,7 @@ def same(one: Any, other: Any) -> bool:
     )
 
 
+@pytest.mark.slow
 @ENGINES
 @given(found=records, where=wheres, shape=shapes)
 @examples(500)

@@ -350,6 +350,7 @@ def test_a_person_asks_edits_and_leaves(tmp_path: Path) -> None:
         assert person.end() == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_question_and_at_the_prompt_the_session(
     tmp_path: Path, openai_server: Server
 ) -> None:

@@ -44,6 +44,7 @@ def _small() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @given(st.lists(FOLDERS, min_size=2, max_size=6), st.sampled_from(["", "window", "sentence"]))
 @example(  # two segments, and the last passage is the first of the corpus
     [
