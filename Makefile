@@ -84,7 +84,7 @@ bench: setup
 	$(BIN)/python experiments/bench/makespan.py --quick
 	$(BIN)/python experiments/bench/prefix.py --quick
 	$(BIN)/python experiments/bench/overhead.py --quick
-	$(BIN)/python experiments/bench/killed_runs.py --kills 10
+	$(BIN)/python experiments/bench/killed_runs.py --kills 5
 
 # The pages that are made from the program, then the site: nothing is fetched, a warning is an error.
 docs: $(VENV)-docs/.installed
