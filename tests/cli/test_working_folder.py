@@ -33,7 +33,7 @@ WITH_CHILDREN = [
         [f"{ASK} --model llamacpp:tiny.gguf --window 4096 --max-output-tokens 8"],
         marks=pytest.mark.slow,
     ),
-    [f"{SQL} --sql-engine sqlite"],
+    pytest.param([f"{SQL} --sql-engine sqlite"], marks=pytest.mark.slow),
     pytest.param([f"{SQL} --sql-engine duckdb"], marks=[needs_duckdb, pytest.mark.slow]),
     pytest.param(["execute why.plan story.txt --executor ray --out a.jsonl"], marks=needs_ray),
 ]

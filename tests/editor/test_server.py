@@ -415,6 +415,7 @@ def test_an_editor_that_is_gone_leaves_no_server(tmp_path: Path, way: str) -> No
     assert b"Traceback" not in told or way == "stdin is closed"
 
 
+@pytest.mark.slow
 def test_a_project_that_is_not_trusted_is_told_of_and_the_form_is_checked(tmp_path: Path) -> None:
     (tmp_path / "pearl.toml").write_text('library = "/etc/hostname"\n', encoding="utf-8")
 

@@ -174,6 +174,7 @@ def test_without_opentelemetry_all_else_works_and_the_extra_is_named() -> None:
     assert "telemetry]" in second
 
 
+@pytest.mark.slow
 def test_it_is_not_imported_unless_it_is_asked_for() -> None:
     code = "import sys; from pearl.cli import run; run(sys.argv[1:]); print('opentelemetry' in sys.modules)"
     words = (sys.executable, "-c", code, *ASK)
