@@ -102,9 +102,3 @@ def test_marks_that_are_mentioned_are_text(reply: str) -> None:
 def test_a_mark_that_is_copied_from_the_source_is_text() -> None:
     line = "<think>The user wants a poem.</think>"
     assert without_reasoning(line, f"Log:\n{line}\nEnd").text == line
-
-
-@pytest.mark.parametrize("unit", ["<think>", "</think>", "</s>", "</s>x", " ", "\n", "<|im_end|> ", "<think> </think>", "a\n</think>"])  # fmt: skip
-def test_a_reply_of_marks_takes_linear_time(unit: str) -> None:
-    """Quadratic time would be more than the test runner allows."""
-    without_reasoning(f"<b>{unit * 100_000}x", "source " * 100_000)

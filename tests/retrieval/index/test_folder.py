@@ -88,7 +88,6 @@ def test_a_damaged_index_is_made_anew(corpus: Path, kind: str, how: str) -> None
     assert reopened(corpus).notes == ()
 
 
-@pytest.mark.slow
 def test_every_byte_that_is_changed_is_noticed_or_means_nothing(corpus: Path) -> None:
     expected = fresh(corpus)
     chance = random.Random(3)

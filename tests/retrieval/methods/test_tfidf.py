@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from pearl.retrieval import SearchSettings
 from tests.retrieval.searching import ranked
@@ -13,8 +14,6 @@ from tests.retrieval.searching import ranked
 @pytest.mark.parametrize("is_sublinear", [False, True])
 @pytest.mark.parametrize("query", ["w1", "w3 w9 w20", "w0 w1 w2 zebra", "zebra"])
 def test_scores_are_those_of_scikit_learn(query: str, is_sublinear: bool) -> None:
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     rng = random.Random(7)
     rows = [
         [f"w{min(int(rng.expovariate(0.1)), 40)}" for _ in range(rng.randint(1, 50))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 
 from pearl.llm import Usage
@@ -41,7 +40,6 @@ def test_a_trace_without_events_or_calls_is_shown() -> None:
     assert "0 events, 0 calls" in "".join(parsed(Trace()._repr_html_()).itertext())
 
 
-@pytest.mark.slow
 def test_a_huge_trace_is_small() -> None:
     long = "&" * 10_000
     events = [called(f"{long}{n}", t_s=float(n), took=n % 7) for n in range(100_000)]
