@@ -50,7 +50,7 @@ test-wheel: setup
 	rm -rf out/wheel $(VENV)-wheel
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir out/wheel .
 	$(PYTHON) -m venv $(VENV)-wheel
-	$(VENV)-wheel/bin/python -m pip install --quiet --no-compile out/wheel/*.whl
+	.ci/install $(VENV)-wheel --quiet out/wheel/*.whl
 	$(BIN)/pytest tests/test_installed.py --installed $(VENV)-wheel
 
 test-extras: test-docs test-ray test-rlm test-transformers
@@ -84,7 +84,7 @@ bench: setup
 	$(BIN)/python experiments/bench/makespan.py --quick
 	$(BIN)/python experiments/bench/prefix.py --quick
 	$(BIN)/python experiments/bench/overhead.py --quick
-	$(BIN)/python experiments/bench/killed_runs.py --kills 10
+	$(BIN)/python experiments/bench/killed_runs.py --kills 5
 
 # The pages that are made from the program, then the site: nothing is fetched, a warning is an error.
 docs: $(VENV)-docs/.installed
@@ -97,20 +97,21 @@ docs: $(VENV)-docs/.installed
 picture: $(VENV)-browser/.installed
 	$(VENV)-browser/bin/python docs/make_picture.py
 
-# Environments. Those of the large extras lie on top of the usual one: few need them, and `make demo`
-# stays short. Nothing is compiled beforehand: most of what is installed is never imported.
-$(VENV)-ray/.installed: private EXTRAS := ray
-$(VENV)-rlm/.installed: private EXTRAS := rlm
-$(VENV)-transformers/.installed: private EXTRAS := transformers
-$(VENV)-transformers/.installed: private PINNED := torch==2.13.0
-$(VENV)-browser/.installed: private ALSO := --group browser
-$(VENV)-docs/.installed: private ALSO := --group docs
+# Environments, of the versions in uv.lock. Those of the large extras lie on top of the usual one: few need
+# them, and `make demo` stays short. Byte code is written as modules are imported: most never are.
+$(VENV)-ray/.installed: private WHAT := --editable ".[ray]"
+$(VENV)-rlm/.installed: private WHAT := --editable ".[rlm]"
+$(VENV)-transformers/.installed: private WHAT := --editable ".[transformers]"
+$(VENV)-browser/.installed: private WHAT := --group browser
+$(VENV)-docs/.installed: private WHAT := --group docs
 ON_TOP := $(VENV)-ray/.installed $(VENV)-rlm/.installed $(VENV)-transformers/.installed $(VENV)-browser/.installed $(VENV)-docs/.installed
-$(ON_TOP): private BELOW := $(VENV)
 $(ON_TOP): $(VENV)/.installed
-$(VENV)/.installed $(ON_TOP): pyproject.toml
 	$(PYTHON) -m venv $(@D)
-	$(if $(BELOW),ls -d $(CURDIR)/$(BELOW)/lib/python*/site-packages | sed 's/.*/import site; site.addsitedir("&")/' >$$(ls -d $(@D)/lib/python*/site-packages)/below.pth)
-	$(@D)/bin/python -m pip install --quiet --no-compile --upgrade "pip>=25.1"
-	$(@D)/bin/python -m pip install --quiet --no-compile --editable ".[$(EXTRAS)]" $(PINNED) --group dev $(ALSO)
+	ls -d $(CURDIR)/$(VENV)/lib/python*/site-packages | sed 's/.*/import site; site.addsitedir("&")/' >$$(ls -d $(@D)/lib/python*/site-packages)/below.pth
+	.ci/install $(@D) --quiet $(WHAT)
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml uv.lock
+	$(PYTHON) -m venv $(VENV)
+	.ci/install $(VENV) --quiet --editable ".[$(EXTRAS)]" --group dev
 	@touch $@

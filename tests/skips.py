@@ -1,15 +1,9 @@
-"""Why a test may be skipped: every reason there is, and how many tests at most.
-
-A skip for another reason fails the run (tests/conftest.py), as do more of them than are known: a test
-that nobody runs proves nothing.
-"""
+"""The reasons for which a test may be skipped. Any other fails the run (tests/conftest.py)."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,25 +26,8 @@ NO_PROC = "no /proc on this system"
 NO_LIMITS = "no limits of processes on this system"
 BOUND = "root cannot give up its rights over files here"
 
-MOST = {
-    NO_SHARED: 30,
-    NO_DUCKDB: 82,
-    NO_RAY: 10,
-    NO_TORCH: 8,  # each file of tests/llm/backends/transformers is one
-    NO_MKDOCS: 4,
-    NO_DSPY: 16,
-    NO_PLAYWRIGHT: 5,  # each file of tests/browser is one
-    NO_CHROMIUM: 5,
-    NO_SMOLLM2: 12,
-    NO_MINILM: 1,
-    NO_WHEEL: 12,
-    NO_FULL_DEVICE: 2,
-    NO_PIPES: 1,
-    NO_PROC: 5,
-    NO_LIMITS: 1,
-    BOUND: 5,
-}
-"""Tests that each reason skips at most."""
+ALLOWED = {reason for name, reason in list(globals().items()) if name.isupper()}
+"""Every reason above."""
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason=NO_RAY)
 needs_duckdb = pytest.mark.skipif(find_spec("duckdb") is None, reason=NO_DUCKDB)
@@ -59,14 +36,3 @@ needs_mkdocs = pytest.mark.skipif(find_spec("material") is None, reason=NO_MKDOC
 needs_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason=NO_FULL_DEVICE)
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason=NO_PIPES)
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason=NO_PROC)
-
-
-def unknown(reasons: Iterable[str]) -> Iterator[str]:
-    """What is wrong with the reasons of a run's skips, a line each.
-
-    Args:
-        reasons: That of every skipped test.
-    """
-    for reason, n in sorted(Counter(reasons).items()):
-        if n > MOST.get(reason, 0):
-            yield f"{n} skipped, {MOST.get(reason, 0)} are known: {reason}"

@@ -1,14 +1,41 @@
-"""Modules import each other one way, imports for type checking included."""
+"""Modules import each other one way, and other packages only if they are declared."""
 
 from __future__ import annotations
 
+import re
+import sys
+import tomllib
 from graphlib import TopologicalSorter
+from importlib.metadata import packages_distributions
+from itertools import chain
 
 import grimp
+import pytest
+
+from tests.root import ROOT
 
 
-def test_no_module_imports_itself_by_way_of_others() -> None:
-    graph = grimp.build_graph("pearl", cache_dir=None)
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph("pearl", include_external_packages=True, cache_dir=None)
+
+
+def test_imports_have_no_cycle(graph: grimp.ImportGraph) -> None:
     imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
     assert len(imports) > 200
     TopologicalSorter(imports).prepare()  # raises CycleError, with the modules in it
+
+
+def test_imported_packages_are_dependencies(graph: grimp.ImportGraph) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    requirements = chain(project["dependencies"], *project["optional-dependencies"].values())
+    declared = {_normalised(re.split(r"[^\w.-]", line)[0]) for line in requirements}
+    packages = {name.partition(".")[0] for name in graph.modules} - sys.stdlib_module_names
+    distributions = packages_distributions()
+    for package in packages - {"pearl"}:
+        names = {_normalised(name) for name in distributions.get(package, [package])}
+        assert names & declared, package
+
+
+def _normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

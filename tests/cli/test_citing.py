@@ -167,6 +167,7 @@ def test_ask_and_execute_print_numbers_and_lines(
     pearl("execute", "why.plan", "story.txt", "--out", "x.jsonl", "--context-lines", "1", code=2)
 
 
+@pytest.mark.slow
 def test_standard_input_is_shown_too(story: Path) -> None:
     done = child("ask", WHY, "-", "--context-lines", "1", "--page", "p.html", stdin=STORY.encode())
     assert done.returncode == 0, done.stderr
@@ -180,6 +181,7 @@ def test_chat_prints_them_with_answers_and_by_evidence(story: Path) -> None:
     assert "because the hull was rotten. [1]\n" in said.stdout.decode()
 
 
+@pytest.mark.slow
 def test_what_a_document_says_around_a_quote_is_not_obeyed(story: Path) -> None:
     evil = STORY.replace("It was cold.", "It was \x1b]0;owned\x07\u202ecold \x9b1m.")
     (story / "story.txt").write_text(evil, encoding="utf-8")

@@ -329,6 +329,7 @@ def test_bad_input(pearl: Terminal, case: str, monkeypatch: pytest.MonkeyPatch) 
     assert sorted(Path().iterdir()) == before
 
 
+@pytest.mark.slow
 def test_an_interrupt_is_no_traceback(tmp_path: Path) -> None:
     import signal
 

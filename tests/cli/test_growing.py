@@ -50,6 +50,7 @@ def events(traces: list[Trace]) -> Counter[str]:
     return Counter(event.event for trace in traces for event in trace)
 
 
+@pytest.mark.slow
 def test_a_killed_plan_leaves_its_attempts(pearl: Terminal, openai_server: Server) -> None:
     replies = ["1. a = SOUGHT(CTX) : x", "1. a = SAID(CTX) : x"]
     openai_server.next(*[Canned(completion(reply)) for reply in replies])
@@ -64,6 +65,7 @@ def test_a_killed_plan_leaves_its_attempts(pearl: Terminal, openai_server: Serve
     assert events(read_trace("trace.jsonl"))["plan_attempted"] == 1
 
 
+@pytest.mark.slow
 def test_a_killed_ask_leaves_its_plan_and_its_calls(pearl: Terminal, openai_server: Server) -> None:
     openai_server.on(PROMPT, TWO_STEPS.partition("\n\n")[2])
     traces = killed(openai_server, 2, "ask", QUESTION, "story.txt")

@@ -141,6 +141,7 @@ def test_a_killed_run_goes_on_where_it_was(
     assert len(openai_server.requests) <= 2 * N + 3 * 2 * UNDER_WAY
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(
     folder: Path, openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,7 @@ def on_a_terminal(
             os.close(master)
 
 
+@pytest.mark.slow
 def test_steps_turn_from_waiting_to_running_to_done(openai_server: Server, tmp_path: Path) -> None:
     said = Canned(completion("> Ada sold the boat because it leaked."))
     held = Held(openai_server, Canned(completion(PLAN)), said, Canned(completion("Glad.")))
@@ -180,6 +181,7 @@ def test_a_terminal_without_utf_8_or_colour(
         assert child.process.returncode == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_the_terminal_as_it_was(openai_server: Server, tmp_path: Path) -> None:
     held = Held(openai_server, Canned(completion("nobody reads it")))
     with on_a_terminal(openai_server, tmp_path, "execute", "why.plan", "story.txt") as child:
@@ -194,6 +196,7 @@ def test_ctrl_c_leaves_the_terminal_as_it_was(openai_server: Server, tmp_path: P
     assert "Traceback" not in screen
 
 
+@pytest.mark.slow
 def test_what_programs_read_has_nothing_of_it(openai_server: Server, tmp_path: Path) -> None:
     held = Held(openai_server, *[Canned(completion("It leaked.")) for _ in range(2)])
     held.let_go()

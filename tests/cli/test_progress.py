@@ -74,6 +74,7 @@ def until(read: Callable[[], bytes], wanted: str, seen: list[str]) -> None:
     raise AssertionError(f"{wanted!r} was never said: {''.join(seen)}")
 
 
+@pytest.mark.slow
 def test_lines_say_what_is_done_and_the_plan_comes_before_its_steps(
     openai_server: Server, tmp_path: Path
 ) -> None:

@@ -122,6 +122,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.slow
 def test_no_command_lets_a_terminal_obey(folder: Path) -> None:
     (folder / f"bad{EVIL}.plan").write_text("1. a = FIND(\n", encoding="utf-8")
     said = harmless(on_a_terminal(folder, *(args for args, _ in COMMANDS)))

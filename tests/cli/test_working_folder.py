@@ -29,9 +29,12 @@ SQL = "execute table.plan directory.csv --model openai:m --base-url {url}"
 WITH_CHILDREN = [
     ["models get smollm2"],
     ['ask "Who pays the deposit?" contract.html'],
-    [f"{ASK} --model llamacpp:tiny.gguf --window 4096 --max-output-tokens 8"],
-    [f"{SQL} --sql-engine sqlite"],
-    pytest.param([f"{SQL} --sql-engine duckdb"], marks=needs_duckdb),
+    pytest.param(
+        [f"{ASK} --model llamacpp:tiny.gguf --window 4096 --max-output-tokens 8"],
+        marks=pytest.mark.slow,
+    ),
+    pytest.param([f"{SQL} --sql-engine sqlite"], marks=pytest.mark.slow),
+    pytest.param([f"{SQL} --sql-engine duckdb"], marks=[needs_duckdb, pytest.mark.slow]),
     pytest.param(["execute why.plan story.txt --executor ray --out a.jsonl"], marks=needs_ray),
 ]
 OTHERS = [

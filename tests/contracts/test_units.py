@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from time import process_time
 
 import pytest
 from hypothesis import example, given
@@ -101,18 +100,10 @@ def test_a_blank_text_has_none(unit: str, text: str) -> None:
     ("before", "repeated", "after"),
     [('{"a":1}', " ", "x"), ('{"a":1}', " \n", "x"), ("", "# ", "x"), ('"a": [', " ", "x")],
 )
-def test_four_times_the_text_takes_about_four_times_as_long(
-    unit: str, before: str, repeated: str, after: str
-) -> None:
-    def seconds(n: int) -> float:
-        document = from_text(before + repeated * n + after)
-        start = process_time()
-        pieces = cut(unit, document) or []
-        left_out(document.text, pieces)
-        return process_time() - start
-
-    short, long = seconds(10_000), seconds(40_000)
-    assert long < 0.1 or long < 10 * short, "quadratic would be sixteen times"
+def test_a_long_run_takes_linear_time(unit: str, before: str, repeated: str, after: str) -> None:
+    """Quadratic time would be more than the test runner allows."""
+    document = from_text(before + repeated * 200_000 + after)
+    left_out(document.text, cut(unit, document) or [])
 
 
 def test_the_units_are_those_that_plans_name() -> None:

@@ -78,7 +78,11 @@ def test_a_child_that_is_left_with_much_memory_ends(package: str) -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("endless", "over the limit of 1 s\n  help: .*PEARL_MAX_READER_SECONDS"),
+        pytest.param(
+            "endless",
+            "over the limit of 1 s\n  help: .*PEARL_MAX_READER_SECONDS",
+            marks=pytest.mark.slow,
+        ),
         ("greedy", "over the limit of 200 MB of memory\n  help: .*PEARL_MAX_READER_MB"),
         ("long", "over the limit of 0.001 MB of text\n  help: .*PEARL_MAX_DOCUMENT_MB"),
         ("deep", "nested too deeply"),

@@ -14,5 +14,5 @@ def test_some_broken_plans() -> None:
 
 
 @pytest.mark.slow
-def test_twenty_thousand_broken_plans() -> None:
-    assert sum(run(20_000, seed=1).values()) == 2 * 20_000
+def test_thousands_of_broken_plans() -> None:
+    assert sum(run(4_000, seed=1).values()) == 2 * 4_000

@@ -217,6 +217,7 @@ def test_what_is_offered_said_and_found(tmp_path: Path) -> None:
     in_editor(work, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_client_that_can_show_no_markup_gets_none(tmp_path: Path) -> None:
     async def work(editor: Editor) -> None:
         await editor.open(PLAN)
@@ -236,6 +237,7 @@ def test_a_client_that_can_show_no_markup_gets_none(tmp_path: Path) -> None:
     in_editor(work, tmp_path, capabilities=lsp.ClientCapabilities())
 
 
+@pytest.mark.slow
 def test_fixes_and_the_canonical_form_change_the_text_as_the_commands_do(tmp_path: Path) -> None:
     async def work(editor: Editor) -> None:
         client, doc = editor.client, editor.id()
@@ -268,6 +270,7 @@ def test_fixes_and_the_canonical_form_change_the_text_as_the_commands_do(tmp_pat
     in_editor(work, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_variable_is_renamed_everywhere_and_to_no_name_that_is_taken(tmp_path: Path) -> None:
     async def work(editor: Editor) -> None:
         client, doc = editor.client, editor.id()
@@ -289,6 +292,7 @@ def test_a_variable_is_renamed_everywhere_and_to_no_name_that_is_taken(tmp_path:
     in_editor(work, tmp_path)
 
 
+@pytest.mark.slow
 def test_lines_are_those_of_the_editor_not_of_python(tmp_path: Path) -> None:
     async def work(editor: Editor) -> None:
         text = '1. a = FIND(CTX, "x") : one\u2028two\x0bthree\r\n2. b = NOPE(a) : c\r3. c = NOPE(b) : d'
@@ -302,6 +306,7 @@ def test_lines_are_those_of_the_editor_not_of_python(tmp_path: Path) -> None:
     in_editor(work, tmp_path)
 
 
+@pytest.mark.slow
 def test_an_action_file_is_checked_as_one(tmp_path: Path) -> None:
     async def work(editor: Editor) -> None:
         (found,) = await editor.open("# Mine\nFIND(CTX, X) : a\nFIND(CTX) : b\n", "my.actions")
@@ -314,6 +319,7 @@ def test_an_action_file_is_checked_as_one(tmp_path: Path) -> None:
     in_editor(work, tmp_path)
 
 
+@pytest.mark.slow
 def test_hostile_words_are_shown_as_words(tmp_path: Path) -> None:
     words = "![x](http://a.example/x.png) <img src=x> [y](command:z) ``` "
     (tmp_path / "evil.actions").write_text(f"EVIL(CTX) : {words}\n", encoding="utf-8")
@@ -336,6 +342,7 @@ def test_hostile_words_are_shown_as_words(tmp_path: Path) -> None:
     in_editor(work, tmp_path, options={"library": "evil.actions"})
 
 
+@pytest.mark.slow
 def test_what_is_no_message_is_told_and_the_server_goes_on(tmp_path: Path) -> None:
     def framed(body: bytes) -> bytes:
         return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
@@ -372,6 +379,7 @@ def test_what_is_no_message_is_told_and_the_server_goes_on(tmp_path: Path) -> No
     assert answers[5]["result"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["untitled:Untitled-1", "file:///a%00b.plan", "file:///" + 300 * "a"]
 )
@@ -407,6 +415,7 @@ def test_an_editor_that_is_gone_leaves_no_server(tmp_path: Path, way: str) -> No
     assert b"Traceback" not in told or way == "stdin is closed"
 
 
+@pytest.mark.slow
 def test_a_project_that_is_not_trusted_is_told_of_and_the_form_is_checked(tmp_path: Path) -> None:
     (tmp_path / "pearl.toml").write_text('library = "/etc/hostname"\n', encoding="utf-8")
 
@@ -425,6 +434,7 @@ def test_a_project_that_is_not_trusted_is_told_of_and_the_form_is_checked(tmp_pa
     in_editor(work, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_library_that_changes_is_read_again(tmp_path: Path) -> None:
     library = tmp_path / "mine.actions"
     library.write_text("MINE(CTX) : Mine\n", encoding="utf-8")

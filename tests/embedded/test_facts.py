@@ -68,6 +68,7 @@ def shares(model: ExtractiveModel) -> dict[str, float]:
     }
 
 
+@pytest.mark.slow
 def test_the_share_of_facts_quoted_does_not_fall() -> None:
     found = shares(ExtractiveModel())
     assert found["first"] >= 0.25, found

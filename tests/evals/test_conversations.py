@@ -185,6 +185,7 @@ def test_every_seed_has_a_dialogue_of_its_own() -> None:
     assert (found.n, found.n_right) == (2, 1)
 
 
+@pytest.mark.slow
 def test_gold_programs_as_plans_are_right_by_both_measures() -> None:
     """With a scripted planner that writes the gold program of each turn, not a model."""
     source = Source(str(shared("convfinqa/dev.jsonl")))

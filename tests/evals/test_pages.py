@@ -66,6 +66,7 @@ def read_page(*logs: EvalLog, pictures: bool = False) -> Reader:
     return Reader(page(rows, [each.header for each in logs], draw(rows)[0] if pictures else []))
 
 
+@pytest.mark.slow
 def test_the_policy_of_a_page_allows_all_that_is_on_it() -> None:
     rows = series_of([log(6)])
     seen = page(rows, [log(6).header], draw(rows)[0])

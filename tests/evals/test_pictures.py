@@ -32,6 +32,7 @@ def log_of(*records: Any, **fields: Any) -> EvalLog:
     return EvalLog(header(**fields), records)
 
 
+@pytest.mark.slow
 def test_one_log_gives_three_pictures() -> None:
     pictures, skipped = drawn(log(12))
     assert set(pictures) == {"accuracy-cost", "subsets", "plan-shape"}

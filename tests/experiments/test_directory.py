@@ -14,6 +14,8 @@ from pearl.documents.rows import Rows, document_rows
 from pearl.tables.specification import read_query
 from pearl.tables.terms import Thesaurus
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     "n", [2_000, pytest.param(N_RECORDS, marks=pytest.mark.slow)], ids=["small", "whole"]

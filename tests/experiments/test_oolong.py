@@ -15,6 +15,8 @@ import pytest
 from tests.experiments.test_aggregation import Parts
 from tests.root import ROOT
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., tuple[int, list[dict[str, Any]], str]]
 
 

@@ -18,6 +18,8 @@ from pearl.dsl.parser import parse
 from tests.root import ROOT
 from tests.shared import shared
 
+pytestmark = pytest.mark.slow
+
 ACTIONS = "FIND(CTX, X) : Find X\nFIND_REASON(CTX, X) : Why X\nCONCAT(A, B, ...) : Join\n"
 WHY = '1. a = FIND_REASON(CTX, "Ada sell the mill") : Find why'
 WHERE = '1. a = FIND(CTX, "the lease of the ferry") : Find it\n2. b = CONCAT(a, a) : Join'

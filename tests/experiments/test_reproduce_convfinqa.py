@@ -13,6 +13,8 @@ import pytest
 from tests.root import ROOT
 from tests.shared import shared
 
+pytestmark = pytest.mark.slow
+
 
 def reproduce(data: Path, *args: str, exits: int = 0) -> dict[str, Any]:
     script = ROOT / "experiments/reproduce_convfinqa.py"

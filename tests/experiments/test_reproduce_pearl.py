@@ -12,6 +12,8 @@ import pytest
 from tests.root import ROOT
 from tests.shared import shared
 
+pytestmark = pytest.mark.slow
+
 
 def reproduce(*args: str | Path) -> dict[str, object]:
     done = subprocess.run(

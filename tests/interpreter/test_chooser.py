@@ -122,6 +122,7 @@ replies = st.lists(
 options_ = st.lists(lines, min_size=2, max_size=26)
 
 
+@pytest.mark.slow
 @given(replies, options_)
 @example("A)answer " * 5_000, ["x", "y"])
 @example("Answer: A " * 5_000, ["x", "y"])

@@ -285,7 +285,9 @@ def test_a_token_budget_is_for_all_requests_of_a_question() -> None:
     assert sum(Pearl().limits.counter.count(each.prompt) for each in model.requests) <= 2_600
 
 
-@pytest.mark.parametrize("engine", ["sqlite", pytest.param("duckdb", marks=DUCKDB)])
+@pytest.mark.parametrize(
+    "engine", ["sqlite", pytest.param("duckdb", marks=[DUCKDB, pytest.mark.slow])]
+)
 def test_later_steps_count_every_line_of_sql(engine: Any) -> None:
     long = Document("id,Fee\n" + "".join(f"{i},{i % 7}\n" for i in range(3_000)), "long.csv")
     plan = '1. all = LOOKUP(CTX, "All fees") : Ask\n2. n = COUNT(all) : Count'
@@ -299,7 +301,9 @@ def test_later_steps_count_every_line_of_sql(engine: Any) -> None:
     assert "more than 3,000 lines" in answer.why
 
 
-@pytest.mark.parametrize("engine", ["sqlite", pytest.param("duckdb", marks=DUCKDB)])
+@pytest.mark.parametrize(
+    "engine", ["sqlite", pytest.param("duckdb", marks=[DUCKDB, pytest.mark.slow])]
+)
 def test_a_figure_of_sql_is_undecided_where_a_cell_is_no_number(engine: Any) -> None:
     reply = 'SELECT sum("Fee") AS fees FROM rows'
     plan = '1. fees = LOOKUP(CTX, "All fees together?") : Sum'

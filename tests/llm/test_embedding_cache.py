@@ -114,6 +114,7 @@ def test_a_file_that_cannot_be_used_is_said(tmp_path: Path) -> None:
         EmbeddingCache(tmp_path).read([key(1)])
 
 
+@pytest.mark.slow
 def test_two_processes_write_at_once(path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from tests.llm.test_embedding_cache import *;"

@@ -380,7 +380,9 @@ CASES: list[tuple[ItemKind, tuple[str, ...]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("n", [1, 2, 9, 32, 100])
+@pytest.mark.parametrize(
+    "n", [1, 2, 9, *(pytest.param(n, marks=pytest.mark.slow) for n in (32, 100))]
+)
 @pytest.mark.parametrize(("kind", "labels"), CASES)
 def test_decoders_take_the_constraint_and_its_sentences_are_read(
     kind: ItemKind, labels: tuple[str, ...], n: int

@@ -445,7 +445,7 @@ def test_a_text_is_held_to_nothing() -> None:
 
 
 @pytest.mark.parametrize("wanted", ValueType)
-@pytest.mark.parametrize("unit", ["\n", "\\(", "_", "$", " "])
+@pytest.mark.parametrize("unit", ["\n", "\\(", "_", "$", " ", "<think>", "</think>"])
 def test_a_reply_of_marks_takes_linear_time(unit: str, wanted: ValueType) -> None:
     for start in ("", "- ", "The text "):
         assert read_reply(f"{start}{unit * 60_000}x", wanted).state in ("found", "undecided")

@@ -159,7 +159,7 @@ def check(found: Forecast, model: Scripted, *, is_whole: bool) -> None:
 
 
 @pytest.mark.parametrize("context", ["auto", "map-reduce", "retrieve"])
-@pytest.mark.parametrize("n", [0, 3, 60, 400])
+@pytest.mark.parametrize("n", [0, 3, 60, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("apart", [False, True])
 def test_prompts_are_known_to_the_token_where_nothing_is_taken(
     context: str, n: int, *, apart: bool
@@ -225,7 +225,9 @@ def test_what_is_sent_is_never_more_than_the_worst_case(
     check(found, model, is_whole=done is not None)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 12))]
+)
 @pytest.mark.parametrize("context", ["auto", "map-reduce", "retrieve"])
 @pytest.mark.parametrize("apart", [False, True])
 def test_a_plan_with_everything_in_it(seed: int, context: str, *, apart: bool) -> None:

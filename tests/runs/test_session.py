@@ -185,6 +185,7 @@ def child(server: Server) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_was(
     folder: Path, asked: pearl.Pearl, openai_server: Server
 ) -> None:

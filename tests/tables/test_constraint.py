@@ -56,6 +56,7 @@ def parser() -> lark.Lark:
     return lark.Lark(constraint().lark, parser="earley", lexer="dynamic")
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(queries)
 def test_what_the_schema_allows_the_grammar_allows_and_it_is_the_same(said: object) -> None:

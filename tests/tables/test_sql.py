@@ -30,7 +30,10 @@ CLINICS = QueryTable(
     "clinics",
 )
 DUCKDB = pytest.mark.skipif(find_spec("duckdb") is None, reason=NO_DUCKDB)
-ENGINES = pytest.mark.parametrize("engine", ["sqlite", pytest.param("duckdb", marks=DUCKDB)])
+ENGINES = pytest.mark.parametrize(
+    "engine", ["sqlite", pytest.param("duckdb", marks=[DUCKDB, pytest.mark.slow])]
+)
+"""Each statement of duckdb loads it anew in a child process."""
 MANY = QueryTable(
     Rows(
         tuple(
@@ -340,6 +343,7 @@ def change_the_child(probe: str, folder: Path, monkeypatch: pytest.MonkeyPatch) 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason=NO_LIMITS)
 @ENGINES
 def test_time_that_a_busy_machine_takes_is_not_the_statement_s(

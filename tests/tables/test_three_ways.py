@@ -165,9 +165,10 @@ def same(one: Any, other: Any) -> bool:
     )
 
 
+@pytest.mark.slow
 @ENGINES
 @given(found=records, where=wheres, shape=shapes)
-@examples(500)
+@examples(100)
 def test_json_and_sql_give_what_plain_python_does(
     engine: SqlEngine, found: list[Record], where: Where | None, shape: Sequence[Any]
 ) -> None:

@@ -114,6 +114,7 @@ def test_a_collector_that_is_of_no_use_is_told_once_and_changes_nothing(
     assert "secret" not in told.err
 
 
+@pytest.mark.slow
 def test_the_wait_at_the_end_is_bounded() -> None:
     """The exporter may wait for an hour; the command, and the end of its process, do not."""
     with never_answering() as url:
@@ -159,6 +160,7 @@ sys.exit(run(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_without_opentelemetry_all_else_works_and_the_extra_is_named() -> None:
     def pearl(*words: str) -> subprocess.CompletedProcess[str]:
         words = (sys.executable, "-c", HIDDEN, *words)
@@ -172,6 +174,7 @@ def test_without_opentelemetry_all_else_works_and_the_extra_is_named() -> None:
     assert "telemetry]" in second
 
 
+@pytest.mark.slow
 def test_it_is_not_imported_unless_it_is_asked_for() -> None:
     code = "import sys; from pearl.cli import run; run(sys.argv[1:]); print('opentelemetry' in sys.modules)"
     words = (sys.executable, "-c", code, *ASK)

@@ -190,6 +190,7 @@ def test_what_happened_is_traced_turn_by_turn(pearl: Terminal) -> None:
     assert (understood["id"], understood["asked"]) == ("2", WHY)
 
 
+@pytest.mark.slow
 def test_every_turn_is_on_the_disk_before_the_next_question(tmp_path: Path) -> None:
     (tmp_path / "story.txt").write_text("Nils sold the boat because it leaked.", encoding="utf-8")
     with subprocess.Popen(
@@ -206,6 +207,7 @@ def test_every_turn_is_on_the_disk_before_the_next_question(tmp_path: Path) -> N
     assert turns_of(str(tmp_path / "talk.jsonl")) == [WHO]
 
 
+@pytest.mark.slow
 def test_two_conversations_in_one_file_are_not_mixed(tmp_path: Path) -> None:
     (tmp_path / "story.txt").write_text("Nils sold the boat because it leaked.", encoding="utf-8")
     file = tmp_path / "talk.jsonl"
@@ -350,6 +352,7 @@ def test_a_person_asks_edits_and_leaves(tmp_path: Path) -> None:
         assert person.end() == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_question_and_at_the_prompt_the_session(
     tmp_path: Path, openai_server: Server
 ) -> None:
@@ -376,6 +379,7 @@ def test_ctrl_c_ends_a_question_and_at_the_prompt_the_session(
     assert turns_of(str(tmp_path / "talk.jsonl")) == ["Why did Nils sell it?"]
 
 
+@pytest.mark.slow
 def test_the_prompt_is_no_part_of_answers_that_go_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "story.txt").write_text("Nils sold the boat because it leaked.", encoding="utf-8")
     master, slave = pty.openpty()

@@ -89,6 +89,7 @@ def test_the_editor_names_no_library_outside_of_the_project(
     assert _actions_for(project, {"library": library}, None, {"library"}).path
 
 
+@pytest.mark.slow
 def test_an_action_file_of_any_length_is_read_as_far_as_it_may_go(folder: Path) -> None:
     lines = "".join(f"FIND_{i}(CTX, X) : Find X\n" for i in range(40_000))
     (folder / "mine.actions").write_text(lines, encoding="utf-8")

@@ -254,6 +254,7 @@ def test_several_results_are_listed_and_two_files_compared(
     assert run(["view", "a.jsonl", "--port", "1"]) == 2
 
 
+@pytest.mark.slow
 def test_results_are_served_as_they_grow_until_interrupted(folder: Path) -> None:
     path = Path("a.jsonl")
     path.write_text(_results("Ada", "Nils"))

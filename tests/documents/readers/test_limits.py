@@ -110,6 +110,7 @@ def test_a_page_that_the_parser_gives_up_is_refused() -> None:
         read_as("html", page, "a.html")
 
 
+@pytest.mark.slow
 def test_a_long_run_of_text_is_whole() -> None:
     page = (
         b"<p>" + b"x" * 10_500_000 + b"<p>rest"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 
+import pytest
+
 from pearl import Document, Pearl
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
@@ -50,6 +52,7 @@ def test_what_most_calls_wait_for_goes_first() -> None:
     assert [request.task.output for request in model.requests] == ["hero", "place", "why"]  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_the_order_in_which_replies_come_makes_no_difference() -> None:
     pearl = Pearl(Scripted(reply))
     plan = pearl.compile(TWICE)

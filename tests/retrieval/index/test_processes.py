@@ -93,6 +93,7 @@ def test_a_writer_that_is_killed_leaves_the_old_state_or_the_new_one(tmp_path: P
     assert sum(states) > 1  # one that was killed with the new state in place, too
 
 
+@pytest.mark.slow
 def test_several_writers_make_one_index(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     write(corpus, files(0))

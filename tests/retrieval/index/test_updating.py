@@ -42,6 +42,7 @@ def _small() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @given(st.lists(FOLDERS, min_size=2, max_size=6), st.sampled_from(["", "window", "sentence"]))
 @example(  # the last document becomes the first of the corpus
     [

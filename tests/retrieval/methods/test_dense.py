@@ -96,6 +96,7 @@ def test_what_cannot_be_compared_is_an_error(vectors: Any, vector: Any, said: st
         ranked(vectors, vector, 3)
 
 
+@pytest.mark.slow
 def test_faiss_is_used_for_many_vectors_and_many_queries_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -134,6 +134,7 @@ sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in childre
 """
 
 
+@pytest.mark.slow
 def test_many_processes_begin_on_one_store_at_once(tmp_path: Path) -> None:
     n = 40
     process = child("-c", STARTER, str(tmp_path / "new"), str(n))

@@ -205,6 +205,7 @@ def test_a_batch_is_found_by_its_file(server: BatchServer) -> None:
     assert len(set(using(server, work))) == 3
 
 
+@pytest.mark.slow
 def test_a_large_output_is_read(server: BatchServer) -> None:
     text = " ".join(f"reply {i * i}" for i in range(5_000))
     server.line = lambda row: answered(completion(text))
