@@ -24,7 +24,7 @@ from pearl import plugins
 from pearl.documents.digest import text_sha256
 from pearl.documents.kinds import DocumentKind, is_table
 from pearl.errors import DataError, Span, UsageError
-from pearl.errors.in_notebooks import ShownInNotebooks
+from pearl.notebooks import ShownInNotebooks
 
 READERS = "pearl.documents.readers"
 

@@ -10,7 +10,10 @@ DocumentKind = Literal["document", "corpus", "table"]
 
 KINDS: tuple[DocumentKind, ...] = get_args(DocumentKind)
 
-_RECORDS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
+ROW_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
+"""Suffixes of files that are read row by row."""
+
+_RECORDS = ROW_SUFFIXES[:-1]
 """Suffixes of texts that are mostly tables."""
 _BINARY = (".parquet", ".xlsx", ".xlsm")
 _HEAD = 20_000

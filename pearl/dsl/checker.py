@@ -34,7 +34,7 @@ from pearl.errors import (
     did_you_mean,
 )
 from pearl.errors.diagnostics import MAX_SUGGESTED_LENGTH
-from pearl.errors.in_notebooks import ShownInNotebooks
+from pearl.notebooks import ShownInNotebooks
 
 MAX_STEPS = 40
 """Plans longer than this are refused; the longest published one has 15 steps."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pearl.dsl.signatures import CTX, Action
 from pearl.errors import Span
-from pearl.errors.in_notebooks import ShownInNotebooks
+from pearl.notebooks import ShownInNotebooks
 
 NOWHERE = Span(0, 0)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pearl.errors.in_notebooks import ShownInNotebooks
+from pearl.notebooks import ShownInNotebooks
 
 MAX_SUGGESTED_LENGTH = 80
 """Longer names get no suggestion: edit distance is quadratic in the length of a name."""

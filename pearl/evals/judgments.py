@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pearl.data.rows import Row, kind, read_file
+from pearl.documents.kinds import ROW_SUFFIXES
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError
 
-_ROWS = (".jsonl", ".ndjson", ".json", ".csv", ".parquet")
+_ROWS = {*ROW_SUFFIXES} - {".tsv"}  # which may be judgments in the form of TREC
 _TOPIC = ("id", "_id", "query_id", "query-id", "qid")
 _TEXT = ("text", "query", "question")
 _JUDGED_TOPIC = ("query_id", "query-id", "qid", "topic")

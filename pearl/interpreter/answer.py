@@ -19,11 +19,11 @@ from pearl.documents.evidence import Evidence, StepReply, Unverified, collect
 from pearl.documents.rows import shortened
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import ListLiteral, Step, String
-from pearl.errors.in_notebooks import ShownInNotebooks
 from pearl.interpreter.agreement import Agreement
 from pearl.interpreter.row_evidence import RowEvidence, ranks_at, row_evidence
 from pearl.interpreter.step_result import StepResult
 from pearl.llm import Usage
+from pearl.notebooks import ShownInNotebooks
 from pearl.planner.understanding import Understood
 from pearl.trace import AnswerStatus, Trace
 

@@ -40,14 +40,6 @@ class ContextLimits:
                 f"unknown context strategy '{self.strategy}'",
                 help=suggest(self.strategy, STRATEGIES, "strategies"),
             )
-        if (
-            min(self.items_per_call, self.max_item_tokens) < 1
-            or min(self.max_reasks, self.recheck) < 0
-        ):
-            raise UsageError(
-                "items_per_call and max_item_tokens are numbers from 1, max_reasks and recheck from 0",
-                help="leave them out for 32, 64, 1 and 0",
-            )
 
     @property
     def reply_tokens(self) -> int:

@@ -15,7 +15,7 @@ from pearl.documents.numbers import CURRENCIES, Quantity
 from pearl.documents.rows import Rows
 from pearl.documents.table.columns import read_quantities
 from pearl.documents.table.quantities import is_blank, read_quantity
-from pearl.errors.wording import counted
+from pearl.errors.escaping import counted
 from pearl.tables.folding import fold
 from pearl.tables.opening import read_hours
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pearl.documents.comparisons import ORDERED
-from pearl.errors.wording import counted
+from pearl.errors.escaping import counted
 from pearl.tables.checking import check, nearest_values
 from pearl.tables.compiling import Statement, compile_groups, compile_rows, compile_undecided
 from pearl.tables.query_table import QueryTable

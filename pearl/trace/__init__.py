@@ -18,7 +18,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from pearl.errors import DataError
 from pearl.errors.escaping import json_bytes
-from pearl.errors.in_notebooks import ShownInNotebooks
 from pearl.llm import (
     ActionTask,
     ChooseTask,
@@ -34,6 +33,7 @@ from pearl.llm import (
     Usage,
 )
 from pearl.llm.progress import CallAttempt, CallWait, News
+from pearl.notebooks import ShownInNotebooks
 from pearl.trace.events import (
     AnswerStatus,
     CallFailed,

@@ -9,7 +9,7 @@ from typing import Any
 
 from pearl.errors.escaping import escaped
 from pearl.llm import Usage
-from pearl.llm.prices import Prices
+from pearl.llm.prices import Prices, money
 from pearl.view.record import id_of
 
 COLUMNS = (
@@ -79,7 +79,7 @@ class Totals:
         if 0 < self.n_unknown_cost == self.n:
             return "unknown"
         unknown = f"; {self.n_unknown_cost:,} rows unknown" if self.n_unknown_cost else ""
-        return f"{self.cost_usd:.4f} USD{unknown}"
+        return f"{money(self.cost_usd)}{unknown}"
 
 
 def text_of(value: Any, most: int) -> str:

@@ -15,7 +15,7 @@ from pearl.documents.tokens import Counter
 from pearl.errors import BudgetError, ModelError, UsageError
 from pearl.llm import Completion, Model, Request, Usage
 from pearl.llm.middleware.wrapper import Wrapper
-from pearl.llm.prices import Price
+from pearl.llm.prices import Price, money
 
 FRAME_TOKENS = 8
 """Tokens that a server may add to each message for its delimiters and role."""
@@ -325,7 +325,7 @@ async def spending(budget: Budget, worst: Worst) -> AsyncIterator[Call]:
 
 
 _SHOWN: dict[str, Callable[[float], str]] = {
-    "cost": lambda usd: f"${usd:,.4f}",
+    "cost": money,
     "tokens": lambda n: f"{n:,.0f} tokens",
     "calls": lambda n: f"{n:,.0f} calls",
     "time": lambda s: f"{s:,g} s",

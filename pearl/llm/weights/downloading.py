@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit
 
 from pearl.documents.digest import digest, file_sha256
 from pearl.errors import DataError, UsageError
-from pearl.errors.addresses import redacted
+from pearl.errors.escaping import redacted
 from pearl.plugins.files import cache_file
 from pearl.plugins.locks import locked_file
 

@@ -21,8 +21,7 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Omit
 from yarl import URL
 
 from pearl.errors import ModelError
-from pearl.errors.addresses import redacted
-from pearl.errors.escaping import json_bytes
+from pearl.errors.escaping import json_bytes, redacted
 from pearl.llm import Request
 from pearl.llm.backends.openai import faults
 from pearl.llm.backends.openai.connections import connector_of, proxy_of

@@ -17,6 +17,7 @@ from typing import Any
 from pearl.data.rows import Row, parse_line, raw_lines, read_file
 from pearl.documents.digest import RunningDigest, digest_after
 from pearl.documents.document import from_text
+from pearl.documents.kinds import ROW_SUFFIXES
 from pearl.errors import DataError
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.corpus.sources import DIGEST, Begun, Entry, New, Resumed, SourceFile
@@ -26,17 +27,16 @@ _TEXTS = ("text", "contents", "document")
 _TITLE = "title"
 _LINES = (".jsonl", ".ndjson")
 _PART = 1 << 20
-_SUFFIXES = (*_LINES, ".csv", ".tsv", ".parquet", ".json")
 
 
 def suffixes() -> tuple[str, ...]:
     """Those of all files of rows."""
-    return _SUFFIXES
+    return ROW_SUFFIXES
 
 
 def in_folders() -> tuple[str, ...]:
     """All but `.json`: what lies about in folders under that name are settings, mostly."""
-    return _SUFFIXES[:-1]
+    return tuple(suffix for suffix in ROW_SUFFIXES if suffix != ".json")
 
 
 def read(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
