@@ -163,7 +163,7 @@ class Deciding:
     # fmt: off
     window: Annotated[int | None, Setting(
         "Context window of the model [default: the server's, a known model's, else 128000].",
-        _MODEL, "calling", metavar="TOKENS", least=256,
+        _MODEL, "calling", metavar="TOKENS", least=1,
     )] = None
     max_output_tokens: Annotated[int | None, Setting(
         "Maximum tokens of one reply, hidden ones included [default: by kind, 8192 for a step].",

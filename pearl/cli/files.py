@@ -19,6 +19,7 @@ from pearl.documents.kinds import ROW_SUFFIXES
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, UsageError, suggest
 from pearl.errors.escaping import counted
+from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import is_inside
 
 if TYPE_CHECKING:
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
 
 Kind = Literal["plan", "actions"]
 
-_ACTION_LINE = re.compile(r"^\w+\([^()\n]*\)\s*[:#]", re.M)
-_PLAN_LINE = re.compile(r"^\s*(?:New actions\b|Question:|\d+\s*[.)]|[-*]?\s*\w+\s*=)", re.M | re.I)
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.I)
+_ACTION_LINE = lazy_pattern(r"^\w+\([^()\n]*\)\s*[:#]", re.M)
+_PLAN_LINE = lazy_pattern(
+    r"^\s*(?:New actions\b|Question:|\d+\s*[.)]|[-*]?\s*\w+\s*=)", re.M | re.I
+)
+_ADDRESS = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.I)
 
 
 kind_option = click.option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
@@ -12,6 +11,7 @@ from pearl.documents.evidence import Evidence, normalise, placed
 from pearl.documents.evidence.normal import NormalText
 from pearl.errors import Span
 from pearl.errors.escaping import counted
+from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -201,7 +201,7 @@ MAX_QUOTE = 1_000
 _SEARCHED = 20_000
 """Characters in which each line is looked for."""
 
-_NUMBER = re.compile(r"\[\d+\]")
+_NUMBER = lazy_pattern(r"\[\d+\]")
 _CLOSING = "\"'”’»«」』"
 _OPENING = "\"'“‘„‚«»「『"
 

@@ -11,7 +11,9 @@ import json
 import re
 from typing import Any
 
-_OBEYED = re.compile(
+from pearl.errors.patterns import lazy_pattern
+
+_OBEYED = lazy_pattern(
     "["
     "\x00-\x08\x0b-\x1f\x7f"  # C0 but for the tab and the line break, and DEL
     "\x80-\x9f"  # C1: one character that begins what ESC and another one begin
@@ -68,12 +70,12 @@ def json_bytes(data: Any) -> bytes:
         return text.encode("utf-8", "backslashreplace")
 
 
-_COMPUTED = re.compile(
+_COMPUTED = lazy_pattern(
     r"""\A(?=[=+\-@\t\r\n＝＋－＠])"""
     r"""|(?<=[;|\t\r\n])(?=[ "']*+[=+\-@＝＋－＠])(?![ ]*+[+-][\d.]++\s*+(?:[;|]|\Z))"""
 )
 """Before what begins a formula: in a cell, or behind what separates cells where another separator is set."""
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = lazy_pattern(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
 def inert(cell: Any) -> Any:
@@ -99,7 +101,7 @@ def _dumped(model: Any) -> Any:
 LEFT_OUT = "***"
 """Placeholder for a redacted part that the user has to fill in before the URL can be used."""
 
-_ADDRESS = re.compile(
+_ADDRESS = lazy_pattern(
     r"(?P<scheme>[a-z][a-z0-9+.-]{0,30}://)"  # bounded: else long words take quadratic time
     # Up to the last @: passwords often contain unescaped slashes and question marks.
     r"(?P<user>[^\s\"'<>]*@)?"

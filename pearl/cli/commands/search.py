@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ from pearl.cli.terminal import data_stdout, new_console, new_table, notice
 from pearl.documents.passages import WORD, Stem
 from pearl.errors import UsageError
 from pearl.errors.escaping import to_json
+from pearl.errors.patterns import lazy_pattern
 from pearl.retrieval import DEFAULT_METHOD, Fusion, Idf, SearchSettings
 from pearl.retrieval.analysis import analyzer
 
@@ -206,7 +206,7 @@ MATCH = "bold red"
 
 INDENT = "   "
 
-_BLANKS = re.compile(r"\s+")
+_BLANKS = lazy_pattern(r"\s+")
 
 
 def to_entry(hit: Hit, explained: Explained | None = None) -> dict[str, Any]:
