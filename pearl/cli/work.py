@@ -482,10 +482,9 @@ def _earlier_outputs(store: Store, key: bytes) -> Iterator[str]:
     """The files that earlier runs of the same work have written, as their requests name them."""
     from pearl.runs.request import request_of
 
-    for info in store.runs():
-        if info.spec_key == key:
-            with suppress(StoreError):  # no request is kept
-                yield from (str(Path(info.folder) / name) for name in request_of(info).outputs)
+    for info in store.runs(key):
+        with suppress(StoreError):  # no request is kept
+            yield from (str(Path(info.folder) / name) for name in request_of(info).outputs)
 
 
 def _refuse_unfit(name: str) -> None:
