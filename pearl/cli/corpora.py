@@ -215,7 +215,7 @@ async def searcher_opened(
 
 
 def vectors_progress() -> Callable[[int, int], None]:
-    """Tells every ten seconds how far vectors are."""
+    """Return a function that reports the progress of embeddings every ten seconds."""
     began = shown = monotonic()
 
     def tell(n: int, total: int) -> None:

@@ -68,7 +68,7 @@ def is_file(name: str) -> bool:
 
 
 def is_corpus(named: Sequence[str]) -> bool:
-    """Whether documents that are read together are several, or the rows of a file."""
+    """Whether the named documents are several, or the rows of a file."""
     if len(named) != 1:
         return True
     name = named[0]
@@ -177,7 +177,7 @@ def read_data(settings: dict[str, Any]) -> tuple[list[Sample], list[DataError]]:
 
 
 def open_samples(settings: dict[str, Any]) -> Iterator[Sample | DataError]:
-    """As `read_data`, one by one in the order of the data."""
+    """Yield samples and errors in the order of the data."""
     from pearl.data.domains import Source, read_samples
 
     columns = dict(map(_column, settings["columns"]))

@@ -386,7 +386,7 @@ def executor_options(where: str, *, more: str, work: str) -> Callable[[Command],
 
 
 def unit_options(command: Command) -> Command:
-    """What `run_units` takes, but for the model's: limits, store, executor, shard, `--force`."""
+    """The options of `run_units` besides settings: limits, store, executor, shard, `--force`."""
     where = "Where the work runs: here, or on a Ray cluster; batch is for `execute` only."
     executor = executor_options(where, more="more", work="the work")
     return with_options(command, [budget_options, run_options, executor, force_option])

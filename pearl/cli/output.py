@@ -25,7 +25,7 @@ _ALL = 0.995
 """Coverage from which a document counts as read: what lies between rows belongs to none."""
 
 MARK_STYLE = "bold cyan"
-"""Of the numbers of evidence, which no number of a document has."""
+"""Style of evidence numbers."""
 
 MAX_OTHER = 200
 """Characters that are shown of an answer which another plan gave."""
@@ -298,7 +298,7 @@ class Surroundings:
         ]
 
     def _file(self, span: Span) -> tuple[int, int]:
-        """Where the file begins and ends that a passage is in, without the heading of the next one."""
+        """Return the range of the file that contains a passage, without the heading of the next file."""
         from pearl.documents.document import heading
 
         low, high = 0, len(self.document.text)

@@ -36,7 +36,7 @@ FIRST_LINE_S = 10.0
 """Seconds to the first line, and between lines, if stderr is not a terminal."""
 
 LINES_S = 60.0
-"""Seconds that these grow to in long runs, a tenth of what the run has taken."""
+"""Maximum seconds between lines; they grow to a tenth of the run's duration."""
 
 TICK_S = 1.0
 """Seconds between two updates of a terminal."""
@@ -96,7 +96,7 @@ class _Doing:
 
 
 def _is_over(event: Event) -> bool:
-    """Whether a task does nothing for now: it has ended, or a plan is there that is not run yet."""
+    """Whether a task is idle: it has ended, or its plan is written and not run yet."""
     match event.event:
         case "run_finished" | "plan_failed" | "plans_compared":
             return True
@@ -223,7 +223,7 @@ class Reporter:
             self._progress.update(self._bar, description=self._doing())
 
     def _doing(self) -> str:
-        """What the task does that has done the same for the longest."""
+        """The activity of the task whose activity has lasted longest."""
         with self._lock:
             if not self._tasks:
                 return ""
@@ -281,13 +281,13 @@ def _new_progress(console: Console) -> Progress:
 State = Literal[
     "waiting", "running", "done", "nothing", "undecided", "degraded", "refused", "failed"
 ]
-"""Of a step; `nothing`: it is done and found nothing."""
+"""State of a step; `nothing` means that it found nothing."""
 
 SLOW_S = 20.0
-"""Seconds without news of a call after which that is told."""
+"""Seconds of silence of a call before it is reported."""
 
 MAX_WORDS = 500
-"""Characters that are kept of a call, a reason or a diagnostic."""
+"""Maximum characters of a call, a reason or a diagnostic."""
 
 PARTS = {
     "question": "reading the question",
@@ -319,25 +319,25 @@ class Row:
     _wait_why: str = ""
 
     def begin(self) -> None:
-        """It runs, where it does not yet."""
+        """Mark the row as running."""
         self._heard = monotonic()
         if self.state != "running":
             self.state, self.since, self.took_s = "running", self._heard, None
 
     def end(self, state: State, took_s: float | None = None) -> None:
-        """It has ended."""
+        """Mark the row as ended."""
         if took_s is None:
             took_s = 0.0 if self.since is None else monotonic() - self.since
         self.state, self.took_s, self.tail, self._wait_why = state, took_s, "", ""
 
     def hear(self, event: ModelProgressed) -> None:
-        """A call of it has got on."""
+        """Note progress of a call."""
         self.begin()
         self.note, self._wait_why = how_far(event).removeprefix(", "), ""
         self.tail = event.text
 
     def wait(self, event: ModelWaited) -> None:
-        """A call of it waits."""
+        """Note that a call waits."""
         self.begin()
         tried = ""
         if event.n_attempts > 1:
@@ -346,7 +346,7 @@ class Row:
         self._wait_why, self.tail = f"{tried}: {event.reason[:MAX_WORDS]}", ""
 
     def add(self, usage: Usage, *, is_kept: bool = False) -> None:
-        """A reply was read."""
+        """Count a reply."""
         self.usage += usage
         self.n_calls += 1
         self.n_kept += is_kept
@@ -361,7 +361,7 @@ class Row:
 
     @property
     def doing(self) -> str:
-        """What it does now, or why it waits; "" if there is nothing to say."""
+        """The current activity, or the reason for waiting; "" for none."""
         if self.state != "running":
             return self.note
         now = monotonic()
@@ -376,7 +376,7 @@ class Row:
 
     @property
     def is_slow(self) -> bool:
-        """Whether it waits, or nothing was heard of its call for long."""
+        """Whether the row waits, or its call has been silent for long."""
         is_silent = monotonic() - self._heard >= SLOW_S
         return self.state == "running" and bool(self._wait_why or is_silent)
 
@@ -492,7 +492,7 @@ class Watched:
 
     @property
     def is_run(self) -> bool:
-        """Whether a plan is run, or was."""
+        """Whether a plan has started to run."""
         return any(section.steps for section in self.sections.values())
 
     @property
@@ -512,7 +512,7 @@ class Watched:
         return sum((row.usage for row in self.rows), Usage())
 
     def cost(self, usage: Usage) -> str:
-        """What tokens cost, for people; "" where the price is not known, or nothing was spent."""
+        """The cost of tokens as text; "" if the price is unknown or nothing was spent."""
         if self._price is None or not usage.n_input_tokens + usage.n_output_tokens:
             return ""
         from pearl.llm.prices import money  # late: pydantic
@@ -552,7 +552,7 @@ _REASONS = {
 
 
 def how_chosen(event: PlanChosen) -> str:
-    """Who wrote a plan, and why it was chosen.
+    """The author of a plan, and the reason of the choice.
 
     Example:
         >>> from pearl.trace import PlanChosen
@@ -608,7 +608,7 @@ _LOOKS: dict[State, _Look] = {
 
 
 def lines(watched: Watched, width: int, height: int, encoding: str) -> list[Text]:
-    """What is going on, in so many cells and lines; what does not fit is summed up.
+    """The state of all plans as lines that fit the width and the height; the rest is summed up.
 
     Left out in this order: replies that are being written, steps that are done, steps that wait, what
     running steps do, all steps but for their number.
@@ -625,7 +625,7 @@ def lines(watched: Watched, width: int, height: int, encoding: str) -> list[Text
 
 
 def finished_lines(watched: Watched, width: int, encoding: str) -> list[Text]:
-    """What stays when all is over: each step, and the total."""
+    """The final lines: each step, and the total."""
     page = _Page(watched, width, encoding)
     return [*page.body(0), page.total()]
 

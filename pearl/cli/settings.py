@@ -48,7 +48,7 @@ class SettingsFile:
     is_trusted: bool = True
 
     def may_set(self, name: str) -> bool:
-        """Whether its value of a setting is in effect."""
+        """Whether the file may set this setting."""
         return self.is_trusted or schema()[name][1].set_by == "anyone"
 
 
@@ -73,7 +73,7 @@ def found_in(folder: Path) -> SettingsFile | None:
 
 
 def own_path() -> Path | None:
-    """Where the user's own file is, if there is one; None where there is no home."""
+    """The path of the user's own file; None without a home folder."""
     named = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     try:
         folder = named if named.is_absolute() else Path.home() / ".config"
@@ -115,7 +115,7 @@ def found_names(files: Iterable[SettingsFile]) -> frozenset[str]:
 
 
 def _refuse(file: SettingsFile) -> Callable[[], None]:
-    """What stands in the place of a value that the file may not set."""
+    """Return a default factory that raises if an untrusted setting would be used."""
 
     def refuse() -> None:
         names = [name for name in file.values if not file.may_set(name)]

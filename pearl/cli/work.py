@@ -120,7 +120,7 @@ def report_spent_by(session: Session) -> None:
 
 @contextmanager
 def reply_store(store: str | None) -> Iterator[Store | None]:
-    """Where replies are kept while nothing else is; None where there is no place for the default store."""
+    """Open the store for replies only; None if the default store cannot be opened."""
     with ExitStack() as stack:
         try:
             opened = stack.enter_context(written_store(store))
@@ -499,7 +499,7 @@ def _refuse_unfit(name: str) -> None:
 
 
 def opened_telemetry(options: Mapping[str, Any]) -> Telemetry | None:
-    """What makes spans of the running command; None where they are not asked for, or nothing is done."""
+    """Open telemetry for the running command; None without `--telemetry`, or for a dry run."""
     if not options.get("telemetry") or options.get("dry_run"):
         return None
     from pearl.telemetry import to_collector

@@ -220,7 +220,7 @@ class KeptFile:
 
 @dataclass(frozen=True, slots=True)
 class _Command:
-    """What a line that begins with a slash does."""
+    """A command of the chat."""
 
     help: str
     run: Callable[[str], None]

@@ -56,7 +56,7 @@ def command(
 def _examine(
     name: str, text: str, kind: Kind | None, library: str | None, domain: str, fix: bool
 ) -> tuple[Sequence[Diagnostic], str, int]:
-    """What is wrong with one file, its text afterwards, and how many fixes were applied."""
+    """Return the diagnostics of one file, its text after fixes, and the number of fixes."""
     from pearl.actions.library import read_actions
     from pearl.dsl.checker import diagnose, mend_plan
     from pearl.dsl.parser import read

@@ -109,7 +109,7 @@ def _servers() -> Iterator[Check]:
 
 
 async def _served(model: Any) -> list[str] | None:
-    """What the server lists; None for a model without a server."""
+    """The models that the server lists; None for a model without a server."""
     try:
         return await model.served() if hasattr(model, "served") else None
     finally:
@@ -160,7 +160,7 @@ def _weights() -> Iterator[Check]:
 
 
 def _store(store: str | None) -> Check:
-    """Whether replies and runs can be kept."""
+    """Check that the store can be written."""
     from pearl.cli.options import opened_folder
 
     try:

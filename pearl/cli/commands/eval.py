@@ -232,7 +232,7 @@ def _check_corpus(options: dict[str, Any], *, is_over_data: bool) -> None:
 
 
 def _asked_corpus(options: dict[str, Any]) -> AskedCorpus | None:
-    """What is asked in place of each sample's document, if anything."""
+    """The corpus that replaces each sample's document, if any."""
     from pearl.documents.units import window
     from pearl.evals.corpora import AskedCorpus, corpus_of_samples
     from pearl.retrieval.corpus import Cutting
@@ -341,7 +341,7 @@ def _evaluate(
 
 
 def _added(out: str | None, evaluation: Evaluation) -> Evaluation:
-    """What is evaluated, and the methods and seeds that the log has of the same run already."""
+    """The evaluation with the methods and seeds that the log already has."""
     from pearl.evals.log import read_log
 
     if out is None or not Path(out).is_file():

@@ -269,7 +269,7 @@ def _write(ran: Finished[Task], out: str, trace: str | None) -> None:
 
 
 def _tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
-    """Report what the file contains, and how to resume the rest."""
+    """Report the rows of the file, and how to resume the run."""
     from pearl.cli.work import report_max_errors, resume_command
 
     known, cut_off = summary.n_known, summary.n_unfinished

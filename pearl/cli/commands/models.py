@@ -162,7 +162,7 @@ EMBEDDERS, RERANKERS = "pearl.llm.embedders", "pearl.llm.rerankers"
 
 
 def overview_lines(prices_file: str | None) -> Iterator[str]:
-    """Everything, under headings."""
+    """The whole overview, under headings."""
     yield "Backends: --model NAME, or NAME:MODEL"
     for row in backend_rows():
         yield f"  {row.name:<13} {row.about}"
@@ -197,7 +197,7 @@ def overview_lines(prices_file: str | None) -> Iterator[str]:
 
 
 def overview_json(prices_file: str | None) -> dict[str, Any]:
-    """The same as JSON data."""
+    """The overview as JSON data."""
     prices = read_prices(prices_file)
     return {
         "backends": [_backend_json(row) for row in backend_rows()],
@@ -220,7 +220,7 @@ def overview_json(prices_file: str | None) -> dict[str, Any]:
 
 
 def served_lines(models: Sequence[Served]) -> Iterator[str]:
-    """What a server lists, one model a line."""
+    """The models of a server, one per line."""
     width = min(60, max((len(visible(model.id)) for model in models), default=0))
     for model in models:
         window = ""
@@ -232,7 +232,7 @@ def served_lines(models: Sequence[Served]) -> Iterator[str]:
 
 
 def running_lines(servers: Iterable[Running]) -> Iterator[str]:
-    """What each server of this machine has, or why that is not known."""
+    """The models of each server on this machine, or the failure."""
     for server in servers:
         yield f"{server.name}: {server.address}"
         if server.failure or not server.models:
@@ -241,7 +241,7 @@ def running_lines(servers: Iterable[Running]) -> Iterator[str]:
 
 
 def _abilities(row: BackendRow) -> Iterator[str]:
-    """What a backend takes, in a line or two."""
+    """The abilities of a backend, in one or two lines."""
     able = row.abilities
     if row.address is not None:
         key = (
@@ -321,7 +321,7 @@ def _weights_json(weights: Weights) -> dict[str, Any]:
 
 
 def _path(weights: Weights) -> str | None:
-    """Where they are; None where they are not."""
+    """The folder of the weights; None if they are missing."""
     try:
         return str(weights.folder) if weights.is_there else None
     except DataError:

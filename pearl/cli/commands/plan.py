@@ -133,7 +133,7 @@ async def _one(
 
 
 def _loaded(name: str, kind: DocumentKind | None) -> Document:
-    """What the planner is told of: a document, or a corpus as `--together` reads it."""
+    """Load the document, or the corpus as `--together` reads it."""
     from pearl.cli.corpora import corpus_document
     from pearl.documents.document import load
 
@@ -199,7 +199,7 @@ async def _many(
 
 
 def _planned_for(pearl: Pearl, library: str | None, out: str | None) -> dict[str, str]:
-    """What `pearl execute --tasks` runs the plans under; a library's file relative to that of the plans."""
+    """The domain and library for `pearl execute --tasks`; a library file relative to the file of plans."""
     from pearl.actions.library import library_digest, library_names
 
     name = library or pearl.domain.library

@@ -178,7 +178,7 @@ def resume(
 
 
 def _command(info: RunInfo) -> list[str]:
-    """The arguments that stand for all the work of a run."""
+    """The command line of the whole run, without the options of a shard."""
     if info.settings.get("shard") or not info.work.get("shard"):
         return list(info.command)
     return _without(info.command, ("--shard", "-o", "--out", "--trace", "--store"))
@@ -260,7 +260,7 @@ def export(
 
 
 def _form(out: str | None) -> str:
-    """The format that a file is called by."""
+    """The format for the suffix of a file."""
     suffix = Path(out or "").suffix.removeprefix(".").lower()
     if suffix in FORMATS:
         return suffix
@@ -352,7 +352,7 @@ def _print_runs(runs: Sequence[RunInfo]) -> None:
 
 
 def _short(text: str) -> str:
-    """On one line that moves no cursor, without the middle of what names hundreds of files."""
+    """One line without control characters; a long command loses its middle."""
     text = visible(" ".join(text.split("\n")))
     half = _WIDTH // 2
     return text if len(text) <= _WIDTH else f"{text[:half]} ... {text[-half:]}"
@@ -373,25 +373,25 @@ def _ago(seconds: float) -> str:
 # --- resuming ---------------------------------------------------------------------------------
 
 ALLOWED = ("force", "allow_outside", "unsandboxed")
-"""Options that no store says for the user."""
+"""Options that are never taken from a store."""
 
 _UNKEPT = tuple(
     name for name in SETTINGS if not schema()[name][1].is_kept and name != "api_key_env"
 )
-"""Likewise: the services that passages are sent to."""
+"""Services that passages are sent to: the user names them again."""
 
 _FIXED = (
     "plan_and_documents", "together", "tasks", "data", "split", "columns", "subset", "limit", "longest", "shard",
     "fresh", "run", "results", "rescore", "temperature", "token_budget", "part_tokens",
     "seed_library", "retries", "held_out",
 )  # fmt: skip
-"""Options that would make it another run."""
+"""Options that would begin another run."""
 
 N_SHOWN = 8
-"""Files that are named one by one, where they are in the folder of the run."""
+"""Maximum files in the folder of the run that are listed by name."""
 
 MAX_LINE = 100_000_000
-"""Bytes of a row that are read to see what it is."""
+"""Maximum bytes of the first row of a file."""
 
 
 def _command_of(request: RunRequest) -> click.Command:
@@ -414,7 +414,7 @@ def _params_of(
     *,
     is_own: bool,
 ) -> tuple[dict[str, Any], set[str]]:
-    """What the command is called with: the request, and what the user says now in its place."""
+    """Return the parameters of the command: those of the request, replaced by options given now."""
     from pearl.llm.backends import ModelSettings, address_of
 
     name = request.COMMAND
@@ -454,7 +454,7 @@ def _params_of(
 
 
 def _server(model: str, kept: str | None, said: click.Context, *, is_flag: bool) -> str | None:
-    """Where the run goes on: where the user says, or else where it was."""
+    """The server of the resumed run: the one that the user names, else the run's."""
     from pearl.llm.backends import ModelSettings, address_of
 
     mine = address_of(model, ModelSettings(said.params["base_url"]))
@@ -476,7 +476,7 @@ def _place(model: str, url: str | None) -> str:
 
 
 def _key(params: Mapping[str, Any], said: str | None, *, is_named: bool) -> str | None:
-    """Which variable's key is sent to a server that is named by the user, or only by the store."""
+    """The variable of the key for a server that the user names, or only the store."""
     from pearl.llm.backends import default_key_variable
 
     if said is not None or is_named or not params["base_url"]:
@@ -504,7 +504,7 @@ def _show_work(
 
 
 def _refuse_other_search(info: RunInfo, params: Mapping[str, Any]) -> None:
-    """Make sure that the user names what the run sent passages to: a store does not."""
+    """Refuse other embeddings or another reranker than the run's."""
     for name in ("embeddings", "reranker"):
         was = info.settings.get(name)
         if name in params and was != params[name]:
@@ -516,7 +516,7 @@ def _refuse_other_search(info: RunInfo, params: Mapping[str, Any]) -> None:
 
 
 def _refuse_other_corpus(info: RunInfo, request: Any) -> None:
-    """Make sure that a corpus is what it was."""
+    """Refuse a corpus that has changed."""
     if "-" in request.plan_and_documents:
         raise UsageError(
             f"standard input is part of the corpus of run {info.id}, and cannot be read again",
@@ -530,7 +530,7 @@ def _refuse_other_corpus(info: RunInfo, request: Any) -> None:
 
 
 def _keep_others(name: str) -> None:
-    """Make sure that a file which a store names is none, or one that a run has written."""
+    """Refuse a file that a store names, unless it is missing or has results of a run."""
     path = Path(name)
     if path.exists() and not (path.is_file() and _is_of_a_run(path)):
         raise DataError(
@@ -541,7 +541,7 @@ def _keep_others(name: str) -> None:
 
 
 def _is_of_a_run(path: Path) -> bool:
-    """Whether a file is empty, or begins as rows, traces, logs or drafts do."""
+    """Whether a file is empty, or begins like rows, traces, logs or drafts."""
     with path.open("rb") as file:
         first = file.readline(MAX_LINE)
     try:
@@ -555,7 +555,7 @@ def _is_of_a_run(path: Path) -> bool:
 
 
 def _listed(names: list[str]) -> str:
-    """Paths as people can judge them: those outside of this folder first and in full."""
+    """Paths as text: those outside of this folder first and in full."""
     here = Path.cwd().resolve()
     whole = {name: Path(name).resolve() for name in dict.fromkeys(names)}
     outside = [str(path) for path in whole.values() if not path.is_relative_to(here)]

@@ -181,7 +181,7 @@ async def _search(
     settings: SearchSettings,
     options: dict[str, Any],
 ) -> tuple[Searcher, Index, SearchResult]:
-    """What searched, what was searched and what was found; wrong settings are said before reading."""
+    """Return the searcher, the index and the result; wrong settings are reported before reading."""
     async with searcher_opened(settings, options) as searcher:
         index = open_index(
             corpus, unit=options["unit"], size=options["size"], overlap=options["overlap"],
@@ -196,7 +196,7 @@ SHOWN = 400
 """Characters of a passage that are shown."""
 
 LEAD = 80
-"""Of these, at most so many before the first word that matches."""
+"""Maximum characters before the first match."""
 
 FIELD = 60
 """Characters of a field that are shown."""
@@ -320,7 +320,7 @@ def _densest(line: str, matches: Sequence[tuple[int, int]]) -> int:
 
 
 def _start(line: str, match: int) -> int:
-    """Where the excerpt begins: at a word somewhat before the first match."""
+    """The start of the excerpt: a word shortly before the first match."""
     start = min(match - LEAD, len(line) - SHOWN)
     if start <= 0:
         return 0
