@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from pearl.cli import group
 from pearl.cli.help import Command
-from pearl.cli.options import OWN, SETTINGS, TRUSTED
 from pearl.cli.settings import VARIABLES
+from pearl.settings import SETTINGS, schema
 
 PAGE = Path(__file__).with_name("cli.md")
 
@@ -68,9 +68,8 @@ def _settings() -> str:
 
 
 def _who(name: str) -> str:
-    if name in OWN:
-        return "never"
-    return "once it is trusted" if name in TRUSTED else "may say it"
+    told = {"user": "never", "trusted": "once it is trusted", "anyone": "may say it"}
+    return told[schema()[name][1].set_by]
 
 
 if __name__ == "__main__":

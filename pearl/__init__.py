@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pearl.notebooks import DRAWN_BY
+
 if TYPE_CHECKING:
     from pearl.actions.library import load_library
     from pearl.documents.document import Document, load
@@ -71,3 +73,12 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
+
+
+def _drawn(shown: object) -> str:
+    from pearl.view.notebook import html_of
+
+    return html_of(shown)
+
+
+DRAWN_BY.append(_drawn)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pearl.actions.library import load_library
 from pearl.data.domains import load_domain
 from pearl.data.turns import Turn
-from pearl.documents.document import Document, DocumentKind
-from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
+from pearl.documents.document import Document
+from pearl.documents.kinds import DocumentKind
+from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
-from pearl.errors import PlanningError
-from pearl.interpreter.agreement import answer_by
+from pearl.errors import PlanningError, UsageError, suggest
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import (
@@ -30,23 +30,25 @@ from pearl.interpreter.execution import answer_plan, check_document, direct_plan
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.searchers import new_searcher
 from pearl.llm import Model
-from pearl.llm.client import Client, as_client
+from pearl.llm.client import Client, ClientSettings, as_client
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.dedup_cache import Replies
 from pearl.llm.middleware.progress_listener import ProgressListener
-from pearl.planner.candidates import Draws
-from pearl.planner.material import PlannerMaterial, ProfileName, profile_for
-from pearl.planner.planner import PlannedBy, Planner, PlannerSettings, Shape, shape_card
+from pearl.planner.independent import Draws
+from pearl.planner.material import PlannerMaterial
+from pearl.planner.planner import Planner, PlannerSettings
+from pearl.planner.profile import profile_for
 from pearl.planner.prompt import Rejected
+from pearl.planner.shape import shape_card
 from pearl.planner.understanding import Understood
-from pearl.planner.writer import MAX_REPAIRS, one_line
-from pearl.retrieval import DEFAULT_METHOD, ranking_settings
+from pearl.planner.writer import one_line
+from pearl.retrieval.presets import ranking_settings
 from pearl.retrieval.search import Searcher
-from pearl.tables import SqlEngine
+from pearl.settings import SETTINGS, Settings, values_for
 from pearl.trace import PlanFailed, Trace
 
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+CLIENT_SETTINGS = {field.name for field in fields(ClientSettings)} - {"model"}
+_OF_CLIENT = {"model", *CLIENT_SETTINGS} - {"embeddings"}
 
 
 class Pearl:
@@ -56,48 +58,13 @@ class Pearl:
 
     Args:
         model: A `Client`, or what one is made of: `extractive` (no network, quotes passages),
-            `openai:NAME`, ..., a `Model`, or an official client: `openai.AsyncOpenAI` with
-            `model_name`, `AsyncAzureOpenAI`.
-        domain: Kind of document; chooses the library and the examples.
-        library: Name or file of another action library than the domain's.
-        examples: Name or folder of another bank of examples than the domain's.
-        nearest: Show so many examples, those most like the question, and two unlike ones; None
-            for the whole bank.
-        context: What to do with documents longer than the window.
-        ranker: How passages are ranked: a name of `pearl.retrieval.methods`, or of a preset.
-        embeddings: What makes vectors of them, as `pearl.llm.embedders` names it: for the methods
-            `dense` and `hybrid`, and for the sentences that `extractive` ranks, unless a client is given,
-            which has its own.
-        reranker: What reorders the best of them, as `pearl.llm.rerankers` names it.
-        reranker_url: Its whole address; None for the vendor's own.
-        searcher: One of your own in place of these; it is not closed.
-        max_output_tokens: Tokens of any reply at most, hidden ones of models that reason
-            included; None for a limit by the kind of request (`pearl.llm.reply_limits`).
-        max_repairs: Times the model is shown what is wrong with its plan.
-        max_steps: Longer plans are refused.
-        items_per_call: Rows that one call asks about at most.
-        max_item_tokens: Tokens of a line about a row at most.
-        max_reasks: Requests in a row for rows without a reply that may bring none.
-        strict: Whether a reply that is cut off or says nothing fails its step; else what there is is kept, and told.
-        strict_items: Whether a row that stays undecided fails its step.
-        recheck: Rows of each such step that are asked about again, one a call, to see how many
-            replies agree.
-        fallback: `direct` answers in one step where no valid plan can be had.
-        shape: What the planner is told about a document: `none`, `counts` of what it consists of,
-            or names of `fields`, too, which is for documents that are trusted.
-        planned_by: Who writes plans: the `model`, a `rule`, or `auto`: both, where the model is a weak one.
-        profile: What the planner is shown: `full`, `small` for small models, or `auto` by its size.
-        route: Whether a question that its parts plan is not given to the planner; None for what the
-            domain has.
-        as_of: Date that relative periods of questions refer to; None for today where the domain is
-            one of dated reports, else they stay as they are.
-        fiscal_year_end: Month and day on which fiscal years end; goes with a date.
-        apart: Whether models are shown tables apart from the text; None for what the domain has.
-        sql_engine: What runs SQL that a model writes over a table: `sqlite`, or `duckdb` (extra `duckdb`).
-        n_plans: Independent plans that are written and run; how far they agree is told.
+            `openai:NAME`, ... or a `Model`.
+        library: Another action library than the domain's: its name, its file, or a library.
+        searcher: One of your own in place of `ranker`, `embeddings` and `reranker`; it is not closed.
         replies: As in `Client`.
         budget: As in `Client`.
-        client_settings: The others of `ClientSettings`: `base_url`, `concurrency`, `window`, ...
+        settings: Fields of `pearl.settings.Settings`, as `domain` or `context`, and of
+            `ClientSettings`, as `attempts` or `seed`.
 
     Attributes:
         client: What is asked.
@@ -131,86 +98,61 @@ class Pearl:
         self,
         model: str | Model | AsyncOpenAI = "extractive",
         *,
-        domain: str = "generic",
         library: str | Path | ActionLibrary | None = None,
-        examples: str | Path | None = None,
-        nearest: int | None = None,
-        context: Strategy = "auto",
-        ranker: str = DEFAULT_METHOD,
-        embeddings: str | None = None,
-        reranker: str | None = None,
-        reranker_url: str | None = None,
         searcher: Searcher | None = None,
-        max_output_tokens: int | None = None,
-        max_repairs: int = MAX_REPAIRS,
-        max_steps: int = MAX_STEPS,
-        items_per_call: int = 32,
-        max_item_tokens: int = 64,
-        max_reasks: int = 1,
-        strict: bool = False,
-        strict_items: bool = False,
-        recheck: int = 0,
-        fallback: Literal["direct"] | None = None,
-        shape: Shape = "none",
-        planned_by: PlannedBy = "auto",
-        profile: ProfileName = "auto",
-        route: bool | None = None,
-        as_of: date | None = None,
-        fiscal_year_end: tuple[int, int] = (12, 31),
-        apart: bool | None = None,
-        sql_engine: SqlEngine = "sqlite",
-        n_plans: int = 1,
         replies: Replies | None = None,
         budget: Budget | None = None,
-        **client_settings: Any,
+        **settings: Any,
     ) -> None:
-        self.settings: dict[str, Any] = {
-            "domain": domain, "library": library, "examples": examples, "nearest": nearest,
-            "context": context, "ranker": ranker, "embeddings": embeddings, "reranker": reranker,
-            "reranker_url": reranker_url, "max_output_tokens": max_output_tokens,
-            "max_repairs": max_repairs, "max_steps": max_steps, "items_per_call": items_per_call,
-            "max_item_tokens": max_item_tokens, "max_reasks": max_reasks,
-            "strict": strict, "strict_items": strict_items, "recheck": recheck, "fallback": fallback,
-            "shape": shape, "planned_by": planned_by, "profile": profile, "route": route, "as_of": as_of, "fiscal_year_end": fiscal_year_end,
-            "apart": apart, "sql_engine": sql_engine, "n_plans": n_plans,
-        }  # fmt: skip
-        if not isinstance(model, Client):
-            client_settings["embeddings"] = embeddings
+        known = {*SETTINGS, *CLIENT_SETTINGS}
+        for name in settings.keys() - known:
+            raise UsageError(f"unknown setting '{name}'", help=suggest(name, known, "settings"))
+        client_settings = {name: settings[name] for name in settings.keys() & CLIENT_SETTINGS}
+        chosen = Settings(**{name: settings[name] for name in settings.keys() & set(SETTINGS)})
+        if isinstance(model, Client):
+            client_settings.pop("embeddings", None)
         self.client = as_client(model, client_settings, replies=replies, budget=budget)
         self._is_own_searcher = searcher is None
-        self.embeddings, self.reranker = embeddings, reranker
+        self.embeddings, self.reranker = chosen.embeddings, chosen.reranker
         self.searcher = searcher or new_searcher(
-            self.client.settings, ranking_settings(ranker), embeddings, reranker, reranker_url
-        )
-        self.ranker = ranker if searcher is None else searcher.settings.method
-        self.domain_name = domain
-        self.domain = load_domain(domain)
+            self.client.settings, ranking_settings(chosen.ranker), chosen.embeddings,
+            chosen.reranker, chosen.reranker_url,
+        )  # fmt: skip
+        self.ranker = chosen.ranker if searcher is None else searcher.settings.method
+        self.domain_name = chosen.domain
+        self.domain = load_domain(chosen.domain)
         self.library = load_library(self.domain.library if library is None else library)
-        shown = profile_for(self.client, profile, self.client.window)
+        shown = profile_for(self.client, chosen.profile, self.client.window)
         self.material = PlannerMaterial(
-            self.library, examples or self.domain.examples, nearest, shown
+            self.library, chosen.examples or self.domain.examples, chosen.nearest, shown
         )
         self.actions = self.material.actions
-        # One day for all questions, which a run that goes on another day does not mix with its own.
-        as_of = as_of or (date.today() if self.domain.is_dated else None)
-        self.settings["as_of"] = as_of
-        planning = PlannerSettings(
-            max_repairs, max_steps, max_output_tokens, shape, planned_by, profile,
-            is_routed=self.domain.is_routed if route is None else route,
-            as_of=as_of, fiscal_year_end=fiscal_year_end,
-        )  # fmt: skip
+        if chosen.as_of is None and self.domain.is_dated:
+            # One day for all questions: a run that is resumed on another day keeps its own.
+            chosen = replace(chosen, as_of=date.today())
+        self.settings: dict[str, Any] = {
+            **{name: getattr(chosen, name) for name in SETTINGS if name not in _OF_CLIENT},
+            "library": library,
+        }
+        is_routed = self.domain.is_routed if chosen.route is None else chosen.route
+        planning = PlannerSettings(**values_for(PlannerSettings, chosen), is_routed=is_routed)
         self.planner = Planner(self.client, self.material, planning)
-        self.fallback = fallback
+        self.fallback = chosen.fallback
         self.limits = ContextLimits(
-            self.client.counter, context, self.client.window, max_output_tokens,
-            items_per_call=items_per_call, max_item_tokens=max_item_tokens, max_reasks=max_reasks,
-            is_strict=strict, is_strict_rows=strict_items, recheck=recheck,
+            self.client.counter,
+            is_strict=chosen.strict,
+            is_strict_rows=chosen.strict_items,
             is_constrained=self.client.reply_fallback.level.by is not None,
-            is_apart=self.domain.is_apart if apart is None else apart, sql_engine=sql_engine,
+            is_apart=self.domain.is_apart if chosen.apart is None else chosen.apart,
             usual_reply_tokens=self.material.profile.reading_tokens,
-        )  # fmt: skip
+            **{
+                **values_for(ContextLimits, chosen),
+                "strategy": chosen.context,
+                "window": self.client.window,
+            },
+        )
         drawn = self.client.settings
-        self.draws = Draws(n_plans, drawn.seed, drawn.temperature)
+        self.draws = Draws(chosen.n_plans, drawn.seed, drawn.temperature)
         self._asked: Model = self.client
         self._items = self.client.items
 

@@ -230,9 +230,13 @@ OF_ANSWERS = {
 
 def answer(seen: Seen) -> Canned:
     plan = "no plan at all" if seen.body["model"] == "bad" else PLAN
-    said = (
-        "1: yes" if "FILTER" in seen.prompt else "B"
-    )  # what is said of the rows of MAP is no reply
+    said = "B"  # which is no reply for the rows of MAP
+    if "FILTER" in seen.prompt:
+        said = "1: yes"
+        echoed = re.search(r"the first (\d+) words of the item", seen.prompt)
+        item = re.search(r"item 1\W*\n(.+)", seen.prompt)
+        if echoed and item:
+            said = f"1 | {' '.join(item[1].split()[: int(echoed[1])])}: yes"
     is_plan = "Question:" in seen.prompt
     is_cut = seen.body["model"] == "cut" and not is_plan
     if is_cut:

@@ -81,7 +81,7 @@ class _Commands(click.Group):
 
 
 def _broken(name: str, error: UsageError) -> click.Command:
-    """What stands in the place of a command that cannot be loaded: the others work."""
+    """Return a placeholder for a command that cannot be loaded, so that the others work."""
 
     def fail() -> None:
         raise error

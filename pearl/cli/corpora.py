@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from time import monotonic
@@ -17,11 +17,14 @@ from pearl.cli.options import with_options
 from pearl.cli.terminal import escaped_streams, new_console, notice
 from pearl.cli.writing import keep_inputs
 from pearl.documents.passages import Stem
-from pearl.errors.wording import counted
+from pearl.errors import UsageError
+from pearl.errors.escaping import counted
+from pearl.retrieval import SearchSettings
 
 if TYPE_CHECKING:
     from pearl.retrieval.index import Index, IndexedDocument
     from pearl.retrieval.index.updating import IndexProgress
+    from pearl.retrieval.search import Searcher
     from pearl.runs.executors import Task
 
 LINES_S = 10.0
@@ -186,3 +189,39 @@ def _progress() -> Iterator[IndexProgress]:
             bar.update(task, description=text, total=of, completed=n_files)
 
         yield show
+
+
+@asynccontextmanager
+async def searcher_opened(
+    settings: SearchSettings, options: Mapping[str, Any]
+) -> AsyncIterator[Searcher]:
+    """The searcher of the options, whose server is told on stderr; it is closed afterwards."""
+    from pearl.interpreter.searchers import new_searcher
+    from pearl.llm.client import ClientSettings
+
+    url = options.get("embeddings_url")
+    if url and not options["embeddings"]:
+        raise UsageError("--embeddings-url without --embeddings", help="--embeddings openai:NAME")
+    searcher = new_searcher(
+        ClientSettings(), settings, options["embeddings"], options["reranker"],
+        options["reranker_url"], embeddings_url=url, progress=vectors_progress(),
+    )  # fmt: skip
+    if told := getattr(searcher.embedder, "notice", ""):
+        notice(told)
+    try:
+        yield searcher
+    finally:
+        await searcher.aclose()
+
+
+def vectors_progress() -> Callable[[int, int], None]:
+    """Return a function that reports the progress of embeddings every ten seconds."""
+    began = shown = monotonic()
+
+    def tell(n: int, total: int) -> None:
+        nonlocal shown
+        if monotonic() - shown >= LINES_S:
+            shown = monotonic()
+            notice(f"embeddings: {n:,} of {total:,} passages, {shown - began:.0f} s")
+
+    return tell

@@ -7,29 +7,36 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from pearl import plugins
+from pearl.cli.options import Command, with_options
 from pearl.cli.terminal import notice
+from pearl.documents.document import read_bytes
+from pearl.documents.kinds import ROW_SUFFIXES
 from pearl.dsl.signatures import ActionLibrary
-from pearl.errors import DataError, UsageError
-from pearl.errors.wording import counted
+from pearl.errors import DataError, UsageError, suggest
+from pearl.errors.escaping import counted
+from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import is_inside
+
+if TYPE_CHECKING:
+    from pearl.data.samples import Sample
 
 Kind = Literal["plan", "actions"]
 
-_ACTION_LINE = re.compile(r"^\w+\([^()\n]*\)\s*[:#]", re.M)
-_PLAN_LINE = re.compile(r"^\s*(?:New actions\b|Question:|\d+\s*[.)]|[-*]?\s*\w+\s*=)", re.M | re.I)
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.I)
-ROWS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
-"""Suffixes of files that `--data` and `--tasks` read row by row."""
+_ACTION_LINE = lazy_pattern(r"^\w+\([^()\n]*\)\s*[:#]", re.M)
+_PLAN_LINE = lazy_pattern(
+    r"^\s*(?:New actions\b|Question:|\d+\s*[.)]|[-*]?\s*\w+\s*=)", re.M | re.I
+)
+_ADDRESS = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.I)
 
 
 kind_option = click.option(
     "--kind", type=click.Choice(["plan", "actions"]),
-    help="What the files are [default: seen from them].",
+    help="Kind of the files [default: detected].",
 )  # fmt: skip
 
 
@@ -61,11 +68,11 @@ def is_file(name: str) -> bool:
 
 
 def is_corpus(named: Sequence[str]) -> bool:
-    """Whether documents that are read together are several, or the rows of a file."""
+    """Whether the named documents are several, or the rows of a file."""
     if len(named) != 1:
         return True
     name = named[0]
-    return Path(name).suffix.lower() in ROWS or (name != "-" and not is_file(name))
+    return Path(name).suffix.lower() in ROW_SUFFIXES or (name != "-" and not is_file(name))
 
 
 def found_documents(named: Sequence[str]) -> list[str]:
@@ -84,7 +91,7 @@ def found_documents(named: Sequence[str]) -> list[str]:
 def _documents(name: str) -> Iterator[str]:
     path = Path(name)
     if name == "-" or is_file(name):
-        if path.suffix.lower() in ROWS:
+        if path.suffix.lower() in ROW_SUFFIXES:
             notice(
                 f"{name} is one document; for an answer to each of its rows: 'pearl plan --data {name}' "
                 f"and 'pearl execute PLAN --data {name}'"
@@ -92,7 +99,7 @@ def _documents(name: str) -> Iterator[str]:
         yield name
     elif _ADDRESS.match(name):
         raise UsageError(
-            f"'{name}' is an address, and documents are files",
+            f"'{name}' is an address; documents are files",
             help='curl -sL ADDRESS | pearl ask "..." -',
         )
     elif path.is_dir():
@@ -122,9 +129,93 @@ def _in_folder(folder: Path) -> Iterator[str]:
     found = [str(path) for path in files if path.suffix.lower() in suffixes]
     if not found:
         raise DataError(
-            "there is no document in the folder", path=folder,
-            help=f"documents are called {', '.join(sorted(suffixes))}",
+            "the folder has no documents", path=folder,
+            help=f"documents have the suffixes {', '.join(sorted(suffixes))}",
         )  # fmt: skip
     if n := len(files) - len(found):
         notice(f"{folder}: {counted(n, 'file')} of another kind left out")
     yield from found
+
+
+def data_options(command: Command) -> Command:
+    """Everything `read_data` takes, but for the domain, which is a setting."""
+    options = [
+        click.option(
+            "--data", type=click.Path(), metavar="FILE|NAME",
+            help="Samples: JSONL, CSV, Parquet or a dataset, read as the domain reads them.",
+        ),
+        click.option("--split", metavar="NAME", help="Split of a dataset."),
+        click.option(
+            "--column", "columns", multiple=True, metavar="FIELD=COLUMN",
+            help="Column of a field of a sample, as question=text.",
+        ),
+        click.option("--subset", metavar="NAME", help="Only samples of this subset, as hard."),
+        click.option(
+            "--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N samples.",
+        ),
+        click.option(
+            "--allow-outside", is_flag=True,
+            help="Allow rows to name documents outside the folder of their file.",
+        ),
+    ]  # fmt: skip
+    return with_options(command, options)
+
+
+def check_data(settings: dict[str, Any]) -> None:
+    """Reject data options without `--data`."""
+    said = {f"--{name}" for name in ("split", "subset", "limit") if settings[name] is not None}
+    said |= {"--column"} if settings["columns"] else set()
+    if settings["data"] is None and said:
+        raise UsageError(f"{', '.join(sorted(said))} without --data", help="--data FILE")
+
+
+def read_data(settings: dict[str, Any]) -> tuple[list[Sample], list[DataError]]:
+    """The samples of `--data`, with an error for every invalid row."""
+    found = list(open_samples(settings))
+    samples = [one for one in found if not isinstance(one, DataError)]
+    return samples, [one for one in found if isinstance(one, DataError)]
+
+
+def open_samples(settings: dict[str, Any]) -> Iterator[Sample | DataError]:
+    """Yield samples and errors in the order of the data."""
+    from pearl.data.domains import Source, read_samples
+
+    columns = dict(map(_column, settings["columns"]))
+    source = Source(
+        settings["data"], settings["split"], columns, allow_outside=settings["allow_outside"]
+    )
+    subset, limit = settings["subset"], settings["limit"]
+    n_samples, subsets = 0, set[str]()
+    for sample in read_samples(settings["domain"], source):
+        if isinstance(sample, DataError):
+            yield sample
+            continue
+        subsets |= sample.subsets
+        if subset is None or subset in sample.subsets:
+            yield sample
+            n_samples += 1
+            if n_samples == limit:
+                return
+    if subset is not None and subset not in subsets:
+        help = suggest(subset, sorted(subsets), "subsets")
+        raise UsageError(f"no sample is in subset '{subset}'", help=help)
+
+
+def _column(said: str) -> tuple[str, str]:
+    field, equals, column = said.partition("=")
+    if not (field and equals and column):
+        raise UsageError(f"--column {said}: not FIELD=COLUMN", help="--column question=text")
+    return field.strip(), column.strip()
+
+
+def read_input(path: str) -> str:
+    """A text file given on the command line; `-` is stdin."""
+    label = "<stdin>" if path == "-" else path
+    try:
+        return read_bytes(path, label).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"not UTF-8 text: {error.reason} at byte {error.start}",
+            path=label,
+            help="save the file as UTF-8",
+        ) from None

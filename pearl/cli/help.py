@@ -10,25 +10,22 @@ from typing import Any
 
 import click
 
+from pearl.settings import schema
+
 N_FIRST = 11
 """Options that `--help` shows at most, besides those for help."""
 
-GROUPS = {
+_OTHERS = {
     "Question and document": (
-        "question", "together", "data", "tasks", "results", "rescore", "domain", "split", "columns",
-        "subset", "limit", "longest", "held_out", "allow_outside", "context", "apart", "sql_engine", "ranker",
-        "as_of", "fiscal_year_end",
+        "question", "together", "data", "tasks", "results", "rescore", "split", "columns", "subset",
+        "limit", "longest", "held_out", "allow_outside",
     ),
-    "Plan": ("kind", "library", "examples", "nearest", "max_steps", "max_repairs", "fallback", "shape", "planned_by", "profile", "route", "n_plans"),
-    "Model": (
-        "model", "base_url", "api_key_env", "server", "window", "max_output_tokens", "constrain",
-        "prefix", "temperature", "unsandboxed",
-    ),
-    "Rows": ("rows_out", "items_per_call", "max_item_tokens", "max_reasks", "strict", "strict_items", "recheck"),
+    "Plan": ("kind",),
+    "Model": ("temperature", "unsandboxed"),
+    "Rows": ("rows_out",),
     "Limits": (
         "max_actions", "max_examples", "dry_run", "max_cost", "max_tokens", "max_calls", "max_time",
-        "max_errors", "token_budget", "part_tokens", "concurrency", "timeout_s", "requests_per_minute",
-        "tokens_per_minute", "price", "prices", "seconds_per_call",
+        "max_errors", "token_budget", "part_tokens", "price", "prices", "seconds_per_call",
     ),
     "Run": (
         "methods", "seeds", "scorer", "by_document", "rotate", "seed_library", "rounds", "retries", "compare",
@@ -37,20 +34,26 @@ GROUPS = {
     "Search": (
         "k", "method", "filters", "history", "also", "unit", "size", "overlap", "at", "update", "preset", "thesaurus",
         "synonym_weight", "year_boost", "k1", "b", "delta", "idf", "stem", "lexical", "fusion",
-        "dense_weight", "embeddings", "embeddings_url", "reranker", "reranker_url",
+        "dense_weight", "embeddings_url",
     ),
     "Retrieval": ("retrieval", "corpus", "queries", "qrels", "cutoffs", "oracle"),
     "Output": (
         "explain", "out", "page", "report", "verbose", "context_lines", "as_json", "trace", "telemetry", "force",
     ),
 }  # fmt: skip
-"""The options of commands that have many, by their names in Python, in the order they are shown."""
+"""Options that are no settings, by their names in Python."""
+
+GROUPS = {
+    group: (*names, *(name for name, (_, setting) in schema().items() if setting.group == group))
+    for group, names in _OTHERS.items()
+}
+"""The options of commands that have many, in the order they are shown."""
 
 FIRST = frozenset({
-    "again", "as_json", "compare", "continued", "data", "domain", "dry_run", "explain", "filters", "held_out",
-    "k", "max_actions", "max_cost", "max_examples", "method", "methods", "model",
-    "base_url", "out", "page", "preset", "question", "report", "retries", "retrieval", "rounds",
+    "again", "as_json", "compare", "continued", "data", "dry_run", "explain", "filters", "held_out",
+    "k", "max_actions", "max_cost", "max_examples", "method", "methods", "out", "page", "preset", "question", "report", "retries", "retrieval", "rounds",
     "seed_library", "tasks", "thesaurus", "together", "verbose",
+    *(name for name, (_, setting) in schema().items() if setting.is_first),
 })  # fmt: skip
 """Options shown by `--help`."""
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, with their `PEARL_...` variables."""
+"""Options that several commands share: those of settings, of runs, of their limits and prices."""
 
 from __future__ import annotations
 
@@ -6,44 +6,29 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from datetime import date, datetime
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 import click
 from click.core import ParameterSource
 
-from pearl.cli.dates import Day, YearEnd
+from pearl import plugins
 from pearl.cli.terminal import notice
 from pearl.errors import PearlError, UsageError
-from pearl.retrieval import DEFAULT_METHOD
+from pearl.settings import SETTINGS, Setting, Settings, Stage, schema
 
 if TYPE_CHECKING:
-    from pearl.llm.middleware.caching import Replies
-    from pearl.llm.middleware.rate import LimiterStatus
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from pearl.llm.middleware.dedup_cache import Replies
+    from pearl.llm.middleware.limiter import LimiterStatus
     from pearl.llm.prices import Price
     from pearl.pipeline import Pearl
+    from pearl.runs.store import Store
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-TRUSTED = (
-    "model",
-    "base_url",
-    "server",
-    "domain",
-    "library",
-    "examples",
-    "ranker",
-    "embeddings",
-    "reranker",
-    "reranker_url",
-    "shape",
-    "as_of",
-    "fiscal_year_end",
-)
-"""Settings that decide where a document is sent, what of it the planner is told, which files and plug-ins are used,
-and which periods questions are about."""
-
-OWN = ("api_key_env",)
-"""Settings that a file in a folder can never set, even if trusted: the choice of keys."""
 
 CONFIG = "pearl.cli.config"
 """In `Context.meta`: the settings file that the user names, or None."""
@@ -56,7 +41,7 @@ PLACES = "pearl.cli.places"
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 trace_option = click.option(
-    "--trace", type=click.Path(), help="Write what happened to FILE, as JSON lines."
+    "--trace", type=click.Path(), help="Write the trace to FILE, as JSON lines."
 )
 
 
@@ -73,18 +58,10 @@ def _complete_ranker(ctx: click.Context, param: click.Parameter, incomplete: str
     return [name for name in (*method_names(), *PRESETS) if name.startswith(incomplete)]
 
 
-def _complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from pearl.llm.backends import backend_names
-
-    return [name for name in backend_names() if name.startswith(incomplete)]
-
-
 def _complete(package: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Completes the names of the plug-ins of a package."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        from pearl import plugins
-
         return [name for name in plugins.names(package) if name.startswith(incomplete)]
 
     return complete
@@ -94,7 +71,7 @@ def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
     """The variable of the key to send; not OpenAI's if a file found in a folder names the server."""
     if value is not None and re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII) is None:
         raise UsageError(
-            "--api-key-env takes the name of an environment variable, and that is none",
+            "--api-key-env takes the name of an environment variable",
             help="export MY_KEY=..., then --api-key-env MY_KEY",
         )
     url = ctx.params.get("base_url")
@@ -107,220 +84,99 @@ def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
     return default_key_variable(str(ctx.params.get("model")), url)
 
 
-_OPTIONS: Mapping[str, Callable[[Command], Command]] = {
-    "model": click.option(
-        "--model", envvar="PEARL_MODEL", default="extractive", show_default=True,
-        metavar="BACKEND[:NAME]", shell_complete=_complete_model,
-        help="extractive (no network), openai:NAME, anthropic:NAME, ollama:NAME, llamacpp:FILE, "
-        "transformers:FOLDER, ...: all in docs/servers.md.",
-    ),
-    "base_url": click.option(
-        "--base-url", envvar="PEARL_BASE_URL", metavar="URL",
-        help="Server of the model [default: $OPENAI_BASE_URL, then OpenAI; of ollama: "
-        "$OLLAMA_HOST, then this machine].",
-    ),
-    "api_key_env": click.option(
-        "--api-key-env", envvar="PEARL_API_KEY_ENV", metavar="VARIABLE", callback=_key,
-        help="Environment variable of the key that is sent [default: PEARL_API_KEY, then "
-        "OPENAI_API_KEY].",
-    ),
-    "domain": click.option(
-        "--domain", envvar="PEARL_DOMAIN", default="generic", show_default=True,
-        shell_complete=_complete("pearl.data.domains"), metavar="NAME",
-        help="Kind of document, with its library and examples.",
-    ),
-    "library": click.option(
-        "--library", envvar="PEARL_LIBRARY", metavar="NAME|FILE", shell_complete=_complete_library,
-        help="Action library, by name or file [default: the domain's].",
-    ),
-    "examples": click.option(
-        "--examples", envvar="PEARL_EXAMPLES", metavar="NAME|FOLDER",
-        help="Bank of examples for the planner [default: the domain's].",
-    ),
-    "nearest": click.option(
-        "--nearest", envvar="PEARL_NEAREST", type=click.IntRange(min=1), metavar="N",
-        help="Show the N examples most like the question and two unlike ones [default: all].",
-    ),
-    "context": click.option(
-        "--context", envvar="PEARL_CONTEXT", default="auto", show_default=True,
-        metavar="STRATEGY",
-        help="Documents longer than the window: full, map-reduce, retrieve or auto.",
-    ),
-    "ranker": click.option(
-        "--ranker", envvar="PEARL_RANKER", metavar="NAME", default=DEFAULT_METHOD, show_default=True,
-        shell_complete=_complete_ranker,
-        help="How passages are ranked: bm25, bm25+, tfidf, dense, hybrid, or a preset: corpus-qa.",
-    ),
-    "embeddings": click.option(
-        "--embeddings", envvar="PEARL_EMBEDDINGS", metavar="NAME",
-        help="Vectors for the rankers dense and hybrid, and for extractive: minilm, openai:NAME, model2vec:NAME.",
-    ),
-    "reranker": click.option(
-        "--reranker", envvar="PEARL_RERANKER", metavar="NAME",
-        help="Reorders the best passages, and carries out RERANK: cohere:MODEL, tei, voyage:MODEL.",
-    ),
-    "reranker_url": click.option(
-        "--reranker-url", envvar="PEARL_RERANKER_URL", metavar="URL",
-        help="Whole address of the reranker [default: the vendor's]; its key: $PEARL_RERANKER_API_KEY.",
-    ),
-    "window": click.option(
-        "--window", envvar="PEARL_WINDOW", type=click.IntRange(min=256), metavar="TOKENS",
-        help="The model's window [default: the server's, a known model's, else 128000].",
-    ),
-    "max_output_tokens": click.option(
-        "--max-output-tokens", envvar="PEARL_MAX_OUTPUT_TOKENS", type=click.IntRange(min=1),
-        metavar="TOKENS",
-        help="Tokens of one reply at most, hidden ones included [default: by kind, 8192 for a step].",
-    ),
-    "max_repairs": click.option(
-        "--max-repairs", envvar="PEARL_MAX_REPAIRS", type=click.IntRange(min=0), default=4, metavar="N",
-        show_default=True, help="Times the model is shown what is wrong with its plan.",
-    ),
-    "max_steps": click.option(
-        "--max-steps", envvar="PEARL_MAX_STEPS", type=click.IntRange(min=1), default=40, metavar="N",
-        show_default=True, help="Longer plans are refused.",
-    ),
-    "items_per_call": click.option(
-        "--items-per-call", envvar="PEARL_ITEMS_PER_CALL", type=click.IntRange(min=1), default=32,
-        metavar="N", show_default=True, help="Rows that one call asks about.",
-    ),
-    "max_item_tokens": click.option(
-        "--max-item-tokens", envvar="PEARL_MAX_ITEM_TOKENS", type=click.IntRange(min=1), default=64,
-        metavar="TOKENS", show_default=True, help="Of a line about one row at most.",
-    ),
-    "max_reasks": click.option(
-        "--max-reasks", envvar="PEARL_MAX_REASKS", type=click.IntRange(min=0), default=1, metavar="N",
-        show_default=True,
-        help="Times in a row that asking again for rows without a reply may bring none.",
-    ),
-    "strict": click.option(
-        "--strict", envvar="PEARL_STRICT", is_flag=True,
-        help="Fail a step whose reply is cut off or refused, and an answer that is degraded, as one with a quote that is not in the document. Rows that do not state what FILTER asks are undecided. By default the answer is kept, with its status.",
-    ),
-    "strict_items": click.option(
-        "--strict-items", envvar="PEARL_STRICT_ITEMS", is_flag=True,
-        help="A row that stays undecided, or does not state what FILTER asks, fails its step.",
-    ),
-    "recheck": click.option(
-        "--recheck", envvar="PEARL_RECHECK", type=click.IntRange(min=0), default=0, metavar="N",
-        show_default=True,
-        help="Ask again about N rows of each such step, one a call, and say how many replies agree.",
-    ),
-    "fallback": click.option(
-        "--fallback", envvar="PEARL_FALLBACK", type=click.Choice(["direct"]),
-        help="Answer in one step where no valid plan can be had.",
-    ),
-    "shape": click.option(
-        "--shape", envvar="PEARL_SHAPE", type=click.Choice(["none", "counts", "fields"]),
-        default="none", show_default=True,
-        help="What the planner is told of a document: counts, or fields of trusted ones, too.",
-    ),
-    "as_of": click.option(
-        "--as-of", envvar="PEARL_AS_OF", type=Day(), metavar="DATE",
-        help="Date that 'last year', ... refer to, as 2024-05-01 or today [default: today where the "
-        "domain is dated; else they stay].",
-    ),
-    "fiscal_year_end": click.option(
-        "--fiscal-year-end", envvar="PEARL_FISCAL_YEAR_END", type=YearEnd(), default="12-31",
-        show_default=True, metavar="MM-DD",
-        help="Day on which fiscal years end; goes with --as-of.",
-    ),
-    "planned_by": click.option(
-        "--planner", "planned_by", envvar="PEARL_PLANNED_BY", default="auto", show_default=True,
-        type=click.Choice(["auto", "model", "rule"]),
-        help="Who writes plans: the model, rules, or both where the model is weak (auto).",
-    ),
-    "profile": click.option(
-        "--profile", envvar="PEARL_PROFILE", default="auto", show_default=True,
-        type=click.Choice(["auto", "full", "small"]),
-        help="What the planner is shown: less for small models (auto: by size and window).",
-    ),
-    "route": click.option(
-        "--route/--no-route", envvar="PEARL_ROUTE", default=None,
-        help="Plan a question by its parts where these suffice [default: the domain's].",
-    ),
-    "apart": click.option(
-        "--apart/--no-apart", envvar="PEARL_APART", default=None,
-        help="Show models tables apart from the text [default: the domain's].",
-    ),
-    "sql_engine": click.option(
-        "--sql-engine", envvar="PEARL_SQL_ENGINE", type=click.Choice(["sqlite", "duckdb"]),
-        default="sqlite", show_default=True, help="What runs SQL that a model writes over a table.",
-    ),
-    "n_plans": click.option(
-        "--plans", "n_plans", envvar="PEARL_N_PLANS", type=click.IntRange(1, 20), default=1,
-        metavar="N", show_default=True,
-        help="Independent plans that are written and run, to see how far they agree.",
-    ),
-    "concurrency": click.option(
-        "--concurrency", envvar="PEARL_CONCURRENCY", type=click.IntRange(min=1), default=8, metavar="N",
-        show_default=True, help="Calls to the model, and tasks, at once.",
-    ),
-    "timeout_s": click.option(
-        "--timeout-s", envvar="PEARL_TIMEOUT_S", type=click.FloatRange(min=0.1), default=600.0,
-        metavar="SECONDS",
-        show_default=True, help="Seconds that one call may take in all.",
-    ),
-    "constrain": click.option(
-        "--constrain", envvar="PEARL_CONSTRAIN", default="auto", show_default=True,
-        type=click.Choice(["auto", "grammar", "json", "off"]),
-        help="Hold the model to the grammar of plans, and to the form of a step's reply.",
-    ),
-    "server": click.option(
-        "--server", envvar="PEARL_SERVER", metavar="KIND",
-        shell_complete=_complete("pearl.llm.backends.openai.servers"),
-        help="Kind of server, if it does not say so itself: vllm, sglang, llamacpp, ollama, ...",
-    ),
-    "prefix": click.option(
-        "--prefix", envvar="PEARL_PREFIX", type=click.Choice(["auto", "off"]), default="auto",
-        show_default=True,
-        help="First call over a document fills the server's cache, the others follow.",
-    ),
-    "requests_per_minute": click.option(
-        "--rpm", "requests_per_minute", envvar="PEARL_RPM", metavar="N",
-        type=click.FloatRange(min=0, min_open=True),
-        help="Calls a minute at most [default: what the server bears].",
-    ),
-    "tokens_per_minute": click.option(
-        "--tpm", "tokens_per_minute", envvar="PEARL_TPM", metavar="N",
-        type=click.FloatRange(min=0, min_open=True),
-        help="Tokens a minute at most, prompts and replies together.",
-    ),
-}  # fmt: skip
+class Day(click.ParamType["date"]):
+    """A date of ISO 8601, or `today`; TOML files may have dates of their own."""
 
-SETTINGS = tuple(_OPTIONS)
-"""Settings allowed in a TOML file and in the environment."""
+    name = "DATE"
 
-ASKING = (
-    "model", "base_url", "api_key_env", "window", "max_output_tokens", "concurrency", "timeout_s",
-    "requests_per_minute", "tokens_per_minute",
-)  # fmt: skip
-"""Settings of every command that calls a model."""
-
-DRAFTING = ("domain", "library", "examples", "constrain", "server")
-"""Of those that show a model the library and examples, and hold it to a grammar, too."""
-
-PLANNING = (
-    *DRAFTING, "nearest", "max_repairs", "max_steps", "as_of", "fiscal_year_end", "planned_by", "profile", "route",
-)  # fmt: skip
-"""Of those that have plans written, too."""
-
-READING = (
-    "context", "apart", "sql_engine", "ranker", "embeddings", "reranker", "reranker_url", "prefix",
-    "items_per_call", "max_item_tokens", "max_reasks", "strict", "strict_items",
-    "recheck",
-)  # fmt: skip
-"""Of those that show a model documents, too."""
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        """The date; fails where it is none."""
+        if isinstance(value, date) and not isinstance(value, datetime):
+            return value
+        try:
+            return date.today() if value == "today" else date.fromisoformat(value)
+        except (TypeError, ValueError):
+            self.fail(f"'{value}' is not a date, as 2024-05-01 or today", param, ctx)
 
 
-def setting_options(*names: str) -> Callable[[Command], Command]:
-    """Options for settings, which `open_pearl` takes; for all of them where none is named."""
-    return lambda command: with_options(command, [_OPTIONS[name] for name in names or SETTINGS])
+class YearEnd(click.ParamType["tuple[int, int]"]):
+    """The last day of a fiscal year, as `09-30`."""
 
+    name = "MM-DD"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        """Month and day; fails where there is no such day."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            day = datetime.strptime(f"2000-{value}", "%Y-%m-%d")
+        except ValueError:
+            self.fail(f"'{value}' is not MM-DD, as 09-30", param, ctx)
+        return day.month, day.day
+
+
+def _option(name: str) -> Callable[[Command], Command]:
+    """The option of a setting, as the schema says."""
+    kind, setting = schema()[name]
+    default = getattr(Settings, name)
+    if NoneType in get_args(kind):
+        kind = get_args(kind)[0]
+    if kind is bool:
+        flag = f"--{name.replace('_', '-')}"
+        if default is None:
+            flag = f"{flag}/--no-{flag.removeprefix('--')}"
+        return click.option(
+            flag, name, envvar=variable_of(name), default=default, is_flag=True, help=setting.help
+        )
+    shown = default is not None
+    if name == "fiscal_year_end":
+        default = f"{default[0]}-{default[1]}"
+    return click.option(
+        setting.flag or f"--{name.replace('_', '-')}", name, envvar=variable_of(name),
+        type=_click_type(kind, setting), default=default, show_default=shown,
+        metavar=setting.metavar, help=setting.help, callback=_key if name == "api_key_env" else None,
+        shell_complete=_COMPLETIONS.get(name) or (_complete(setting.completes) if setting.completes else None),
+    )  # fmt: skip
+
+
+def _click_type(kind: Any, setting: Setting) -> click.ParamType[Any] | None:
+    if get_origin(kind) is Literal:
+        return click.Choice(get_args(kind))
+    if kind is int:
+        return click.IntRange(_whole(setting.least), _whole(setting.most))
+    if kind is float:
+        is_open = setting.above is not None
+        return click.FloatRange(setting.above if is_open else setting.least, min_open=is_open)
+    if get_origin(kind) is tuple:
+        return YearEnd()
+    return Day() if date in (kind, *get_args(kind)) else None
+
+
+def _whole(limit: float | None) -> int | None:
+    return None if limit is None else int(limit)
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a setting."""
+    return schema()[name][1].variable or f"PEARL_{name.upper()}"
+
+
+_COMPLETIONS = {"library": _complete_library, "ranker": _complete_ranker}
+
+
+def setting_options(*names: str, stages: Sequence[Stage] = ()) -> Callable[[Command], Command]:
+    """Options of the named settings and of those of some stages; all settings without arguments."""
+    chosen = [name for name in SETTINGS if name in names or schema()[name][1].stage in stages]
+    return lambda command: with_options(command, [_option(name) for name in (chosen or SETTINGS)])
+
+
+force_option = click.option("--force", is_flag=True, help="Replace existing files.")
 
 page_option = click.option(
     "--page", type=click.Path(), metavar="FILE.html",
-    help="Write the answer beside its document, with all it rests on, as a page.",
+    help="Write the answer with its document, plan and evidence as an HTML page.",
 )  # fmt: skip
 
 
@@ -334,7 +190,7 @@ def rows_option(command: Command) -> Command:
     """`--rows`: the rows behind answers as a table."""
     option = click.option(
         "--rows", "rows_out", type=click.Path(), metavar="FILE.csv",
-        help="Write the rows that the answers are computed from as CSV.",
+        help="Write the rows behind the answers as CSV.",
     )  # fmt: skip
     return option(command)
 
@@ -448,3 +304,105 @@ def report_refused(limits: LimiterStatus | None, concurrency: int) -> None:
         f"the server refused {limits.n_refused:,} of {limits.n_sent:,} calls for their rate (429)"
         + (f"; in the end it was sent at most {', '.join(held)}" if held else "")
     )
+
+
+store_option = click.option(
+    "--store", envvar="PEARL_STORE", type=click.Path(file_okay=False), metavar="FOLDER",
+    help="Folder of runs and replies [default: pearl in $XDG_DATA_HOME or ~/.local/share].",
+)  # fmt: skip
+
+
+def limit_options(command: Command) -> Command:
+    """Limits of a run, prices, and `--telemetry`."""
+    options = [
+        click.option(
+            "--max-cost", type=click.FloatRange(min=0), metavar="USD",
+            help="Maximum cost of the run; no call starts that could exceed it.",
+        ),
+        click.option(
+            "--max-tokens", type=click.IntRange(min=0), metavar="TOKENS",
+            help="Maximum input and output tokens of the run.",
+        ),
+        click.option(
+            "--max-time", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+            help="Maximum duration; running calls are then cancelled.",
+        ),
+        click.option(
+            "--max-calls", type=click.IntRange(min=0), metavar="N",
+            help="Maximum calls of the run, failed ones included.",
+        ),
+        price_option,
+        click.option(
+            "--prices", envvar="PEARL_PRICES", type=click.Path(), metavar="FILE",
+            help="TOML file of prices that replaces the shipped one.",
+        ),
+        click.option(
+            "--telemetry", envvar="PEARL_TELEMETRY", is_flag=True,
+            help="Send spans to the collector at OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra telemetry.",
+        ),
+    ]  # fmt: skip
+    return with_options(command, options)
+
+
+def budget_options(command: Command) -> Command:
+    """Limits of a run, prices, and `--dry-run`."""
+    options = [
+        click.option(
+            "--dry-run", is_flag=True,
+            help="Print the expected calls, tokens, cost and time without calling a model.",
+        ),
+        limit_options,
+        click.option(
+            "--seconds-per-call", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+            help="Duration of a call, for the estimate of --dry-run.",
+        ),
+    ]  # fmt: skip
+    return with_options(command, options)
+
+
+def run_options(command: Command) -> Command:
+    """`--store`, `--fresh` and, for `pearl runs resume` alone, the hidden `--run`."""
+    fresh = click.option("--fresh", is_flag=True, help="Start a new run and ignore kept replies.")
+    return with_options(command, [store_option, fresh, click.option("--run", hidden=True)])
+
+
+def executor_options(where: str, *, more: str, work: str) -> Callable[[Command], Command]:
+    """`--executor`, `--max-errors` and `--shard`."""
+    options = [
+        click.option(
+            "--executor", type=click.Choice(plugins.names("pearl.runs.executors")), default="local",
+            show_default=True, help=where,
+        ),
+        click.option(
+            "--max-errors", type=click.IntRange(min=0), metavar="N",
+            help=f"Start no {more} after more than N failures [default: no limit].",
+        ),
+        click.option(
+            "--shard", metavar="I/N",
+            help=f"Run only part I of N of {work}, as a run of its own; `pearl runs merge` combines the parts.",
+        ),
+    ]  # fmt: skip
+    return lambda command: with_options(command, options)
+
+
+def unit_options(command: Command) -> Command:
+    """The options of `run_units` besides settings: limits, store, executor, shard, `--force`."""
+    where = "Where the work runs: here, or on a Ray cluster; batch is for `execute` only."
+    executor = executor_options(where, more="more", work="the work")
+    return with_options(command, [budget_options, run_options, executor, force_option])
+
+
+def opened_folder(store: str | None) -> Path:
+    """The folder that `--store` stands for, as an absolute path."""
+    from pathlib import Path
+
+    from pearl.runs.store import default_folder
+
+    return (default_folder() if store is None else Path(store)).absolute()
+
+
+def written_store(store: str | None) -> AbstractContextManager[Store]:
+    """The store that `--store` stands for, to be written; what is wrong with it goes to stderr."""
+    from pearl.runs.session import opened_store
+
+    return opened_store(opened_folder(store), notice)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
 
-from pearl.cli.conversations import print_conversations
-from pearl.cli.tables import ends, figures, show
+from pearl.cli.terminal import new_console, new_table
 from pearl.cli.work import report_reasons
-from pearl.evals import report, stats
-from pearl.evals.report import letter_use
+from pearl.errors.escaping import counted
+from pearl.evals import conversations, report, stats
+from pearl.evals.baselines import letter_use
+from pearl.evals.log import EvalLog
+from pearl.evals.outcomes import KINDS, outcomes, plan_figures
 from pearl.evals.scorers import load_scorer
+from pearl.llm.prices import money
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from pearl.evals.log import EvalLog
     from pearl.evals.report import Cluster, MethodComparison, Score
+    from pearl.evals.stats import Interval
 
 
 def print_scores(log: EvalLog, cluster: Cluster) -> None:
@@ -32,46 +33,46 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
         facts.append(f"library {header.library} ({header.n_actions} actions)")
     if header.mapper:
         facts.append(f"mapped by {header.mapper}")
-    _say(f"{header.data}: {', '.join(filter(None, facts))}")
+    click.echo(f"{header.data}: {', '.join(filter(None, facts))}")
     if guess is not None:
-        _say(f"guessing gets {100 * guess:.1f} %; failed and unmapped count as wrong")
+        click.echo(f"guessing gets {100 * guess:.1f} %; failed and unmapped count as wrong")
     if any(not record.options for record in log.records):
         about = load_scorer(header.scorer).DESCRIPTION
-        _say(f"answers in words are scored by {header.scorer} ({about})")
+        click.echo(f"answers in words are scored by {header.scorer} ({about})")
     n = max(score.n_clusters for score in scores)
     if cluster == "document" or n < stats.MIN_CLUSTERS:
         few = ": too few for intervals that mean much" if n < stats.MIN_CLUSTERS else ""
-        _say(f"intervals resample {cluster}s, {n} of them{few}")
+        click.echo(f"intervals resample {cluster}s, {n} of them{few}")
     costs = [score.cost_usd for score in scores if score.subset == "all"]
-    each = "tokens and USD are means of a record, s is the median"
+    each = "tokens and cost are means of a record, s is the median"
     known = [cost for cost in costs if cost is not None]
-    _say(f"{each}; all together: {sum(known):,.2f} USD" if known else each)
+    click.echo(f"{each}; all together: {money(sum(known))}" if known else each)
     is_graded = any(0 < record.score < 1 for record in log.records)
     baselines = report.baselines(log, cluster=cluster)
     if baselines:
-        _say("longest (option) and majority (the most frequent letter) read nothing")
+        click.echo("longest (option) and majority (the most frequent letter) read nothing")
     for subset, group in groupby(scores, key=lambda score: score.subset):
-        _say("")
+        click.echo("")
         nothing = [each for each in baselines if each.subset == subset]
-        show(_scores([*group, *nothing], subset, is_graded=is_graded))
+        _print_scores([*group, *nothing], subset, is_graded=is_graded)
     print_conversations(log)
     for score in scores:
         if report.is_below(score, report.chance(log.of(score.method, _subset(score)))):
-            _say(f"{score.method} is below chance on {score.subset}: look at its records")
+            click.echo(f"{score.method} is below chance on {score.subset}: look at its records")
     uses = letter_use(log.records)
     if uses:
-        _say("letters replied, and how many with that letter are right:")
+        click.echo("letters replied, and how many with that letter are right:")
     for use in uses:
-        _say(f"  {use.method}: {use}")
+        click.echo(f"  {use.method}: {use}")
         if use.is_biased:
-            _say(f"{use.method} mostly replies one letter: it hardly reads the options")
+            click.echo(f"{use.method} mostly replies one letter: it hardly reads the options")
     seeded = [score for score in scores if score.subset == "all" and len(score.by_seed) > 1]
     for score in seeded:
         shares = ", ".join(f"{100 * share:.1f}" for share in score.by_seed)
-        _say(f"{score.method} by seed: {shares} %")
+        click.echo(f"{score.method} by seed: {shares} %")
     found = [one for one in report.comparisons(log, cluster=cluster) if one.subset == "all"]
     if found:
-        _say("")
+        click.echo("")
         print_comparisons(found)
     report_reasons((record.error for record in log.records if record.error), n=5)
 
@@ -80,51 +81,167 @@ def _subset(score: Score) -> str | None:
     return None if score.subset == "all" else score.subset
 
 
-def _scores(scores: Sequence[Score], subset: str, *, is_graded: bool) -> Table:
+def _print_scores(scores: Sequence[Score], subset: str, *, is_graded: bool) -> None:
     costs = any(score.cost_usd is not None for score in scores)
-    table = figures(
-        subset, "score\n%" if is_graded else "accuracy\n%", "95 %", "right", "failed", "fell\nback", "un-\nmapped", "tokens",
-        "s", *(["USD"] if costs else []),
+    heads = (
+        subset, "score\n%" if is_graded else "accuracy\n%", "95 %", "right", "failed", "fell\nback",
+        "un-\nmapped", "tokens", "s", *(["cost"] if costs else []),
     )  # fmt: skip
+    rows = []
     for score in scores:
-        cells = [
-            score.method,
-            f"{100 * score.accuracy.estimate:.1f}",
-            ends(score.accuracy),
-            f"{score.n_correct:,}/{score.n:,}",
-            f"{score.n_failed:,}",
-            f"{score.n_fell_back:,}",
-            f"{score.n_unmapped:,}",
-            f"{score.tokens_per_record:,.0f}",
-            f"{score.latency_p50_s:.2f}",
-        ]
+        row = [
+            score.method, percent(score.accuracy.estimate), ends(score.accuracy),
+            f"{score.n_correct:,}/{score.n:,}", f"{score.n_failed:,}", f"{score.n_fell_back:,}",
+            f"{score.n_unmapped:,}", f"{score.tokens_per_record:,.0f}", f"{score.latency_p50_s:.2f}",
+        ]  # fmt: skip
         if costs:
-            each = score.cost_per_record_usd
-            cells.append("?" if each is None else f"{each:.4f}")
-        table.add_row(*cells)
-    return table
+            row.append(
+                "?" if score.cost_per_record_usd is None else money(score.cost_per_record_usd)
+            )
+        rows.append(row)
+    print_table(heads, rows)
 
 
 def print_comparisons(found: Sequence[MethodComparison]) -> None:
-    """Paired differences in percentage points, with both tests; a table a subset."""
+    """Print paired differences in percentage points, with both tests, one table per subset."""
     for subset, group in groupby(found, key=lambda one: one.subset):
-        table = figures(
-            "paired" if subset == "all" else f"paired, {subset}", "n", "points", "95 %",
-            "1st\nonly", "2nd\nonly", "McNemar\np", "bootstrap\np",
-        )  # fmt: skip
+        rows = []
         for one in group:
             test = one.mcnemar
-            table.add_row(
+            rows.append((
                 f"{one.first} - {one.second}",
                 f"{one.n_samples:,}" + (f" ({one.n:,})" if one.n != one.n_samples else ""),
-                f"{100 * one.difference.estimate:+.1f}",
-                ends(one.difference),
-                f"{test.n_first_only:,}" if test else "",
-                f"{test.n_second_only:,}" if test else "",
-                p_value(test.p_value if test else None),
-                p_value(one.bootstrap_p),
+                f"{100 * one.difference.estimate:+.1f}", ends(one.difference),
+                f"{test.n_first_only:,}" if test else "", f"{test.n_second_only:,}" if test else "",
+                p_value(test.p_value if test else None), p_value(one.bootstrap_p),
+            ))  # fmt: skip
+        name = "paired" if subset == "all" else f"paired, {subset}"
+        print_table(
+            (name, "n", "points", "95 %", "1st\nonly", "2nd\nonly", "McNemar\np", "bootstrap\np"), rows
+        )  # fmt: skip
+
+
+def print_conversations(log: EvalLog) -> None:
+    """Print outcomes, plans, figures, conversations and searches, as far as the log has them."""
+    print_table(
+        ("outcomes", *(kind.replace(" ", "\n") for kind in KINDS)),
+        [(one.method, *(f"{one.n_of[kind]:,}" for kind in KINDS)) for one in outcomes(log)],
+        is_apart=True,
+    )
+    plans = plan_figures(log)
+    print_table(
+        ("plans", "n", "different", "steps", "calls", "depth", "width", "actions", "in all"),
+        [
+            (
+                one.method, f"{one.n:,}", f"{one.n_different:,}",
+                *(f"{n:.1f}" for n in (one.steps, one.calls, one.depth, one.width, one.actions)),
+                f"{one.n_actions:,}",
             )
-        show(table)
+            for one in plans
+        ],
+        is_apart=True,
+    )  # fmt: skip
+    for one in plans:
+        used = ", ".join(f"{name} {n:,}" for name, n in one.most_used)
+        click.echo(f"{one.method}, most used: {used}")
+    _print_figures(log)
+    print_table(
+        ("turn", "method", "n", "accuracy\n%", "95 %"),
+        [
+            (
+                str(turn.turn), turn.method, f"{turn.n:,}", percent(turn.accuracy.estimate),
+                ends(turn.accuracy),
+            )
+            for turn in conversations.by_turn(log)
+        ],
+        is_apart=True,
+    )  # fmt: skip
+    dialogues = conversations.by_dialogue(log)
+    print_table(
+        ("whole dialogues", "right", "%", "95 %", "incomplete"),
+        [
+            (
+                whole.method, f"{whole.n_right:,}/{whole.n:,}",
+                percent(None if whole.accuracy is None else whole.accuracy.estimate),
+                "" if whole.accuracy is None else ends(whole.accuracy), f"{whole.n_incomplete:,}",
+            )
+            for whole in dialogues
+        ],
+        is_apart=True,
+    )  # fmt: skip
+    if n := max((whole.n_incomplete for whole in dialogues), default=0):
+        click.echo(f"{counted(n, 'dialogue')} with a turn missing: not counted as whole ones")
+    print_table(
+        ("searches", "stage", "n", "precision\n%", "recall\n%", "passages", "not\nmeasured"),
+        [
+            (
+                search.method, search.stage, f"{search.n:,}", percent(search.precision),
+                percent(search.recall), f"{search.passages:.1f}", f"{search.n_unknown:,}",
+            )
+            for search in conversations.retrieval(log)
+        ],
+        is_apart=True,
+    )  # fmt: skip
+
+
+def _print_figures(log: EvalLog) -> None:
+    scores = conversations.figures(log)
+    has_programs = any(score.n_programs for score in scores)
+    rows = []
+    for score in scores:
+        shares = (score.exact, score.as_shown, score.one_percent, score.execution)
+        programs = (percent(score.program), f"{score.n_no_program:,}") if has_programs else ()
+        times = (f"{score.latency_p50_s:.2f}", f"{score.latency_p90_s:.2f}")
+        rows.append((score.method, *map(percent, shares), *programs, *times))
+    heads = ("program\n%", "no\nprogram") if has_programs else ()
+    print_table(
+        ("figures", "exact\n%", "as shown\n%", "within\n1 %", "execution\n%", *heads, "s\np50", "s\np90"),
+        rows, is_apart=True,
+    )  # fmt: skip
+
+
+MAX_THRESHOLDS = 12
+"""Lines of a table; of more thresholds the highest ones are shown."""
+
+
+def print_calibrations(log: EvalLog) -> None:
+    """Print the calibration of every method whose answers have a confidence, or why there is none."""
+    from pearl.evals.calibration import MIN_ANSWERS, calibrations
+
+    found = calibrations(log)
+    if not found and log.header.n_plans > 1:
+        click.echo(
+            "\nconfidence: no answer has one; questions got one plan only, or plans that disagree"
+        )
+    for one in found:
+        alone = f", {one.n_alone:,} of one plan only have none" if one.n_alone else ""
+        few = f"; fewer than {MIN_ANSWERS}: too few for figures that mean much"
+        click.echo(
+            f"\n{one.method}: confidence of {counted(one.n, 'answer')}{alone}"
+            f"{few if one.is_scarce else ''}"
+        )
+        click.echo(f"expected calibration error {percent(one.ece)} %, Brier score {one.brier:.3f}")
+        print_table(
+            ("confidence", "mean\n%", "accuracy\n%", "95 %", "n"),
+            [
+                (
+                    f"{100 * each.low:.0f}..{100 * each.high:.0f}", percent(each.confidence),
+                    percent(each.accuracy.estimate), ends(each.accuracy), f"{each.n:,}",
+                )
+                for each in one.bins
+            ],
+        )  # fmt: skip
+        print_table(
+            ("kept from", "coverage\n%", "accuracy\n%", "95 %", "n"),
+            [
+                (
+                    percent(kept.threshold), percent(kept.coverage),
+                    percent(kept.accuracy.estimate), ends(kept.accuracy), f"{kept.n:,}",
+                )
+                for kept in one.kept[:MAX_THRESHOLDS]
+            ],
+            is_apart=True,
+        )  # fmt: skip
 
 
 def p_value(value: float | None) -> str:
@@ -134,5 +251,36 @@ def p_value(value: float | None) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _say(text: str) -> None:
-    click.echo(text)
+def percent(share: float | None) -> str:
+    """A share in percent; "" for none."""
+    return "" if share is None else f"{100 * share:.1f}"
+
+
+def ends(interval: Interval) -> str:
+    """The ends of an interval, in percent."""
+    return f"{percent(interval.low)}..{percent(interval.high)}"
+
+
+def print_table(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], *, is_apart: bool = False
+) -> None:
+    """Print a table of figures, as wide as it is, if it has rows; `is_apart` puts a blank line before it."""
+    from rich.measure import Measurement
+
+    rows = list(rows)
+    if not rows:
+        return
+    if is_apart:
+        click.echo("")
+    table = new_table()
+    for number, head in enumerate(heads):
+        table.add_column(
+            head, justify="right" if number else "left", no_wrap=True, vertical="bottom"
+        )
+    for row in rows:
+        table.add_row(*row)
+    console = new_console(soft_wrap=False)
+    # A terminal that is too narrow breaks the lines; figures that are cut would be wrong.
+    wide = console.options.update(max_width=1_000)
+    console.width = max(console.width, Measurement.get(console, wide, table).maximum)
+    console.print(table)

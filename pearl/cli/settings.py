@@ -14,22 +14,25 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from pearl.cli.options import OWN, SETTINGS, TRUSTED
-from pearl.cli.trust import is_trusted
+from pearl.cli.options import FOUND, variable_of
+from pearl.documents.digest import digest
 from pearl.errors import DataError, UsageError, did_you_mean, suggest
 from pearl.errors.escaping import visible
+from pearl.plugins.files import why_unsafe
+from pearl.settings import SETTINGS, schema
 
 NAME = "pearl.toml"
 
 MAX_BYTES = 1_000_000
 
 VARIABLES = frozenset(
-    {f"PEARL_{name.upper()}" for name in SETTINGS if not name.endswith("_per_minute")}
-    | {"PEARL_API_KEY", "PEARL_CONFIG", "PEARL_EMBEDDINGS_API_KEY", "PEARL_EMBEDDINGS_URL",
-       "PEARL_HOME", "PEARL_MAX_DOCUMENT_MB", "PEARL_MAX_READER_MB", "PEARL_MAX_READER_SECONDS",
-       "PEARL_PRICE", "PEARL_PRICES", "PEARL_RERANKER_API_KEY", "PEARL_RPM",
-       "PEARL_STORE", "PEARL_TELEMETRY", "PEARL_TPM"}
+    {
+        *map(variable_of, SETTINGS), "PEARL_API_KEY", "PEARL_CONFIG", "PEARL_EMBEDDINGS_API_KEY", "PEARL_EMBEDDINGS_URL",
+"PEARL_HOME", "PEARL_MAX_DOCUMENT_MB", "PEARL_MAX_READER_MB", "PEARL_MAX_READER_SECONDS",
+       "PEARL_PRICE", "PEARL_PRICES", "PEARL_RERANKER_API_KEY", "PEARL_STORE", "PEARL_TELEMETRY",
+    }
 )  # fmt: skip
 """Every environment variable that is read."""
 
@@ -45,8 +48,8 @@ class SettingsFile:
     is_trusted: bool = True
 
     def may_set(self, name: str) -> bool:
-        """Whether its value of a setting is in effect."""
-        return self.is_trusted or name not in TRUSTED
+        """Whether the file may set this setting."""
+        return self.is_trusted or schema()[name][1].set_by == "anyone"
 
 
 def read_settings(config: str | None, folder: Path = Path()) -> list[SettingsFile]:
@@ -70,7 +73,7 @@ def found_in(folder: Path) -> SettingsFile | None:
 
 
 def own_path() -> Path | None:
-    """Where the user's own file is, if there is one; None where there is no home."""
+    """The path of the user's own file; None without a home folder."""
     named = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     try:
         folder = named if named.is_absolute() else Path.home() / ".config"
@@ -86,22 +89,22 @@ def _read(path: Path, *, is_found: bool = False) -> SettingsFile:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
-            raise DataError("is too long for a settings file", path=path)
+            raise DataError("the settings file is too long", path=path)
         settings = tomllib.loads(content.decode("utf-8"))
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(f"no TOML: {error}", path=path) from None
+        raise DataError(f"invalid TOML: {error}", path=path) from None
     values = {key.replace("-", "_"): value for key, value in settings.items()}
     for key in values:
         if key not in SETTINGS:
             help = suggest(key, SETTINGS, "settings")
             raise DataError(f"unknown setting {key!r}", path=path, help=help)
-        if is_found and key in OWN:
+        if is_found and schema()[key][1].set_by == "user":
             raise DataError(
-                f"{key} is not for a file that is found in a folder",
+                f"a pearl.toml of the working folder may not set {key}",
                 path=path,
-                help=f"say it with --{key.replace('_', '-')}, or in {own_path()}",
+                help=f"set it with --{key.replace('_', '-')}, or in {own_path()}",
             )
     return SettingsFile(path, content, values, is_found, not is_found or is_trusted(path, content))
 
@@ -112,13 +115,13 @@ def found_names(files: Iterable[SettingsFile]) -> frozenset[str]:
 
 
 def _refuse(file: SettingsFile) -> Callable[[], None]:
-    """What stands in the place of a value that the file may not set."""
+    """Return a default factory that raises if an untrusted setting would be used."""
 
     def refuse() -> None:
         names = [name for name in file.values if not file.may_set(name)]
         raise UsageError(
-            f"{file.path} sets {', '.join(names)}, and you do not trust this file yet",
-            help="read it, then 'pearl config trust'; or say them yourself, as with --model",
+            f"{file.path} sets {', '.join(names)}, but you have not trusted this file",
+            help="read it, then 'pearl config trust'; or set them yourself, as with --model",
         )
 
     return refuse
@@ -155,6 +158,83 @@ def unknown(variables: Iterable[str]) -> Sequence[str]:
         if name.startswith("PEARL_") and name not in VARIABLES:
             close = did_you_mean(name, VARIABLES, cutoff=0.75)
             lines.append(
-                f"{visible(name)} is no setting" + (f"; did you mean {close}?" if close else "")
+                f"{visible(name)} is not a setting" + (f"; did you mean {close}?" if close else "")
             )
     return lines
+
+
+def is_trusted(path: Path, content: bytes) -> bool:
+    """Whether the user trusts this file with this content."""
+    entry = _trust_entry(path, content)
+    return entry.is_file() and not (why_unsafe(entry) or why_unsafe(entry.parent))
+
+
+def trust(path: Path, content: bytes) -> None:
+    """Trust a file with this content only."""
+    untrust(path)
+    entry = _trust_entry(path, content)
+    try:
+        entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        entry.parent.chmod(0o700)
+        with os.fdopen(os.open(entry, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(os.fsencode(path))
+    except OSError as error:
+        raise _unusable(error, entry.parent) from None
+
+
+def untrust(path: Path) -> bool:
+    """Revoke the trust in a file; returns whether it was trusted."""
+    folder = _trust_folder()
+    try:
+        entries = [one for one in folder.iterdir() if one.read_bytes() == os.fsencode(path)]
+        for entry in entries:
+            entry.unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _unusable(error, folder) from None
+    return bool(entries)
+
+
+def _trust_folder() -> Path:
+    named = Path(os.environ.get("XDG_STATE_HOME", ""))
+    state = named if named.is_absolute() else Path("~/.local/state").expanduser()
+    return state / "pearl" / "trusted"
+
+
+def _trust_entry(path: Path, content: bytes) -> Path:
+    return _trust_folder() / digest((os.fsencode(path), content)).hex()
+
+
+def _unusable(error: OSError, folder: Path) -> DataError:
+    return DataError(
+        f"the trust in a file cannot be saved: {error.strerror}",
+        path=folder,
+        help="check its rights",
+    )
+
+
+def settings_in_force(ctx: click.Context, files: list[SettingsFile]) -> list[dict[str, Any]]:
+    """Every setting of `pearl ask` without flags: `setting`, `value`, and where it is `from`, "" for a default."""
+    from pearl.cli.commands.ask import command as ask
+    from pearl.llm.backends import address_variable
+
+    ctx.meta[FOUND] = found_names(files)
+    asked = ask.make_context(
+        "ask", ["?", "-"], parent=ctx, default_map=defaults(files, refuse=lambda file: lambda: None)
+    )
+    rows = []
+    for option in (each for each in ask.params if each.name in SETTINGS):
+        name, where = str(option.name), ""
+        source = asked.get_parameter_source(name)
+        if source is ParameterSource.ENVIRONMENT:
+            where = f"${option.envvar}"
+        elif source is ParameterSource.DEFAULT_MAP:
+            file = next(file for file in files if name in file.values)
+            where = str(file.path) if file.may_set(name) else f"refused to {file.path}"
+        value = asked.params[name]
+        variable = address_variable(asked.params["model"] or "")
+        if name == "base_url" and value is None and variable:
+            value, where = os.environ[variable], f"${variable}"
+        rows.append({"setting": name, "value": value, "from": where})
+    return rows

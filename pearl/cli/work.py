@@ -1,51 +1,44 @@
-"""Tasks → printed or written outcomes: shared by `ask`, `execute` and `demo`."""
+"""Runs tasks and units of work: outcomes are printed (`run_tasks`), or kept in the store (`run_units`)."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
+import logging
 import shlex
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack, aclosing, contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Any
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from pearl.cli.citing import Surroundings
-from pearl.cli.growing import GrowingFile, told_too
-from pearl.cli.options import model_opened, new_pearl, report_refused
-from pearl.cli.output import print_answer, print_steps
+from pearl.cli.options import model_opened, new_pearl, opened_folder, report_refused, written_store
+from pearl.cli.output import Surroundings, print_answer, print_steps
 from pearl.cli.progress import Reporter
-from pearl.cli.storing import opened_folder, written_store
-from pearl.cli.telemetry import opened_telemetry
-from pearl.cli.terminal import notice
-from pearl.cli.writing import OutputWriter
+from pearl.cli.terminal import new_console, notice
+from pearl.cli.writing import GrowingFile, OutputWriter, is_plain, told_too
 from pearl.errors import BudgetError, ExecutionError, ModelError, PearlError, StoreError, UsageError
-from pearl.errors.escaping import escaped, to_json
-from pearl.errors.wording import counted
+from pearl.errors.escaping import counted, escaped, to_json
+from pearl.llm.prices import money
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pearl.interpreter.answer import RowEvidence
+    from pearl.interpreter.bounds import Range
+    from pearl.interpreter.row_evidence import RowEvidence
+    from pearl.llm.middleware.budget import Budget
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Outcome, Task, Unit
-    from pearl.runs.session import Session, Summary
+    from pearl.runs.forecast import Forecast
+    from pearl.runs.session import Session
     from pearl.runs.store import Run, RunSpec, Store
+    from pearl.runs.summary import Summary
+    from pearl.telemetry import Telemetry
 
 _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
-
-
-@contextmanager
-def frozen_heap() -> Iterator[None]:
-    """Leave all that is loaded so far out of garbage collections, which walk through it again and again."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | None = None) -> int:
@@ -54,20 +47,23 @@ def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | Non
         pearl, folder = new_pearl(options, is_asked=False), opened_folder(options["store"])
         return show_forecast(new_session(pearl, options, folder, keeps_rows=False), tasks, options)
     if options["as_json"] and options.get("context_lines"):
-        raise UsageError("--context-lines is for people", help="leave it out, or --json")
+        raise UsageError(
+            "--context-lines cannot be combined with --json", help="leave out one of them"
+        )
     with ExitStack() as stack:
-        writer = OutputWriter.of_command(options.get("store"), is_forced=options["force"])
+        writer = OutputWriter(is_forced=options["force"])
         writer.check(told, options["trace"], options.get("page"))
         if options.get("page") and known_length(tasks) != 1:
-            raise UsageError("--page is of one answer", help="name one document, or use --together")
+            raise UsageError(
+                "--page needs exactly one answer", help="name one document, or use --together"
+            )
         store = stack.enter_context(reply_store(options["store"])) if "store" in options else None
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=False)
         stack.callback(report_spent_by, session)
         trace = options["trace"]
         events = stack.enter_context(GrowingFile(writer, trace)) if trace else None
-        with frozen_heap():
-            return asyncio.run(_run_reported(pearl, session, tasks, options, writer, told, events))
+        return asyncio.run(_run_reported(pearl, session, tasks, options, writer, told, events))
 
 
 def known_length(units: Iterable[object]) -> int | None:
@@ -108,8 +104,6 @@ def show_forecast(
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
     """Print what the units take that have no row yet, or one that `redo` says is made again."""
-    from pearl.cli.forecasts import print_forecast
-
     found = session.forecast(
         units, asked, id=options.get("run"), seconds_per_call=options["seconds_per_call"], redo=redo
     )
@@ -120,22 +114,20 @@ def show_forecast(
 
 def report_spent_by(session: Session) -> None:
     """Print the predicted and actual usage, if counted."""
-    from pearl.cli.forecasts import report_spent
-
     if session.budget is not None:
         report_spent(session.predicted, session.budget)
 
 
 @contextmanager
 def reply_store(store: str | None) -> Iterator[Store | None]:
-    """Where replies are kept while nothing else is; None where there is no place for the default store."""
+    """Open the store for replies only; None if the default store cannot be opened."""
     with ExitStack() as stack:
         try:
             opened = stack.enter_context(written_store(store))
         except StoreError as error:
             if store is not None:
                 raise
-            notice(f"no reply is kept, for there is no store: {error.message}")
+            notice(f"replies are not kept: the store cannot be opened: {error.message}")
             opened = None
         yield opened
 
@@ -188,7 +180,7 @@ async def _run_reported(
         elif n_tasks == 1 and not as_json and last is not None:
             finished = last.error.finished if isinstance(last.error, ExecutionError) else ()
             if finished:
-                notice("these steps had finished:")
+                notice("finished steps:")
                 print_steps(finished, file)
     if options.get("page") and last is not None:
         with writer.open(options["page"]) as file:
@@ -228,8 +220,7 @@ async def run_into_store(
 
     Returns the summary, and whether the user stopped it.
     """
-    from pearl.cli.stopping import Stopper
-    from pearl.runs.session import Watcher
+    from pearl.runs.summary import Watcher
 
     stopper, reporter = Stopper(), Reporter(known_length(units))
     watcher = Watcher(
@@ -247,7 +238,7 @@ async def run_into_store(
                     async for outcome in run:
                         reporter.advance(is_failure=outcome.is_failed)
         except KeyboardInterrupt:
-            click.echo(f"  to go on: {resume_command(run.summary.id)}", err=True)
+            click.echo(f"  resume it: {resume_command(run.summary.id)}", err=True)
             raise
         finally:
             report_refused(run.summary.limits, pearl.client.settings.concurrency)
@@ -267,7 +258,7 @@ def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: 
     if summary.first_failure is not None:
         report_failures(summary.n_failed, _reason(summary.first_failure), n_done)
     if session.budget is not None and session.budget.n_refused:
-        notice(f"a limit of the run is reached\n  help: {GO_ON}")
+        notice(f"the run reached a limit\n  help: {GO_ON}")
         return BudgetError.exit_code
     statuses = {status for status, n in summary.statuses.items() if n}  # of rows from before, too
     if last is not None and last.result is not None:
@@ -306,7 +297,7 @@ def _reason(outcome: Outcome[Task]) -> str:
 def report_max_errors(summary: Summary, max_errors: int | None) -> None:
     """Report on stderr that a run was stopped by `--max-errors`, where it was."""
     if max_errors is not None and summary.n_failed > max_errors:
-        click.echo(f"  stopped, for more than {max_errors:,} failed (--max-errors)", err=True)
+        click.echo(f"  stopped: more than {max_errors:,} failed (--max-errors)", err=True)
 
 
 def report_failures(n_failed: int, first: str, n_done: int) -> None:
@@ -325,7 +316,7 @@ def report_left_out(problems: Sequence[PearlError]) -> None:
 
 def report_reasons(reasons: Iterable[str | None], n: int = 3) -> None:
     """Report on stderr the reasons of failures, most frequent first."""
-    counts = Counter(reason or "no reason was given" for reason in reasons)
+    counts = Counter(reason or "no reason given" for reason in reasons)
     for reason, times in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:n]:
         click.echo(f"failed {times} time{'s' if times > 1 else ''}: {reason}", err=True)
 
@@ -333,9 +324,9 @@ def report_reasons(reasons: Iterable[str | None], n: int = 3) -> None:
 def no_reply(n: int, what: str, first: str | None) -> ModelError:
     """The error of a run in which no call got a reply."""
     return ModelError(
-        f"not one of {n} {what} got a reply; the first: {first or 'no reason was given'}",
+        f"none of {n} {what} got a reply; the first: {first or 'no reason given'}",
         kind="transport",
-        help="nothing is lost: run it again when the model can be reached",
+        help="nothing is lost: run the command again when the model can be reached",
     )
 
 
@@ -347,7 +338,7 @@ def _surroundings(outcome: Outcome[Task], options: Mapping[str, Any]) -> Surroun
     try:
         return Surroundings(outcome.unit.document(), n)
     except PearlError as error:
-        notice(f"no lines are shown around the evidence: {error}")
+        notice(f"the lines around the evidence cannot be shown: {error}")
         return None
 
 
@@ -364,3 +355,338 @@ def _print(
         print_answer(outcome.result, file, with_steps=verbose, surroundings=around)
     else:
         file.write("(failed)\n")
+
+
+U = TypeVar("U", bound="Unit")
+V = TypeVar("V", bound="Unit")
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Generic[U]):
+    """The work of a command."""
+
+    units: Iterable[U]
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, str]
+    header: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished(Generic[U]):
+    """The state of the work."""
+
+    work: Work[U]
+    store: Store
+    session: Session
+    writer: OutputWriter
+    summary: Summary
+    is_interrupted: bool
+    max_errors: int | None
+
+    def kept(self, units: Iterable[V]) -> list[tuple[V, dict[str, Any]]]:
+        """Units with a row, in order."""
+        return list(self.session.kept(units, self.summary.id))
+
+    def write_trace(self, path: str | None) -> None:
+        """Write what happened in all units with a row, if a file is named for it."""
+        if path is not None:
+            with self.writer.open(path) as file:
+                file.writelines(map(escaped, self.store.traces(self.summary.id)))
+
+    @property
+    def n_left(self) -> int:
+        """Number of units without a row."""
+        n_begun = self.summary.n_known + self.summary.n_done - self.summary.n_unfinished
+        return self.session.count(self.work.units) - n_begun
+
+    def code(self, own: int) -> int:
+        """The exit code, `own` where the work came to its end; what is left is said."""
+        error = self.summary.error
+        if not self.is_interrupted and error is not None and not isinstance(error, BudgetError):
+            raise error
+        if not self.n_left:
+            return own
+        if error is not None:
+            notice(error.message)
+        notice(
+            f"stopped with {self.n_left} left; resume it with the same command, or "
+            f"{resume_command(self.summary.id or '')}"
+        )
+        report_max_errors(self.summary, self.max_errors)
+        if self.is_interrupted:
+            return 130
+        return 1 if error is None else BudgetError.exit_code
+
+
+def run_units(
+    command: str,
+    prepare: Callable[[Pearl], Work[U]],
+    options: dict[str, Any],
+    finish: Callable[[Finished[U]], int],
+    *,
+    outs: Sequence[str | None] = (),
+    redo: Callable[[Mapping[str, Any]], bool] | None = None,
+) -> int:
+    """Run the units without a row, then process all rows; returns the exit code."""
+    from pearl.runs.request import REQUESTS
+
+    context = click.get_current_context()
+    arguments: tuple[str, ...] = context.find_root().obj or ()
+    request = REQUESTS[command].of(context.params)
+    if command != "execute":
+        _refuse_unfit(options["executor"])
+
+    def asked(work: Work[U]) -> RunSpec:
+        return request.spec(arguments, work.settings, work.inputs)
+
+    if options["dry_run"]:
+        pearl, folder = new_pearl(options, is_asked=False), opened_folder(options["store"])
+        session = new_session(pearl, options, folder, keeps_rows=True)
+        work = prepare(pearl)
+        return show_forecast(session, work.units, options, asked(work), redo)
+    with ExitStack() as stack:
+        store = stack.enter_context(written_store(options["store"]))
+        pearl = new_pearl(options)
+        session = new_session(pearl, options, store, keeps_rows=True)
+        stack.callback(report_spent_by, session)
+        work = prepare(pearl)
+        spec = asked(work)
+        writer = OutputWriter(is_forced=options["force"])
+        writer.owns(_earlier_outputs(store, session.spec(work.units, spec).key))
+        if options["run"] is None:
+            writer.check(*outs)
+
+        events: GrowingFile | None = None
+        begun: list[str] = []
+
+        def on_begun(run: Run) -> None:
+            writer.check(*outs)  # of a run that goes on: the store says first where it is another
+            begun.append(run.id)
+
+        def earlier() -> Iterable[str]:
+            return chain.from_iterable(map(escaped, store.traces(id)) for id in begun)
+
+        if (trace := options.get("trace")) and is_plain(trace):
+            events = GrowingFile(writer, trace, earlier)
+            stack.callback(events.close)
+        into_store = run_into_store(
+            pearl, session, work.units, options, spec, redo, on_begun, events
+        )
+        ran = asyncio.run(into_store)
+        if events is not None:
+            events.close()  # the rows are written again, in order
+        return finish(Finished(work, store, session, writer, *ran, options["max_errors"]))
+
+
+def _earlier_outputs(store: Store, key: bytes) -> Iterator[str]:
+    """The files that earlier runs of the same work have written, as their requests name them."""
+    from pearl.runs.request import request_of
+
+    for info in store.runs(key):
+        with suppress(StoreError):  # no request is kept
+            yield from (str(Path(info.folder) / name) for name in request_of(info).outputs)
+
+
+def _refuse_unfit(name: str) -> None:
+    """Make sure that an executor runs other work than questions and plans."""
+    from pearl.runs.executors import Unit, load_executor
+
+    if load_executor(name).UNITS is not Unit:
+        raise UsageError(
+            f"the executor '{name}' runs questions and plans over documents only",
+            help="use --executor local; 'pearl execute' supports this executor",
+        )
+
+
+def opened_telemetry(options: Mapping[str, Any]) -> Telemetry | None:
+    """Open telemetry for the running command; None without `--telemetry`, or for a dry run."""
+    if not options.get("telemetry") or options.get("dry_run"):
+        return None
+    from pearl.telemetry import to_collector
+
+    # What is wrong is told once, at the end, and not for every batch.
+    log = logging.getLogger("opentelemetry")
+    log.addHandler(logging.NullHandler())
+    log.propagate = False
+    collector = to_collector(notice)
+    click.get_current_context().call_on_close(collector.close)
+    return collector.telemetry
+
+
+ONCE_S = 0.2
+"""Seconds within which signals count as one: `timeout` signals both the process and its group."""
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopper:
+    """Turns the first Ctrl-C (or SIGTERM) into the end of the work; use it inside the event loop."""
+
+    def __init__(self) -> None:
+        self.is_stopping = False
+        self._since = 0.0
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        for number in _SIGNALS:
+            self._loop.add_signal_handler(number, self._stop)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for number in _SIGNALS:
+            self._loop.remove_signal_handler(number)
+        if kind is asyncio.CancelledError and self.is_stopping:
+            raise KeyboardInterrupt
+
+    def _stop(self) -> None:
+        now = self._loop.time()
+        if self.is_stopping and self._task is not None:
+            if now - self._since > ONCE_S:
+                self._task.cancel()
+            return
+        self.is_stopping, self._since = True, now
+        click.echo("finishing running work; press Ctrl-C again to stop at once", err=True)
+
+
+UNKNOWN = "unknown"
+
+WIDTH = 160
+"""Characters of a line of the table at most."""
+
+
+def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: bool) -> None:
+    """Print a forecast to stdout as JSON, or as a table with its assumptions."""
+    if as_json:
+        click.echo(to_json(found.to_json(), indent=2))
+        return
+    from rich.table import Table
+
+    # Figures cut in two are hard to read; a narrow terminal may wrap the lines itself.
+    console = new_console(width=WIDTH)
+    table = Table("step", box=None, pad_edge=False, show_edge=False)
+    for name in ("calls", "input", "cached", "output", *(("US dollars",) if found.price else ())):
+        table.add_column(name, justify="right")
+    for step in (*found.steps, found.total):
+        cells = [
+            _shown(step.calls, _count), _shown(step.input_tokens, _count),
+            f"{step.cached_tokens:,}" if step.cached_tokens else "",
+            _shown(step.output_tokens, _count),
+            *([_shown(step.cost_usd(found.price), money)] if found.price else []),
+        ]  # fmt: skip
+        many = f" x {step.n:,}" if step.n > 1 and step is not found.total else ""
+        table.add_row(f"{step.name}{many}", *cells)
+    console.print(table)
+    console.print()
+    for line in _notes(found, limits):
+        console.print(line, markup=False)
+
+
+def report_spent(found: Forecast | None, budget: Budget) -> None:
+    """Print the prediction for the started tasks and their actual usage to stderr."""
+    spent = budget.spent
+    usage = spent.usage
+    n_failed = spent.n_failed_calls
+    actual = [
+        counted(spent.n_calls - n_failed, "call")
+        + (f" and {n_failed:,} that failed" if n_failed else ""),
+        "tokens unknown"
+        if spent.n_calls and not usage.n_input_tokens
+        else f"{usage.n_input_tokens:,} + {usage.n_output_tokens:,} tokens"
+        + (f" ({usage.n_cached_tokens:,} cached)" if usage.n_cached_tokens else ""),
+    ]
+    if budget.cost_usd is not None:
+        actual.append(money(budget.cost_usd))
+    if spent.n_unsure_tokens:
+        actual.append(f"{spent.n_unsure_tokens:,} of the tokens may not have been billed")
+    elif spent.n_unsure_calls:
+        unsure = counted(spent.n_unsure_calls, "call")
+        actual.append(f"{unsure} without a usable reply may have been billed, too")
+    if found is not None:
+        total = found.total
+        predicted = [
+            _calls(total.calls),
+            f"{_shown(total.input_tokens, _count)} + {_shown(total.output_tokens, _count)} tokens",
+        ]
+        if found.cost_usd is not None:
+            cost = _shown(found.cost_usd, money)
+            predicted.append("cost unknown" if cost == UNKNOWN else cost)
+        click.echo(f"predicted {', '.join(predicted)}", err=True)
+    click.echo(f"actual    {', '.join(actual)}", err=True)
+
+
+def _notes(found: Forecast, limits: Mapping[str, float]) -> list[str]:
+    tasks = counted(found.n_tasks, "task")
+    lines = [
+        f"{tasks} with {found.model}; no call was made. Tokens are counted by {found.counter}."
+    ]
+    if found.n_known:
+        lines.append(
+            f"Left out, for they have a row already: {found.n_known:,}; --fresh runs them again."
+        )
+    lines.append(f"Replies: {found.reply_tokens:,} tokens at most (--max-output-tokens).")
+    if found.n_unplanned:
+        lines.append(
+            f"Tasks without a plan: {found.n_unplanned:,}; what the steps take is unknown until it is "
+            "written (pearl plan)."
+        )
+    if found.price is None:
+        lines.append(
+            "Cost: unknown, for the price of the model is; --price IN/OUT or --prices FILE."
+        )
+    else:
+        lines.append(
+            f"Price: {found.price} US dollars per million tokens; at least: cached as expected."
+        )
+    if found.time_s is None:
+        lines.append("Time: unknown; --seconds-per-call SECONDS gives an estimate.")
+    else:
+        lines.append(
+            f"Time: {_shown(found.time_s, _seconds)}, if all calls take that long and none waits."
+        )
+    over = _over(found, limits)
+    if over:
+        lines.append(f"The limits may end the run early: {', '.join(over)}.")
+    if found.n_problems:
+        lines.append(f"{found.n_problems:,} cannot be run; the first: {found.problems[0]}")
+    lines.append("Retries of failed calls are not included.")
+    return lines
+
+
+def _over(found: Forecast, limits: Mapping[str, float]) -> list[str]:
+    """The limits that the worst case exceeds."""
+    total, cost = found.total, found.cost_usd
+    tokens = total.input_tokens + total.output_tokens
+    most = {
+        "max_cost": None if cost is None else cost.most,
+        "max_tokens": tokens.most,
+        "max_calls": total.calls.most,
+        "max_time": None if found.time_s is None else found.time_s.most,
+    }
+    return [
+        "--" + name.replace("_", "-")
+        for name, limit in limits.items()
+        if (worst := most[name]) is None or worst > limit
+    ]
+
+
+def _shown(between: Range, show: Callable[[float], str]) -> str:
+    least = show(between.least)
+    if between.most is None:
+        return UNKNOWN if least == show(0) else f"{least} or more"
+    most = show(between.most)
+    return least if least == most else f"{least} - {most}"
+
+
+def _calls(n: Range) -> str:
+    return counted(1, "call") if n.least == n.most == 1 else f"{_shown(n, _count)} calls"
+
+
+def _count(n: float) -> str:
+    return f"{n:,.0f}"
+
+
+def _seconds(s: float) -> str:
+    return (
+        f"{s:,.1f} s" if s < 100 else f"{s / 60:,.0f} min" if s < 7_200 else f"{s / 3_600:,.1f} h"
+    )

@@ -1,8 +1,6 @@
-"""Atomic output files that never overwrite inputs or files of other commands.
+"""Output files: written atomically, or line by line (`GrowingFile`), and never over other files.
 
-`OutputWriter` writes what a command was asked for; a trace, which is written as things happen, is a
-`pearl.cli.growing.GrowingFile`. `new_file` is the part of it that asks nobody, for
-commands whose purpose it is to change a file (`fmt`, `check --fix`).
+`new_file` replaces without a check, for commands that change a file (`fmt`, `check --fix`).
 """
 
 from __future__ import annotations
@@ -11,111 +9,67 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Self
 
-import click
-
-from pearl.cli.storing import opened_folder
 from pearl.cli.terminal import data_stdout
-from pearl.documents.digest import digest
-from pearl.errors import DataError, StoreError, UsageError
+from pearl.errors import DataError, PearlError, UsageError
+from pearl.errors.escaping import escaped
 
 if TYPE_CHECKING:
-    from pearl.runs.store.outputs import Outputs
+    from io import FileIO
+
+    from pearl.runs.executors import Listener
+    from pearl.trace import Event
 
 STDOUT = (None, "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 
 TABLES = (".csv", ".tsv", ".parquet", ".xls", ".xlsx")
 
-NEUTRAL = (
-    "out", "trace", "page", "rows_out", "report", "force", "as_json", "verbose", "context_lines", "fresh", "store", "dry_run",
-    "concurrency", "timeout_s", "requests_per_minute", "tokens_per_minute", "price", "prices",
-    "seconds_per_call", "max_cost", "max_tokens", "max_time", "max_calls",
-    "allow_outside", "unsandboxed",
-)  # fmt: skip
-"""Options that make no other command: where things go, how fast, how far, and with what leave."""
-
-force_option = click.option(
-    "--force", is_flag=True, help="Replace files that this command did not write, too."
-)
-
 
 class OutputWriter:
-    """Writes the files of one command; other files are replaced only with `--force`.
+    """Writes the files of one command; existing files are replaced only with `--force`.
 
-    The store knows what was written where, by its digest: a file that was edited since, that another
-    command wrote or that comes from elsewhere stays. An empty file holds nothing that could be lost.
+    A resumed run replaces the files that it wrote itself: those that its request in the store names.
     """
 
-    def __init__(
-        self, command: str, store: str | None, *, is_forced: bool = False, by: str = ""
-    ) -> None:
-        self._command = command
-        self._by = by
-        self._store = store
+    def __init__(self, *, is_forced: bool = False) -> None:
         self._is_forced = is_forced
+        self._own: set[Path] = set()
 
-    @classmethod
-    def of_command(cls, store: str | None = None, *, is_forced: bool = False) -> OutputWriter:
-        """That of the command that is being run: the same command is one with the same options."""
-        context = click.get_current_context()
-        said = {name: value for name, value in context.params.items() if name not in NEUTRAL}
-        parts = (context.command_path, str(Path.cwd()), repr(sorted(said.items())))
-        name = context.info_name or ""
-        return cls(digest(parts).hex(), store, is_forced=is_forced, by=name)
+    def owns(self, paths: Iterable[str | None]) -> None:
+        """Let the command replace these files."""
+        self._own |= {Path(path).resolve() for path in paths if path not in STDOUT and path}
 
     def check(self, *paths: str | None) -> None:
         """Check, before any call, that files can be written and may be replaced."""
         for path in paths:
             if path is not None and path not in STDOUT:
                 _check_writable(path)
-                self._check_own(path)
+                self._check_free(path)
 
     @contextmanager
     def open(self, path: str | None) -> Iterator[IO[str]]:
         """A file to write, as `new_file`."""
         self.check(path)
-
-        def before(target: Path, written: Path) -> None:
-            self._check_own(str(path))  # somebody may have put it there meanwhile
-            self.note(target, written)
-
-        with new_file(path, before=before) as file:
+        # Another program may create the file meanwhile.
+        with new_file(path, before=lambda: self._check_free(str(path))) as file:
             yield file
+        self.owns([path])
 
-    def note(self, target: Path, written: Path, *, grows: bool = False) -> None:
-        """Note that a path is this command's, where there is a store."""
-        if (outputs := self._outputs) is not None:
-            outputs.note(target, self._command, written, by=self._by, grows=grows)
-
-    @property
-    def _outputs(self) -> Outputs | None:
-        """What the store knows; None for a user without a home, of whom nothing is known."""
-        from pearl.runs.store.outputs import Outputs
-
-        try:
-            return Outputs(opened_folder(self._store))
-        except StoreError:
-            return None
-
-    def _check_own(self, path: str) -> None:
+    def _check_free(self, path: str) -> None:
         target = Path(path).resolve()
-        if self._is_forced or not target.is_file() or not target.stat().st_size:
-            return
-        outputs = self._outputs
-        if outputs is None or not outputs.wrote(target, self._command):
+        is_free = not target.is_file() or not target.stat().st_size
+        if not (self._is_forced or is_free or target in self._own):
             raise UsageError(
-                f"'{path}' is there, and is not what this command wrote",
-                help="--force replaces it; or name another file",
+                f"'{path}' exists already", help="--force replaces it; or name another file"
             )
 
 
 @contextmanager
-def new_file(
-    path: str | None, *, before: Callable[[Path, Path], None] | None = None
-) -> Iterator[IO[str]]:
+def new_file(path: str | None, *, before: Callable[[], None] | None = None) -> Iterator[IO[str]]:
     """A file to write, or stdout; the file appears under its name only when all is written.
 
     Pipes and devices are written to as they are.
@@ -145,7 +99,7 @@ def new_file(
                 yield handle
             Path(handle.name).chmod(rights(target))
             if before is not None:
-                before(target, Path(handle.name))
+                before()
             Path(handle.name).replace(target)
     finally:
         Path(handle.name).unlink(missing_ok=True)
@@ -207,3 +161,113 @@ def keep_json_lines(out: str | None, help: str = "") -> None:
         raise UsageError(
             f"'{out}': rows are written as JSON lines", help="; ".join(filter(None, (named, help)))
         )
+
+
+class GrowingFile:
+    """Appends lines; each is with the system as soon as it is written, and survives the end of the process.
+
+    What was there before is replaced with the first line and not earlier: a command that comes to
+    nothing leaves it as it is. Nothing waits for the disk. Pipes and devices are written to directly.
+
+    An error while lines are written ends the writing, not the work that they tell of: it is raised
+    on leaving the context, where nothing else is.
+    """
+
+    def __init__(
+        self, writer: OutputWriter, path: str, beginning: Callable[[], Iterable[str]] = tuple
+    ) -> None:
+        writer.check(path)
+        self._writer = writer
+        self._path = path
+        self._beginning = beginning
+        self._target = Path(path).resolve()  # a link stays one: what it points to is written
+        self._file: FileIO | None = None
+        self._error: Exception | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.write("")  # where nothing happened it is empty
+        self.close()
+        if kind is None and self._error is not None:
+            raise self._error
+
+    def append(self, id: str, event: Event) -> None:
+        """Append an event of a trace, unless it is told to listeners alone."""
+        if event.is_recorded:
+            from pearl.trace import event_line
+
+            self.write(escaped(event_line(id, event)))
+
+    def write(self, lines: str) -> None:
+        """Append whole lines."""
+        if self._error is not None:
+            return
+        try:
+            if self._path in STDOUT:
+                stdout = data_stdout()
+                stdout.write(lines)
+                stdout.flush()
+            elif self._file is None and is_plain(self._path):
+                self._file = self._begin(lines)
+            else:
+                self._file = self._file or self._target.open("ab", buffering=0)
+                _write(self._file, lines)
+        except (BrokenPipeError, PearlError) as error:
+            self._error = error
+        except OSError as error:
+            self._error = unwritable(self._path, error)
+
+    def close(self) -> None:
+        """End it; what was written stays."""
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):  # every write has told already
+                file.close()
+
+    def _begin(self, lines: str) -> FileIO:
+        """Put a file with the first lines in the place of what was there, and open it for appending."""
+        target = self._target
+        number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        os.close(number)
+        new = Path(name)
+        # Every line is one write to the end, so that lines stay whole whoever else writes.
+        file = new.open("ab", buffering=0)
+        try:
+            for line in chain(self._beginning(), [lines]):
+                _write(file, line)
+            new.chmod(rights(target))
+            self._writer.check(self._path)
+            new.replace(target)
+            self._writer.owns([self._path])
+        except BaseException:
+            file.close()
+            new.unlink(missing_ok=True)
+            raise
+        return file
+
+
+def told_too(listener: Listener, events: GrowingFile | None) -> Listener:
+    """A listener with the file of the trace before it, if there is one."""
+    if events is None:
+        return listener
+
+    def tell(id: str, event: Event) -> None:
+        events.append(id, event)
+        listener(id, event)
+
+    return tell
+
+
+def is_plain(path: str) -> bool:
+    """Whether a path is that of a file, there or not: not stdout, a pipe or a device."""
+    target = Path(path).resolve()
+    return path not in STDOUT and (target.is_file() or not target.exists())
+
+
+def _write(file: FileIO, lines: str) -> None:
+    left = memoryview(lines.encode("utf-8", "backslashreplace"))
+    while left:
+        left = left[file.write(left) :]

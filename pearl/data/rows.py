@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pearl.documents.document import Document, from_text, limit_bytes
+from pearl.documents.kinds import ROW_SUFFIXES
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError, UsageError, suggest
 from pearl.plugins.extras import require_extra
@@ -51,7 +52,7 @@ OWN_FILES = {
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
-_SUFFIXES = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson", ".dev", ".train", ".test")
+_SUFFIXES = (*ROW_SUFFIXES, ".dev", ".train", ".test")
 """Suffixes of file names; such a name is never looked up on a hub."""
 
 

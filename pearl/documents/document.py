@@ -24,7 +24,7 @@ from typing import Literal, get_args
 from pearl import plugins
 from pearl.documents.digest import text_sha256
 from pearl.errors import DataError, Span, UsageError
-from pearl.errors.in_notebooks import ShownInNotebooks
+from pearl.notebooks import ShownInNotebooks
 
 DocumentKind = Literal["document", "corpus", "table"]
 """A text, several documents whose passages are searched, or rows with columns."""

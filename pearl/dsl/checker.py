@@ -43,7 +43,7 @@ from pearl.errors import (
     suggest,
 )
 from pearl.errors.diagnostics import MAX_SUGGESTED_LENGTH
-from pearl.errors.in_notebooks import ShownInNotebooks
+from pearl.notebooks import ShownInNotebooks
 
 _ALIKE = {
     "A": "ΑА", "B": "ΒВꞴ", "C": "С", "E": "ΕЕ", "F": "ϜꞘ", "G": "Ԍ", "H": "ΗН", "J": "ͿЈꞲ",

@@ -9,7 +9,7 @@ from functools import cached_property
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.nodes import Reference, Step, items_of
 from pearl.dsl.signatures import ValueType
-from pearl.errors.in_notebooks import ShownInNotebooks
+from pearl.notebooks import ShownInNotebooks
 
 _READ = frozenset({ValueType.LIST, ValueType.NUMBER, ValueType.BOOL})
 """Types that the text of an output is parsed into; other types stay text."""

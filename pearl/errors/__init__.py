@@ -25,7 +25,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pearl.errors.addresses import redacted
 from pearl.errors.diagnostics import (
     Diagnostic,
     Fix,
@@ -35,7 +34,8 @@ from pearl.errors.diagnostics import (
     render_diagnostics,
     suggest,
 )
-from pearl.errors.in_notebooks import ShownInNotebooks
+from pearl.errors.escaping import redacted
+from pearl.notebooks import ShownInNotebooks
 
 __all__ = [
     "BudgetError",

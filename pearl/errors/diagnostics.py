@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pearl.errors.in_notebooks import ShownInNotebooks
+from pearl.errors.patterns import lazy_pattern
+from pearl.notebooks import ShownInNotebooks
 
 MAX_SUGGESTED_LENGTH = 80
 """Longer names get no suggestion: edit distance is quadratic in the length of a name."""
@@ -125,7 +125,7 @@ def render_diagnostics(diagnostics: Sequence[Diagnostic], text: str, name: str =
     return "\n".join(diagnostic.render(text, name) for diagnostic in diagnostics)
 
 
-_YEARS = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_YEARS = lazy_pattern(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
 
 def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:

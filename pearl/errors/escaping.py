@@ -11,7 +11,9 @@ import json
 import re
 from typing import Any
 
-_OBEYED = re.compile(
+from pearl.errors.patterns import lazy_pattern
+
+_OBEYED = lazy_pattern(
     "["
     "\x00-\x08\x0b-\x1f\x7f"  # C0 but for the tab and the line break, and DEL
     "\x80-\x9f"  # C1: one character that begins what ESC and another one begin
@@ -68,12 +70,12 @@ def json_bytes(data: Any) -> bytes:
         return text.encode("utf-8", "backslashreplace")
 
 
-_COMPUTED = re.compile(
+_COMPUTED = lazy_pattern(
     r"""\A(?=[=+\-@\t\r\n＝＋－＠])"""
     r"""|(?<=[;|\t\r\n])(?=[ "']*+[=+\-@＝＋－＠])(?![ ]*+[+-][\d.]++\s*+(?:[;|]|\Z))"""
 )
 """Before what begins a formula: in a cell, or behind what separates cells where another separator is set."""
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = lazy_pattern(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
 def inert(cell: Any) -> Any:
@@ -94,3 +96,46 @@ def _dumped(model: Any) -> Any:
     if not hasattr(model, "model_dump"):
         raise TypeError(f"Object of type {type(model).__name__} is not JSON serializable")
     return model.model_dump()
+
+
+LEFT_OUT = "***"
+"""Placeholder for a redacted part that the user has to fill in before the URL can be used."""
+
+_ADDRESS = lazy_pattern(
+    r"(?P<scheme>[a-z][a-z0-9+.-]{0,30}://)"  # bounded: else long words take quadratic time
+    # Up to the last @: passwords often contain unescaped slashes and question marks.
+    r"(?P<user>[^\s\"'<>]*@)?"
+    r"(?P<place>[^\s?#\"'<>]*)"
+    r"(?P<rest>[?#][^\s\"'<>]*)?",
+    re.IGNORECASE,
+)
+
+
+def redacted(text: str, mark: str = "") -> str:
+    """Remove user names, passwords and query strings, which may hold keys, from the URLs in a text.
+
+    Example:
+        >>> redacted("http://me:secret@localhost:8000/v1?api-key=abc#x")
+        'http://localhost:8000/v1'
+        >>> redacted("--base-url=http://me:secret@localhost/v1?api-key=abc", LEFT_OUT)
+        '--base-url=http://***@localhost/v1?***'
+        >>> redacted("who? me@home: nothing")
+        'who? me@home: nothing'
+    """
+
+    def without(found: re.Match[str]) -> str:
+        user = f"{mark}@" if found["user"] and mark else ""
+        rest = f"?{mark}" if found["rest"] and mark else ""
+        return f"{found['scheme']}{user}{found['place']}{rest}"
+
+    return _ADDRESS.sub(without, text)
+
+
+def counted(n: int, thing: str) -> str:
+    """How many there are of a thing.
+
+    Example:
+        >>> counted(1, "row"), counted(1_200, "row")
+        ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"

@@ -156,7 +156,7 @@ def _numbers(cell: Score) -> list[str]:
         f"{cell.n_fell_back:,}",
         f"{cell.n_unmapped:,}",
         f"{cell.tokens_per_record:,.0f}",
-        "–" if cell.cost_per_record_usd is None else f"{cell.cost_per_record_usd:.4f}",
+        "–" if cell.cost_per_record_usd is None else money(cell.cost_per_record_usd),
         f"{cell.latency_p50_s:.1f}",
         f"{cell.latency_p95_s:.1f}",
     ]
@@ -234,7 +234,7 @@ def _shown(record: EvalRecord) -> dict[str, Any]:
     seed = f", seed {record.seed}" if record.seed else ""
     marks = ("gold", record.gold), ("chosen", record.choice)
     usage = record.usage
-    cost = "" if record.cost_usd is None else f", {record.cost_usd:.4f} US dollars"
+    cost = "" if record.cost_usd is None else f", {money(record.cost_usd)}"
     calls = "call" if record.n_calls == 1 else "calls"
     return {
         "mark": mark,

@@ -22,6 +22,7 @@ from pearl.errors.escaping import inert
 from pearl.errors.in_notebooks import ShownInNotebooks
 from pearl.interpreter.agreement import Agreement
 from pearl.llm import Usage
+from pearl.notebooks import ShownInNotebooks
 from pearl.planner.understanding import Understood
 from pearl.replies.typed import State
 from pearl.trace import AnswerStatus, StepFinished, Trace

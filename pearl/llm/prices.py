@@ -20,6 +20,16 @@ _FORMAT = 'as_of = 2026-11-21, then [usd_per_million] and "NAME" = { input = 2.5
 _VERSION = re.compile(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4}|latest))?\Z")
 
 
+def money(usd: float) -> str:
+    """US dollars as text, with four decimals below ten dollars.
+
+    Example:
+        >>> money(0.0012), money(1234.5)
+        ('$0.0012', '$1,234.50')
+    """
+    return f"${usd:,.4f}" if abs(usd) < 10 else f"${usd:,.2f}"
+
+
 class Price(Frozen):
     """US dollars per million tokens."""
 

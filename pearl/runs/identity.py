@@ -7,7 +7,7 @@ Headers of logs and banks hold a `RunConfig`; runs of the store and the keys of 
 from __future__ import annotations
 
 import platform
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -44,8 +44,10 @@ from pearl.planner.routing import repair_messages as parts_repair_messages
 from pearl.planner.understanding import standalone_messages, unusable_messages
 from pearl.plugins.version import __version__
 from pearl.replies.items import ItemKind
-from pearl.retrieval import DEFAULT_METHOD
+from pearl.settings import Deciding
 from pearl.tables.lookup import PROMPT_TEXTS
+
+DECIDING = tuple(field.name for field in fields(Deciding))
 
 KEYS = 3
 """Version of the keys under which rows are recorded; a run with others is not gone on with."""
@@ -54,7 +56,7 @@ SAMPLED_BYTES = 2**20
 """Read of each end of a model's file."""
 
 
-class RunConfig(Frozen):
+class RunConfig(Frozen, Deciding):
     """The base of a header; a file whose header differs in one of these is not gone on with."""
 
     kind: str
@@ -68,53 +70,16 @@ class RunConfig(Frozen):
     bank: str
     n_examples: int
     bank_sha256: str = ""
-    nearest: int | None = None
-    """Examples chosen by likeness for each question; None for the whole bank."""
-    ranker: str = DEFAULT_METHOD
-    """How passages were ranked."""
-    embeddings: str | None = None
-    """What made vectors of them."""
-    reranker: str | None = None
-    """What reordered the best of them."""
-    context: str = "auto"
-    """What was done with documents longer than the window."""
-    window: int | None = None
-    max_output_tokens: int | None = None
-    max_repairs: int | None = None
-    max_steps: int | None = None
-    items_per_call: int = 32
-    max_item_tokens: int = 64
-    max_reasks: int = 1
-    strict: bool = False
-    strict_items: bool = False
-    recheck: int = 0
-    shape: str = "none"
-    """What the planner was told about documents."""
-    fallback: str | None = None
-    """What answered where no valid plan could be had."""
-    planned_by: str = "auto"
-    """Who wrote plans."""
-    profile: str = "full"
-    """How much of the library and of the examples the planner was shown."""
-    route: bool = False
-    """Whether questions that their parts plan were not given to the planner."""
-    as_of: str | None = None
-    """What relative periods referred to; None for the day of the run, or for nothing."""
-    fiscal_year_end: tuple[int, int] = (12, 31)
-    apart: bool = False
-    """Whether tables were shown apart from the text."""
-    sql_engine: str = "sqlite"
-    """What ran SQL over tables."""
-    n_plans: int = 1
-    """Independent plans for each question."""
-    constrain: str = "auto"
-    """What the model was to be held to while it wrote plans."""
 
 
 def run_config(pearl: Pearl) -> dict[str, Any]:
     """The fields of a `RunConfig`, without `kind` and `v`, for the header that a file begins with."""
     bank = "\n".join(print_plan(example.plan) for example in pearl.material.examples)
     planned = pearl.planner.settings
+    deciding = {
+        name: pearl.settings.get(name, getattr(pearl.client.settings, name, None))
+        for name in DECIDING
+    }
     return {
         "pearl_version": __version__,
         "domain": pearl.domain_name,
@@ -125,32 +90,15 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "bank": Path(pearl.material.bank).name,
         "n_examples": len(pearl.material.examples),
         "bank_sha256": text_sha256(bank),
-        "nearest": pearl.material.nearest,
+        **deciding,
+        # What is in force, where the setting leaves that to the model or to the domain.
         "ranker": pearl.ranker,
-        "embeddings": pearl.embeddings,
-        "reranker": pearl.reranker,
-        "context": pearl.limits.strategy,
         "window": pearl.limits.window,
-        "max_output_tokens": pearl.limits.max_output_tokens,
-        "max_repairs": planned.max_repairs,
-        "max_steps": planned.max_steps,
-        "items_per_call": pearl.limits.items_per_call,
-        "max_item_tokens": pearl.limits.max_item_tokens,
-        "max_reasks": pearl.limits.max_reasks,
-        "strict": pearl.limits.is_strict,
-        "strict_items": pearl.limits.is_strict_rows,
-        "recheck": pearl.limits.recheck,
-        "shape": planned.shape,
-        "fallback": pearl.fallback,
-        "planned_by": planned.planned_by,
         "profile": pearl.material.profile.name,
         "route": planned.is_routed,
+        "apart": pearl.limits.is_apart,
         "as_of": None if planned.as_of is None else planned.as_of.isoformat(),
         "fiscal_year_end": list(planned.fiscal_year_end),
-        "apart": pearl.limits.is_apart,
-        "sql_engine": pearl.limits.sql_engine,
-        "n_plans": pearl.draws.n,
-        "constrain": pearl.client.settings.constrain,
     }
 
 

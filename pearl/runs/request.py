@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import date
 from pathlib import Path
 from time import time_ns
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -17,7 +16,6 @@ from pydantic import (
     Field,
     NonNegativeFloat,
     NonNegativeInt,
-    PlainSerializer,
     PlainValidator,
     PositiveFloat,
     PositiveInt,
@@ -28,7 +26,7 @@ from pearl import plugins
 from pearl.data.journal import Frozen, reason
 from pearl.documents.digest import file_sha256
 from pearl.errors import StoreError, UsageError
-from pearl.errors.addresses import LEFT_OUT, redacted
+from pearl.errors.escaping import LEFT_OUT, redacted
 from pearl.llm.backends import ModelSettings, address_of
 from pearl.llm.prices import Price
 from pearl.plugins.files import why_unsafe
@@ -56,10 +54,8 @@ ExecutorName = Annotated[str, PlainValidator(_executor)]
 
 Tokens = Annotated[int, Field(ge=256)]
 
-Day = Annotated[date, PlainSerializer(date.isoformat)]
 
-
-class RunRequest(Frozen):
+class RunRequest(Frozen, Settings):
     """The options of a command whose rows are kept, under their names there."""
 
     COMMAND: ClassVar[str]
@@ -68,6 +64,7 @@ class RunRequest(Frozen):
     MAY_READ: ClassVar[tuple[str, ...]] = ("library", "examples", "prices")
     """Options that name a file, or something that comes with pearl."""
 
+    # `base_url` is where the server was, named or not, without a password; None for OpenAI's own or none.
     data: Text | None = None
     split: Text | None = None
     columns: tuple[Text, ...] = ()
@@ -75,20 +72,6 @@ class RunRequest(Frozen):
     limit: PositiveInt | None = None
     out: Text | None = None
     as_json: bool = False
-    model: Text
-    base_url: Text | None = None
-    """Where the server was, be it named or not, without a password; None for OpenAI's own or for none."""
-    domain: Text
-    library: Text | None = None
-    examples: Text | None = None
-    window: Tokens | None = None
-    max_output_tokens: PositiveInt | None = None
-    concurrency: PositiveInt
-    timeout_s: Annotated[float, Field(ge=0.1)]
-    constrain: Literal["auto", "grammar", "json", "off"]
-    server: Text | None = None
-    requests_per_minute: PositiveFloat | None = None
-    tokens_per_minute: PositiveFloat | None = None
     max_cost: NonNegativeFloat | None = None
     max_tokens: NonNegativeInt | None = None
     max_time: PositiveFloat | None = None
@@ -103,7 +86,7 @@ class RunRequest(Frozen):
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Self:
         """The work of a command line."""
-        known = {name: params[name] for name in cls.model_fields if name in params}
+        known = resumed({name: params[name] for name in cls.model_fields if name in params})
         settings = ModelSettings(known["base_url"])
         try:
             address = redacted(address_of(known["model"], settings) or "", LEFT_OUT)
@@ -117,7 +100,7 @@ class RunRequest(Frozen):
         """What the run is, but for what of its `Pearl` decides the results: `Session` adds that."""
         shown = tuple(redacted(word, LEFT_OUT) for word in command)
         named = {"command": self.COMMAND, **settings}
-        return RunSpec(shown, named, inputs, work=self.model_dump())
+        return RunSpec(shown, named, inputs, work=resumed(self.model_dump()))
 
     @property
     def inputs(self) -> Iterator[str]:
@@ -139,26 +122,6 @@ class RunRequest(Frozen):
 class _Planning(RunRequest):
     """Of commands that have plans written, or run over documents."""
 
-    nearest: PositiveInt | None = None
-    context: Text
-    ranker: Text
-    max_repairs: NonNegativeInt
-    max_steps: PositiveInt
-    items_per_call: PositiveInt = 32
-    max_item_tokens: PositiveInt = 64
-    max_reasks: NonNegativeInt = 1
-    strict: bool = False
-    strict_items: bool = False
-    recheck: NonNegativeInt = 0
-    shape: Literal["none", "counts", "fields"] = "none"
-    as_of: Day | None = None
-    fiscal_year_end: tuple[int, int] = (12, 31)
-    planned_by: Literal["auto", "model", "rule"] = "auto"
-    profile: Literal["auto", "full", "small"] = "auto"
-    route: bool | None = None
-    apart: bool | None = None
-    sql_engine: Literal["sqlite", "duckdb"] = "sqlite"
-    prefix: Literal["auto", "off"]
     trace: Text | None = None
 
     @property
@@ -179,8 +142,6 @@ class ExecuteRequest(_Planning):
     longest: PositiveInt | None = None
     out: Text
     verbose: bool = False
-    fallback: Literal["direct"] | None = None
-    n_plans: Annotated[int, Field(ge=1, le=20)] = 1
 
     @property
     def worked_on(self) -> dict[str, str]:
@@ -217,8 +178,6 @@ class EvalRequest(_Planning):
     part_tokens: Tokens
     by_document: bool = False
     rotate: bool = False
-    fallback: Literal["direct"] | None = None
-    n_plans: Annotated[int, Field(ge=1, le=20)] = 1
     history: Literal["gold", "own", "none"] = "gold"
     together: bool = False
     corpus: tuple[Text, ...] = ()
@@ -278,12 +237,16 @@ def request_of(info: RunInfo) -> RunRequest:
         )
     kind = REQUESTS.get(str(info.settings.get("command")))
     if not info.work or kind is None:
-        raise StoreError(f"of run {info.id} no work is kept that can be resumed", help=again)
-    work = info.work
-    if (
-        "as_of" in kind.model_fields
-    ):  # the day on which it was begun, if that was none that was named
-        work = {**work, "as_of": work.get("as_of") or info.settings.get("as_of")}
+        raise StoreError(
+            f"run {info.id} cannot be resumed: the store has no request for it", help=again
+        )
+    work = dict(info.work)
+    for name in work.keys() - resumed(work).keys():
+        raise StoreError(
+            f"the work of run {info.id} cannot be read: {name} is never kept", help=again
+        )
+    # The day on which it was begun, if none was named.
+    work["as_of"] = work.get("as_of") or info.settings.get("as_of")
     try:
         return kind.model_validate(work)
     except ValidationError as error:

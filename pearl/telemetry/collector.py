@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
 from pearl.errors import UsageError
-from pearl.errors.addresses import redacted
+from pearl.errors.escaping import redacted
 from pearl.plugins.version import __version__
 from pearl.telemetry.tracing import Telemetry
 

@@ -19,7 +19,6 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, Valid
 from pearl.actions.searching import Fetched
 from pearl.errors import DataError, ModelErrorKind
 from pearl.errors.escaping import json_bytes
-from pearl.errors.in_notebooks import ShownInNotebooks
 from pearl.llm import (
     ActionTask,
     ChooseTask,

@@ -80,7 +80,7 @@ class Totals:
         if 0 < self.n_unknown_cost == self.n:
             return "unknown"
         unknown = f"; {self.n_unknown_cost:,} rows unknown" if self.n_unknown_cost else ""
-        return f"{self.cost_usd:.4f} USD{unknown}"
+        return f"{money(self.cost_usd)}{unknown}"
 
 
 def text_of(value: Any, most: int) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.cli.citing import MAX_LINE, MAX_QUOTE, Line, Surroundings, cited, mark_form
+from pearl.cli.output import MAX_LINE, MAX_QUOTE, Line, Surroundings, cited, mark_form
 from pearl.documents.document import from_text, join
 from pearl.documents.evidence import Evidence, StepReply, collect
 from pearl.errors import Span

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import subprocess
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from pearl.cli import run
-from pearl.cli.work import frozen_heap
 from tests.cli.terminal import PLAN, STORY, Terminal, child
 from tests.skips import needs_full_device
 
@@ -25,17 +23,6 @@ def test_ask_prints_the_answer_with_its_evidence(pearl: Terminal) -> None:
     start = STORY.index("He sold")
     assert f"story.txt, characters {start}-" in out
     assert "no language model" in pearl.talk
-
-
-def test_what_is_loaded_is_collected_again_after_a_run() -> None:
-    def run_in_vain() -> None:
-        with frozen_heap():
-            assert gc.get_freeze_count() > 0
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        run_in_vain()
-    assert gc.get_freeze_count() == 0
 
 
 def test_ask_reads_stdin(pearl: Terminal) -> None:
@@ -86,7 +73,7 @@ def test_a_plan_is_told_of_a_document_where_it_is_asked_for(pearl: Terminal) -> 
         assert "goes with a DOC" in pearl.talk
     Path("pearl.toml").write_text('shape = "fields"\n', encoding="utf-8")
     pearl("ask", "How many entries are there?", "log.csv", code=2)
-    assert "sets shape, and you do not trust this file" in pearl.talk
+    assert "sets shape, but you have not trusted this file" in pearl.talk
     Path("pearl.toml").unlink()
     asked = {"question": "How many?", "document_path": "log.csv"}
     Path("q.jsonl").write_text(json.dumps(asked), encoding="utf-8")
@@ -186,7 +173,7 @@ def test_paths_of_planned_rows_stay_right_in_another_folder(pearl: Terminal) -> 
     row = {"id": "a", "question": "Why did Nils sell the boat?", "document_path": "story.txt"}
     Path("in/q.jsonl").write_text(json.dumps(row), encoding="utf-8")
     pearl("plan", "--data", "in/q.jsonl", "--out", "out/plans.jsonl")
-    assert "rotten" in pearl("execute", "--tasks", "out/plans.jsonl", "--json")
+    assert "rotten" in pearl("execute", "--tasks", "out/plans.jsonl", "--allow-outside", "--json")
 
 
 def test_bytes_that_are_no_text_spoil_one_row_only(pearl: Terminal) -> None:

@@ -149,7 +149,7 @@ def test_a_limit_ends_the_run_and_keeps_what_is_done(
     assert len(openai_server.requests) == 2
     assert "2 rows in out.jsonl, 1 of them unfinished" in pearl.talk
     assert "failed" not in pearl.talk
-    assert "a limit of the run is reached" in pearl.talk
+    assert "the run reached a limit" in pearl.talk
     assert "run the same command again" in pearl.talk
     (run,) = json.loads(pearl("runs", "list", "--json"))
     assert (run["results"], run["failed"]) == (2, 0)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pytest
 
-from pearl.cli.data import data_options, read_data
+from pearl.cli.files import data_options, read_data
 from tests.cli.terminal import STORY, Terminal
 from tests.server import Server
 from tests.shared import shared
@@ -65,7 +65,7 @@ def test_what_is_right_goes_from_data_to_results(pearl: Terminal) -> None:
     first, second = rows_of("out/plans.jsonl")
     assert {**known, "id": "a", "document": STORY, "mine": 1}.items() <= first.items()
     assert second["document_path"] == "../story.txt"
-    pearl("execute", "--tasks", "out/plans.jsonl", "--out", "results.jsonl")
+    pearl("execute", "--tasks", "out/plans.jsonl", "--allow-outside", "--out", "results.jsonl")
     first, second = rows_of("results.jsonl")
     assert {**known, "id": "a", "status": "answered"}.items() <= first.items()
     assert "rotten" in second["answer"]

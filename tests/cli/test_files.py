@@ -41,19 +41,16 @@ def tasks() -> str:
     ],
     ids=lambda command: " ".join(command),
 )
-def test_a_file_that_the_command_did_not_write_stays(
+def test_an_existing_file_is_replaced_by_force_only(
     pearl: Terminal, tasks: str, command: list[str]
 ) -> None:
     Path("FILE").write_text(MINE, encoding="utf-8")
     pearl(*command, code=2)
-    assert "'FILE' is there" in pearl.talk
+    assert "'FILE' exists already" in pearl.talk
     assert "--force" in pearl.talk
     assert Path("FILE").read_text(encoding="utf-8") == MINE
     pearl(*command, "--force")
     assert Path("FILE").read_text(encoding="utf-8") != MINE
-    pearl(*command)  # its own file it may replace
-    Path("FILE").write_text(f"{Path('FILE').read_text('utf-8')} ", encoding="utf-8")
-    pearl(*command, code=2)  # not one that was edited since
 
 
 def test_another_command_is_another(pearl: Terminal, tasks: str) -> None:
@@ -76,14 +73,14 @@ def test_a_run_that_goes_on_writes_its_own_file(pearl: Terminal) -> None:
 
 
 def test_a_file_that_comes_meanwhile_stays(pearl: Terminal) -> None:
-    writer = OutputWriter("a command", "store")
+    writer = OutputWriter()
 
     def write_late() -> None:
         with writer.open("rows") as file:
             file.write("mine")
             Path("rows").write_text(MINE, encoding="utf-8")
 
-    with pytest.raises(UsageError, match="'rows' is there"):
+    with pytest.raises(UsageError, match="'rows' exists already"):
         write_late()
     assert Path("rows").read_text(encoding="utf-8") == MINE
     assert not list(Path().glob(".rows*"))
@@ -104,13 +101,6 @@ def test_pipes_empty_files_and_stdout_are_written_to(pearl: Terminal) -> None:
     reader = subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE)
     pearl("plan", QUESTION, "-o", "pipe")
     assert QUESTION.encode() in reader.communicate()[0]
-
-
-def test_another_store_knows_nothing_of_the_file(pearl: Terminal) -> None:
-    args = ("plan", QUESTION, "-o", "one.plan")
-    pearl(*args, "--store", "new")
-    pearl(*args, "--store", "new")
-    pearl(*args, "--store", "another", code=2)
 
 
 def test_a_question_that_is_asked_again_costs_nothing(
@@ -187,12 +177,12 @@ asyncio.run(notebook())
     [
         (
             ("execute", "plans.jsonl", "story.txt"),
-            "'plans.jsonl' has rows, and is no plan",
+            "'plans.jsonl' has rows, and is not a plan",
             "pearl execute --tasks plans.jsonl story.txt",
         ),
         (
             ("execute", QUESTION, "story.txt"),
-            f"'{QUESTION}' is no plan file",
+            f"'{QUESTION}' is not a plan file",
             f'pearl ask "{QUESTION}" story.txt',
         ),
         (
@@ -222,7 +212,7 @@ def test_many_failures_bring_the_help_of_the_first(pearl: Terminal) -> None:
     help = "  help: --allow-outside reads it, if you trust where the data comes from\n"
     pearl("plan", "--data", "q.jsonl", "-o", "p.jsonl", code=1)
     assert pearl.talk.endswith(help)
-    pearl("plan", "--data", "q.jsonl", "-o", "p.jsonl", "--allow-outside")  # its own file
+    pearl("plan", "--data", "q.jsonl", "-o", "p.jsonl", "--allow-outside", "--force")
     pearl("execute", "--tasks", "q.jsonl", "--out", "rows.jsonl", code=1)
     assert pearl.talk.endswith(help)
 

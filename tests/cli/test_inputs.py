@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from pearl.actions.library import library_text, load_library
-from pearl.cli.writing import OutputWriter
 from tests.cli.files import QUESTION, asked, rows_of, write
 from tests.cli.terminal import PLAN, STORY, Terminal
 
@@ -60,25 +59,14 @@ def test_paths_stay_in_the_folder_of_the_file(pearl: Terminal) -> None:
     pearl(*data, "--json", "--allow-outside")
 
 
-def test_what_another_command_wrote_names_nothing_outside(pearl: Terminal) -> None:
-    """Fields of a stranger's rows come through: that pearl wrote the file says nothing of them."""
-    path = Path("rows.jsonl")
-    with OutputWriter("a run", None, by="export").open(str(path)) as file:
-        file.write(json.dumps(asked("a", document_path="../secret.txt")) + "\n")
-    pearl("execute", "--tasks", "rows.jsonl", "--out", "answers.jsonl", code=1)
-    assert "leads out of the folder" in rows_of("answers.jsonl")[0]["error"]["message"]
-
-
-def test_what_pearl_planned_names_what_its_data_named(pearl: Terminal) -> None:
+def test_planned_rows_that_lead_out_of_their_folder_need_permission(pearl: Terminal) -> None:
     Path("out").mkdir()
     write("q.jsonl", asked("a"))
     pearl("plan", "--data", "q.jsonl", "-o", "out/plans.jsonl")
     assert rows_of("out/plans.jsonl")[0]["document_path"] == "../story.txt"
-    pearl("execute", "--tasks", "out/plans.jsonl", "--out", "rows.jsonl")
-    with Path("out/plans.jsonl").open("a", encoding="utf-8") as file:  # now it is from elsewhere
-        file.write(json.dumps(asked("b", document_path="../../secret.txt")) + "\n")
-    pearl("execute", "--tasks", "out/plans.jsonl", "--out", "r.jsonl", code=1)
-    assert [row["status"] for row in rows_of("r.jsonl")] == ["failed"] * 2
+    pearl("execute", "--tasks", "out/plans.jsonl", "--out", "rows.jsonl", code=1)
+    assert "leads out of the folder" in rows_of("rows.jsonl")[0]["error"]["message"]
+    pearl("execute", "--tasks", "out/plans.jsonl", "--out", "rows.jsonl", "--allow-outside")
 
 
 def test_files_without_an_end_are_no_input(
@@ -174,12 +162,12 @@ def test_tasks_that_do_not_say_a_library_run_and_it_is_noted(pearl: Terminal) ->
         (["ask", "story.txt"], 2, "'story.txt' is a file, not a question"),
         (["ask", QUESTION, "https://example.org/a?b=c"], 2, 'curl -sL ADDRESS | pearl ask "..." -'),
         (["ask", QUESTION, "*.nothing"], 3, "no file matches"),
-        (["ask", QUESTION, "void"], 3, "there is no document in the folder"),
+        (["ask", QUESTION, "void"], 3, "the folder has no documents"),
         (["ask", QUESTION, "a.rtf"], 3, "RTF is not read"),
         (["execute", "story.txt", "why.plan"], 2, "pearl execute why.plan story.txt"),
         (["execute", "--tasks", "why.plan", "story.txt"], 2, "pearl execute why.plan story.txt"),
         (["execute", "--tasks", "t.jsonl", "story.txt"], 2, "'story.txt' is not needed"),
-        (["plan", "--data", "d.jsonl"], 3, "there is no question in the data"),
+        (["plan", "--data", "d.jsonl"], 3, "the data has no question"),
         (["plan", "--data", "quality.jsonl"], 2, "--domain quality"),
         (["plan", "--data", "flat.jsonl"], 2, "--domain quality"),
         (["execute", "why.plan", "--data", "quality.jsonl"], 2, "--domain quality"),

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pearl.cli import run as pearl_command
-from pearl.cli.stopping import ONCE_S
+from pearl.cli.work import ONCE_S
 from pearl.runs.executors.local import UNDER_WAY
 from tests.server import Server
 
@@ -155,7 +155,7 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(
     done = ids(folder)
     assert 0 < len(done) < N
     assert done == DOCUMENTS[: len(done)]
-    run = said.partition("to go on: pearl runs resume ")[2].split()[0]
+    run = said.partition("resume it: pearl runs resume ")[2].split()[0]
     assert f"runs resume {run} --base-url {openai_server.url}\n" in said
     monkeypatch.chdir(folder.parent)
     assert pearl_command(["runs", "resume", run, "--yes"]) == 0
@@ -173,13 +173,13 @@ def test_a_second_interrupt_ends_at_once_and_says_how_to_go_on(
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
     for line in process.stderr:
-        if "once more" in line:
+        if "press Ctrl-C again" in line:
             break
     time.sleep(2 * ONCE_S)  # two at once would be one
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 130
-    assert "to go on: pearl runs resume " in said
+    assert "resume it: pearl runs resume " in said
     assert said.rstrip().endswith("pearl: interrupted")
 
 
@@ -193,7 +193,7 @@ def test_what_no_call_can_get_past_stops_the_run_at_once(
     openai_server.next(*[fault] * 50)
     said = execute(openai_server, code=code)
     assert len(openai_server.requests) <= 6 + 2
-    assert "to go on: pearl runs resume " in said
+    assert "resume it: pearl runs resume " in said
     assert len(said.splitlines()) <= 5
     openai_server._queue.clear()
     execute(openai_server)
@@ -211,7 +211,7 @@ def test_a_server_that_wants_to_be_left_alone_for_long_pauses_the_run(
     openai_server.next(*[Canned(slow.body, 429, {"retry-after": "7200"})] * 9)
     said = execute(openai_server, code=75)
     assert "the server wants 120 minutes before the next call" in said
-    assert "to go on: pearl runs resume " in said
+    assert "resume it: pearl runs resume " in said
     assert len(openai_server.requests) <= 2
 
 

@@ -21,9 +21,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pearl.cli import live
-from pearl.cli.live import Watched
-from pearl.cli.screen import cells, cut, finished_lines, lines
+from pearl.cli import progress
+from pearl.cli.progress import Watched, cells, cut, finished_lines, lines
 from pearl.llm import Usage
 from pearl.llm.prices import Price
 from pearl.trace import (
@@ -246,8 +245,7 @@ def drawn(seen: Watched, width: int = 80, height: int = 24, encoding: str = "utf
 @pytest.fixture(autouse=True)
 def _still(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time stands still where lines are drawn in this process."""
-    monkeypatch.setattr(live, "monotonic", lambda: 100.0)
-    monkeypatch.setattr("pearl.cli.screen.monotonic", lambda: 0.0)
+    monkeypatch.setattr(progress, "monotonic", lambda: 100.0)
 
 
 WRITING = ModelProgressed(
@@ -314,9 +312,9 @@ def test_why_a_step_waits_is_told() -> None:
 
 def test_silence_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = watched(started(), StepStarted(step="mood", action="X"))
-    monkeypatch.setattr(live, "monotonic", lambda: 100 + live.SLOW_S - 1)
+    monkeypatch.setattr(progress, "monotonic", lambda: 100 + progress.SLOW_S - 1)
     assert "no news" not in drawn(seen)
-    monkeypatch.setattr(live, "monotonic", lambda: 100 + live.SLOW_S)
+    monkeypatch.setattr(progress, "monotonic", lambda: 100 + progress.SLOW_S)
     assert "\n  no news of the model for 20 s\n" in drawn(seen)
 
 

@@ -18,7 +18,7 @@ def test_pearl_ask_writes_it_and_refuses_several(pearl: Terminal) -> None:
     assert any("hull was rotten" in marked for marked in page.marked)
     Path("other.txt").write_text("Nils sold it.", "utf-8")
     pearl("ask", "Why?", "story.txt", "other.txt", "--page", "both.html", code=2)
-    assert "--page is of one answer" in pearl.talk
+    assert "--page needs exactly one answer" in pearl.talk
     Path("mine.html").write_text("mine", "utf-8")
     pearl("ask", "Why did Nils sell the boat?", "story.txt", "--page", "mine.html", code=2)
     assert Path("mine.html").read_text("utf-8") == "mine"

@@ -51,12 +51,12 @@ def test_dates_are_settings_of_flags_variables_and_files(
 @pytest.mark.parametrize(
     ("flags", "why"),
     [
-        (("--as-of", "yesterday"), "'yesterday' is no date"),
-        (("--as-of", "2024-02-30"), "'2024-02-30' is no date"),
+        (("--as-of", "yesterday"), "'yesterday' is not a date"),
+        (("--as-of", "2024-02-30"), "'2024-02-30' is not a date"),
         (("--as-of", "0900-01-01"), "as_of is from 1700 to 2199"),
-        (("--as-of", "today", "--fiscal-year-end", "13-01"), "'13-01' is no MM-DD"),
-        (("--as-of", "today", "--fiscal-year-end", "W10-1"), "'W10-1' is no MM-DD"),
-        (("--fiscal-year-end", "09-30"), "has no effect without as_of"),
+        (("--as-of", "today", "--fiscal-year-end", "13-01"), "'13-01' is not MM-DD"),
+        (("--as-of", "today", "--fiscal-year-end", "W10-1"), "'W10-1' is not MM-DD"),
+        (("--fiscal-year-end", "09-30"), "says nothing without as_of"),
         (("--plans", "0"), "1<=x<=20"),
         (("--plans", "21"), "1<=x<=20"),
     ],

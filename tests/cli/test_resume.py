@@ -1,4 +1,4 @@
-"""A hostile store: nothing of it is run, read, posted or written over before it is confirmed."""
+"""A hostile store that the user names: its runs are shown, and resumed with `--yes` only."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_nothing_of_a_store_is_done_before_it_is_confirmed(
     assert f"  model   openai: m at {EVIL}, without a key\n" in done.stderr
     assert f"  reads   {pearl.folder / 'why.plan'}, {hostile.private}\n" in done.stderr
     assert f"  writes  {hostile.precious}\n" in done.stderr
-    assert f"{hostile.precious}: is there, and no results of a run" in done.stderr
+    assert f"{hostile.precious}: exists and has no results of a run" in done.stderr
     hostile.check()
     hostile.precious.unlink()
     pearl("runs", "resume", hostile.id, code=2)
@@ -119,24 +119,6 @@ def test_a_key_of_openai_goes_to_no_server_that_only_a_store_names(
     assert hostile.precious.read_text() == "precious"
 
 
-@pytest.mark.parametrize(
-    ("said", "code"), [(b"n\n", 1), pytest.param(b"y\n", 0, marks=pytest.mark.slow)]
-)
-def test_a_terminal_is_asked(pearl: Terminal, hostile: Hostile, said: bytes, code: int) -> None:
-    ours, theirs = os.openpty()
-    os.write(ours, said)
-    done = subprocess.run(
-        [sys.executable, "-m", "pearl", "runs", "resume", hostile.id, "-o", "rows.jsonl", "--max-calls", "9"],
-        stdin=theirs, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    os.close(ours)
-    os.close(theirs)
-    assert done.returncode == code, done.stderr
-    assert ("nothing was done" in done.stderr) is (code == 1)
-    assert Path("rows.jsonl").exists() is (code == 0)
-    assert len(hostile.evil.requests) == 1 - code
-
-
 def test_what_is_outside_of_the_folder_is_never_among_those_not_shown(pearl: Terminal) -> None:
     Path("home").mkdir()
     documents = [f"d{i}.txt" for i in range(300)]
@@ -164,7 +146,7 @@ def test_a_server_that_is_not_the_users_is_refused(
 def test_a_command_line_that_a_store_holds_is_only_shown(pearl: Terminal, hostile: Hostile) -> None:
     id = crafted({}, ("ask", "Who?", str(hostile.private), "--trace", "t.jsonl"), pearl.folder)
     pearl("runs", "resume", id, "--yes", code=8)
-    assert "no work is kept that can be resumed" in pearl.talk
+    assert "cannot be resumed: the store has no request for it" in pearl.talk
     assert str(hostile.private) in pearl("runs", "show", id)
     assert not Path("t.jsonl").exists()
     hostile.check()
@@ -203,3 +185,16 @@ def test_nothing_of_a_store_moves_the_cursor(pearl: Terminal) -> None:
     said = pearl("runs", "show", id) + pearl("runs", "list")
     pearl("runs", "resume", id, code=2)
     assert not {"\x1b", "\x07", "\x9b", "\u202e"} & {*said, *pearl.talk}
+
+
+def test_a_run_of_the_users_own_store_is_resumed_without_a_question(
+    pearl: Terminal, openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PEARL_STORE")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    args = ("--model", "openai:m", "--base-url", openai_server.url, "--max-calls", "0")
+    pearl("execute", "why.plan", "story.txt", "--out", "rows.jsonl", *args, code=7)
+    (run,) = json.loads(pearl("runs", "list", "--json"))
+    pearl("runs", "resume", run["id"], "--max-calls", "9")
+    assert [seen.headers["authorization"] for seen in openai_server.requests] == [f"Bearer {KEY}"]
+    assert json.loads(Path("rows.jsonl").read_text("utf-8"))["status"] == "answered"

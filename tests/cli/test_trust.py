@@ -16,7 +16,9 @@ import pytest
 
 import pearl
 from pearl.cli import group, run
+from pearl.cli.options import variable_of
 from pearl.cli.settings import VARIABLES, unknown
+from pearl.settings import SETTINGS
 from tests.cli.terminal import STORY
 from tests.conftest import PROXIES
 from tests.server import Server, serving
@@ -122,7 +124,7 @@ def test_a_file_of_the_folder_names_no_server_of_a_search(
     ):
         if (name == "ranker") and command[0] == "search":
             continue  # it has --method
-        assert f"sets {name}, and you do not trust" in user(*command, code=2)
+        assert f"sets {name}, but you have not trusted" in user(*command, code=2)
     assert evil.requests == []
 
 
@@ -211,7 +213,7 @@ def test_what_else_a_folder_may_not_set(user: User, line: str) -> None:
 def test_no_file_of_a_folder_chooses_a_key(user: User, evil: Server) -> None:
     (user.folder / "pearl.toml").write_text(f'{HOSTILE}api_key_env = "OPENAI_API_KEY"\n')
     for command in (ASK, ("config", "trust")):
-        assert "api_key_env is not for a file that is found in a folder" in user(*command, code=3)
+        assert "may not set api_key_env" in user(*command, code=3)
     assert evil.requests == []
 
 
@@ -291,9 +293,9 @@ def test_what_is_no_key_variable_is_not_repeated(user: User) -> None:
 def test_a_variable_that_is_misspelt_is_told(user: User) -> None:
     (user.folder / "pearl.toml").unlink()
     said = user(*ASK, PEARL_MODLE="openai:x", PEARL_BUDGET="5", PEARL_CONCURENCY="2")
-    assert "pearl: PEARL_MODLE is no setting; did you mean PEARL_MODEL?" in said
-    assert "pearl: PEARL_BUDGET is no setting" in said
-    assert unknown(["PEARL_\x1b[2J", "PATH", "PEARL_STORE"]) == ["PEARL_\\x1b[2J is no setting"]
+    assert "pearl: PEARL_MODLE is not a setting; did you mean PEARL_MODEL?" in said
+    assert "pearl: PEARL_BUDGET is not a setting" in said
+    assert unknown(["PEARL_\x1b[2J", "PATH", "PEARL_STORE"]) == ["PEARL_\\x1b[2J is not a setting"]
 
 
 def test_every_variable_that_is_read_is_known() -> None:
@@ -311,5 +313,5 @@ def test_every_variable_that_is_read_is_known() -> None:
         path.read_text("utf-8") for path in folder.rglob("*.py") if path.name != "settings.py"
     ]
     named = {name for source in sources for name in re.findall(r"\bPEARL_[A-Z_]+\b", source)}
-    assert named == VARIABLES
-    assert of(group, click.Context(group)) <= named
+    assert named | set(map(variable_of, SETTINGS)) == VARIABLES
+    assert of(group, click.Context(group)) <= VARIABLES

@@ -111,5 +111,5 @@ def test_what_had_finished_when_a_step_failed_is_shown(pearl: Terminal, folder: 
     )
     said = pearl("execute", "two.plan", "three.txt", "--library", "finance", code=6)
     assert "a = FIND" in said
-    assert "these steps had finished" in pearl.talk
+    assert "finished steps:" in pearl.talk
     assert "step 'b'" in pearl.talk

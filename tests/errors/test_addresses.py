@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.errors import DataError, ModelError
-from pearl.errors.addresses import LEFT_OUT, redacted
+from pearl.errors.escaping import LEFT_OUT, redacted
 
 
 @pytest.mark.parametrize(

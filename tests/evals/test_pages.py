@@ -110,7 +110,7 @@ def test_a_record_tells_everything() -> None:
     for text in (
         "wrong q1, seed 3: Why did Nils sell the boat?", "The hull was rotten. ← gold",
         "Nobody asked. ← chosen", "1. ans = X(CTX) : y", "answered without a valid plan",
-        "Reference rot", "0.5000 US dollars", "failed q2", "Error the model gave up",
+        "Reference rot", "$0.5000", "failed q2", "Error the model gave up",
         "No option recognised in the reply",
     ):  # fmt: skip
         assert text in seen.text, text

@@ -352,7 +352,7 @@ def test_a_bank_of_other_settings_is_not_written_over(bank: Bank, change: tuple[
     bank.rows(row("a", "Why was it sold?"))
     bank.make()
     before = tried_rows()
-    assert "is not what this command wrote" in bank.make(*change, code=2)
+    assert "exists already" in bank.make(*change, code=2)
     assert tried_rows() == before
 
 
@@ -378,7 +378,7 @@ def test_force_replaces_what_is_no_curation(bank: Bank) -> None:
     bank.rows(row("a", "Why was it sold?"))
     Path("bank").mkdir()
     Path("bank/curation.jsonl").write_text("Dear diary\n", encoding="utf-8")
-    assert "is not what this command wrote" in bank.make(code=2)
+    assert "exists already" in bank.make(code=2)
     bank.make("--force")
     assert [each["outcome"] for each in tried_rows()] == ["kept"]
     assert list(bank.files) == ["001-why-was-it-sold.plan"]

@@ -62,7 +62,7 @@ def test_every_row_is_listed_with_its_numbers_and_unknown_cost_is_not_zero(tmp_p
     assert [line["error"] for line in lines] == ["", "", "DataError"]
     assert [each["error"] for each in data["details"]] == ["", "", "no file"]
     assert [each["why"] for each in data["details"]] == ["", "a quote is missing", ""]
-    assert "0.1500 USD; 2 rows unknown" in page
+    assert "$0.1500; 2 rows unknown" in page
     assert "2,000,000, 0" in page
     none = index_page(kept(tmp_path / "none.jsonl", row("b", model="vllm:own"), failed))
     assert re.search(r"<dt>cost[^<]*</dt><dd>unknown</dd>", none)

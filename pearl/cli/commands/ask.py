@@ -12,14 +12,15 @@ from pearl.cli.files import is_file
 from pearl.cli.help import Command
 from pearl.cli.options import (
     as_json,
+    budget_options,
     context_lines_option,
+    force_option,
     page_option,
     rows_option,
     setting_options,
+    store_option,
     trace_option,
 )
-from pearl.cli.run_options import budget_options, store_option
-from pearl.cli.writing import force_option
 from pearl.errors import UsageError
 
 
@@ -34,7 +35,7 @@ from pearl.errors import UsageError
 @rows_option
 @setting_options()
 @budget_options
-@click.option("--fresh", is_flag=True, help="Ask for every reply anew.")
+@click.option("--fresh", is_flag=True, help="Ignore kept replies.")
 @store_option
 @trace_option
 @force_option

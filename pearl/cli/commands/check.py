@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from pearl.cli.files import Kind, kind_of, kind_option, library_for
+from pearl.cli.files import Kind, kind_of, kind_option, library_for, read_input
 from pearl.cli.options import as_json, setting_options
-from pearl.cli.output import read_input
 from pearl.errors import Diagnostic, apply_fixes, render_diagnostics
 from pearl.errors.escaping import to_json
 
@@ -18,7 +17,7 @@ from pearl.errors.escaping import to_json
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @setting_options("domain", "library")
 @kind_option
-@click.option("--fix", is_flag=True, help="Apply the fixes there are, and report what is left.")
+@click.option("--fix", is_flag=True, help="Apply automatic fixes, and report the remaining errors.")
 @as_json
 def command(
     files: tuple[str, ...],
@@ -57,7 +56,7 @@ def command(
 def _examine(
     name: str, text: str, kind: Kind | None, library: str | None, domain: str, fix: bool
 ) -> tuple[Sequence[Diagnostic], str, int]:
-    """What is wrong with one file, its text afterwards, and how many fixes were applied."""
+    """Return the diagnostics of one file, its text after fixes, and the number of fixes."""
     from pearl.actions.library import read_actions
     from pearl.dsl.checker import diagnose, mend_plan
     from pearl.dsl.parser import read

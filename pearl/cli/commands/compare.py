@@ -29,7 +29,9 @@ _FACTS = (
 @click.argument("first", metavar="LOG")
 @click.argument("second", metavar="LOG")
 @click.option(
-    "--by-document", is_flag=True, help="Intervals resample documents, not samples: more honest."
+    "--by-document",
+    is_flag=True,
+    help="Resample documents, not samples, for intervals: wider, and correct for samples of one document.",
 )
 @as_json
 def command(first: str, second: str, by_document: bool, as_json: bool) -> int:
@@ -46,9 +48,7 @@ def command(first: str, second: str, by_document: bool, as_json: bool) -> int:
         notice("both logs are the same")
     found = report.across(*logs, cluster="document" if by_document else "sample")
     if not found:
-        raise UsageError(
-            "the logs have no sample in common", help="compare logs of the same data and seeds"
-        )
+        raise UsageError("the logs share no sample", help="compare logs of the same data and seeds")
     if as_json:
         click.echo(json.dumps([asdict(comparison) for comparison in found], indent=2))
         return 0

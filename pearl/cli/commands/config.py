@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from pearl.cli.in_force import settings_in_force
+from pearl.cli import settings
 from pearl.cli.options import CONFIG, as_json, server_notice
-from pearl.cli.settings import NAME, SettingsFile, found_in, read_settings
+from pearl.cli.settings import NAME, SettingsFile, found_in, read_settings, settings_in_force
 from pearl.errors import DataError
 
 
@@ -48,12 +48,10 @@ def show(ctx: click.Context, as_json: bool) -> None:
 @click.argument("folder", default=".", type=click.Path(file_okay=False))
 def trust(folder: str) -> None:
     """Let the pearl.toml of FOLDER set everything, as long as it stays as it is."""
-    from pearl.cli import trust
-
     found = _found(folder)
     for name, value in found.values.items():
         click.echo(f"{name} = {_shown(value)}")
-    trust.trust(found.path, found.content)
+    settings.trust(found.path, found.content)
     click.echo(f"trusted: {found.path}", err=True)
 
 
@@ -61,10 +59,8 @@ def trust(folder: str) -> None:
 @click.argument("folder", default=".", type=click.Path(file_okay=False))
 def untrust(folder: str) -> int:
     """Trust the pearl.toml of FOLDER no longer."""
-    from pearl.cli import trust
-
     path = Path(folder).resolve() / NAME
-    was_trusted = trust.untrust(path)
+    was_trusted = settings.untrust(path)
     click.echo(f"{'no longer' if was_trusted else 'was not'} trusted: {path}", err=True)
     return 0 if was_trusted else 1
 
@@ -73,7 +69,7 @@ def _found(folder: str) -> SettingsFile:
     found = found_in(Path(folder))
     if found is None:
         raise DataError(
-            f"there is no {NAME} here", path=Path(folder).absolute(), help="name its folder"
+            f"no {NAME} in this folder", path=Path(folder).absolute(), help="name its folder"
         )
     return found
 

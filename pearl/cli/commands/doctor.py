@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+import asyncio
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
 
 import click
 
-from pearl.cli.options import as_json, setting_options
-from pearl.cli.run_options import store_option
-from pearl.errors.escaping import to_json
+from pearl.cli.options import CONFIG, as_json, setting_options, store_option
+from pearl.errors import PearlError
+from pearl.errors.escaping import redacted, to_json, visible
+from pearl.plugins.version import __version__
 
 _MARKS = {"ok": "ok", "missing": "-", "failed": "FAILED"}
 
@@ -24,8 +30,6 @@ def command(store: str | None, as_json: bool, **settings: Any) -> int:
     Nothing is spent: a server is asked for the list of its models only. Exit code 1 if anything
     that is needed does not work.
     """
-    from pearl.cli.checks import run_checks
-
     checks = list(run_checks(settings, store))
     if as_json:
         click.echo(to_json([asdict(check) for check in checks], indent=2))
@@ -36,3 +40,159 @@ def command(store: str | None, as_json: bool, **settings: Any) -> int:
             if check.help:
                 click.echo(f"{'':<{width + 9}}{check.help}")
     return 1 if any(check.status == "failed" for check in checks) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    status: Literal["ok", "missing", "failed"]
+    about: str
+    help: str = ""
+
+
+def run_checks(settings: Mapping[str, Any], store: str | None) -> Iterator[Check]:
+    """Look at everything, one after the other."""
+    folder = Path(__file__).parents[1]
+    yield Check("pearl", "ok", f"{__version__} in {folder}, Python {platform.python_version()}")
+    yield _model(settings)
+    yield from _servers()
+    yield _keys()
+    yield from _extras()
+    yield from _weights()
+    yield _store(store)
+    yield from _files()
+
+
+def _model(settings: Mapping[str, Any]) -> Check:
+    """The model that is asked, and whether its server answers; nothing is spent."""
+    from pearl.llm.backends import ModelSettings, create_model
+
+    chosen = ModelSettings(
+        settings["base_url"], settings["timeout_s"], settings["window"], settings["server"],
+        settings["api_key_env"],
+    )  # fmt: skip
+    try:
+        model = create_model(settings["model"], chosen)
+        about = model.notice or f"{model.name}, in this process"
+        served = asyncio.run(_served(model))
+    except PearlError as error:
+        return Check("model", "failed", error.message, error.help or "")
+    window = "" if model.window is None else f"; window {model.window:,} tokens"
+    if served is None:
+        return Check("model", "ok", about + window)
+    name = model.name.partition(":")[2]
+    if served and name not in served:
+        shown = ", ".join(sorted(served)[:5]) + (", ..." if len(served) > 5 else "")
+        return Check("model", "failed", f"{about}: the server has no {name}", f"it has {shown}")
+    listed = f"it answers and lists {name}" if served else "it answers, without model names"
+    return Check("model", "ok", f"{about}: {listed}{window}")
+
+
+def _servers() -> Iterator[Check]:
+    """Servers of this machine at their usual addresses, which are sent no key."""
+    from pearl.llm.overview import running_servers
+
+    found = asyncio.run(running_servers())
+    for each in found:
+        if each.failure:
+            continue
+        names = [visible(model.id) for model in each.models]
+        shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        about = f"{each.address} has {shown}" if names else f"{each.address} lists no models"
+        help = f"--model {each.name}:{names[0]}" if names else ""
+        yield Check(f"server {each.name}", "ok", about, help)
+    absent = [f"{each.name} ({each.address})" for each in found if each.failure]
+    if absent:
+        yield Check("servers", "missing", f"not here: {', '.join(absent)}")
+
+
+async def _served(model: Any) -> list[str] | None:
+    """The models that the server lists; None for a model without a server."""
+    try:
+        return await model.served() if hasattr(model, "served") else None
+    finally:
+        await model.aclose()
+
+
+def _keys() -> Check:
+    """Which variables hold keys; no key is shown."""
+    from pearl.llm.backends.openai.endpoint import ANY_KEY, KEY_VARIABLE
+    from pearl.llm.providers import providers
+
+    known = [ANY_KEY, KEY_VARIABLE, *(each.key for each in providers().values() if each.key)]
+    there = [name for name in known if os.environ.get(name, "").strip()]
+    if there:
+        return Check("keys", "ok", ", ".join(there))
+    help = "the embedded model and those on this machine need none; others: docs/servers.md"
+    return Check("keys", "missing", "no key is set", help)
+
+
+def _extras() -> Iterator[Check]:
+    from pearl.plugins.extras import extras, install_hint
+
+    found = extras()
+    if there := [name for name, missing in found.items() if not missing]:
+        yield Check("extras", "ok", ", ".join(there))
+    for name, missing in found.items():
+        if missing:
+            about = f"{', '.join(missing)} not installed"
+            yield Check(f"extra {name}", "missing", about, install_hint(name))
+
+
+def _weights() -> Iterator[Check]:
+    from pearl.llm.weights import find_weights, weights_names
+
+    for name in weights_names():
+        weights = find_weights(name)
+        try:
+            is_there, where = weights.is_there, str(weights.folder)
+        except PearlError as error:
+            yield Check(f"weights {name}", "failed", error.message, error.help or "")
+            continue
+        size = f"{weights.bytes / 1e6:.0f} MB"
+        if is_there:
+            yield Check(f"weights {name}", "ok", f"{size} in {where}")
+        else:
+            help = f"pearl models get {name}"
+            yield Check(f"weights {name}", "missing", f"{weights.about}; {size}", help)
+
+
+def _store(store: str | None) -> Check:
+    """Check that the store can be written."""
+    from pearl.cli.options import opened_folder
+
+    try:
+        folder = opened_folder(store)
+    except PearlError as error:
+        return Check("store", "failed", error.message, error.help or "")
+    nearest = next(each for each in (folder, *folder.parents) if each.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        return Check("store", "failed", f"{nearest} cannot be written to", "name another: --store")
+    if not folder.exists():
+        return Check("store", "ok", f"{folder}, which the first run makes")
+    size = sum(each.stat().st_size for each in folder.iterdir() if each.is_file())
+    return Check("store", "ok", f"{size / 1e6:.1f} MB in {folder}")
+
+
+def _files() -> Iterator[Check]:
+    """The files of settings, and each setting that is not the default, with where it is from."""
+    from pearl.cli.settings import read_settings, settings_in_force
+
+    context = click.get_current_context()
+    files = read_settings(context.meta.get(CONFIG))
+    for file in files:
+        if file.is_trusted:
+            yield Check("settings", "ok", f"{file.path} sets {', '.join(file.values)}")
+        else:
+            help = "read it, then pearl config trust"
+            yield Check("settings", "missing", f"{file.path} is not trusted", help)
+    changed = [row for row in settings_in_force(context, files) if row["from"]]
+    for row in changed:
+        value = redacted(str(row["value"]))
+        yield Check(f"setting {row['setting']}", "ok", f"{visible(value)}, from {row['from']}")
+    if not files and not changed:
+        yield Check(
+            "settings", "ok", "no file and no variable; pearl config show has every setting"
+        )

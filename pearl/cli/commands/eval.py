@@ -2,32 +2,84 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from pearl import plugins
-from pearl.cli.corpora import open_index, together_option
-from pearl.cli.data import data_options, read_data
+from pearl.cli.corpora import (
+    corpus_options,
+    open_index,
+    searcher_opened,
+    together_option,
+    vectors_progress,
+)
+from pearl.cli.files import data_options, read_data
 from pearl.cli.help import Command
-from pearl.cli.options import as_json, setting_options, trace_option
-from pearl.cli.retrieval_eval import refuse_retrieval_options, retrieval_options, score_retrieval
-from pearl.cli.run_options import unit_options
-from pearl.cli.units import Finished, Work, run_units
-from pearl.cli.work import no_reply, report_left_out
-from pearl.cli.writing import OutputWriter, keep_inputs
+from pearl.cli.options import as_json, setting_options, trace_option, unit_options, with_options
+from pearl.cli.terminal import notice
+from pearl.cli.work import Finished, Work, no_reply, report_left_out, run_units
+from pearl.cli.writing import STDOUT, OutputWriter, keep_inputs
 from pearl.errors import DataError, UsageError
+from pearl.errors.escaping import to_json
 from pearl.plugins.extras import require_extra
+from pearl.retrieval import DEFAULT_METHOD, SearchSettings
+from pearl.retrieval.methods import find_method
 
 if TYPE_CHECKING:
+    from pearl.evals.corpora import AskedCorpus
+    from pearl.evals.judgments import Judgments, Topic
     from pearl.evals.log import EvalLog, Header
     from pearl.evals.report import Cluster
-    from pearl.evals.runner import AskedCorpus, Evaluation
+    from pearl.evals.retrieval import RetrievalEvaluation
+    from pearl.evals.runner import Evaluation
     from pearl.pipeline import Pearl
+    from pearl.retrieval.index import Index
+
+
+_OWN = ("queries", "qrels", "cutoffs", "oracle")
+_OF_CORPUS = ("unit", "size", "overlap", "stem", "at")
+_SEARCH = ("corpus", "embeddings", "reranker", "reranker_url", *_OF_CORPUS)
+_SHARED = ("retrieval", "methods", "out", "force", "as_json")
+
+
+def retrieval_options(command: Any) -> Any:
+    """`--retrieval` and what belongs to it."""
+    options = [
+        click.option(
+            "--retrieval", is_flag=True,
+            help="Evaluate search instead of answers: --queries over --corpus, judged by --qrels.",
+        ),
+        click.option(
+            "--corpus", multiple=True, type=click.Path(), metavar="CORPUS",
+            help="What is searched, as by `pearl search`, or, with --data, asked in place of each sample's document: "
+            "a folder, files, or rows with `id` and `text`.",
+        ),
+        click.option(
+            "--queries", type=click.Path(), metavar="FILE",
+            help="JSONL, CSV or TSV with `id` and `text`, and if you like `history` and `filters`.",
+        ),
+        click.option(
+            "--qrels", type=click.Path(), metavar="FILE",
+            help="Which documents are right: lines `query 0 document relevance`, or rows with "
+            "`query_id`, `doc_id`, `relevance`.",
+        ),
+        click.option(
+            "-k", "--k", "cutoffs", multiple=True, type=click.IntRange(min=1), default=(10,), show_default=True,
+            metavar="N", help="Measure the best N documents; may be repeated.",
+        ),
+        click.option(
+            "--oracle", is_flag=True, help="Add an oracle that ranks the right documents first.",
+        ),
+    ]  # fmt: skip
+    return with_options(corpus_options(command), options)
 
 
 @click.command(cls=Command)
@@ -43,11 +95,11 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--rescore", type=click.Path(), metavar="LOG",
-    help="Read the replies of LOG anew and score them, without any call.",
+    help="Score the replies of LOG again, without any call.",
 )  # fmt: skip
 @click.option(
     "--scorer", metavar="NAME",
-    help=f"Of answers in words: {', '.join(plugins.names('pearl.evals.scorers'))} [default: exact, or that "
+    help=f"Scorer of answers in words: {', '.join(plugins.names('pearl.evals.scorers'))} [default: exact, or that "
     "of the log].",
 )  # fmt: skip
 @click.option(
@@ -56,16 +108,18 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
-    help="Run everything N times, by seeds 0 to N-1.",
+    help="Run everything N times, with seeds 0 to N-1.",
 )  # fmt: skip
-@click.option("--temperature", type=click.FloatRange(0, 2), help="Of every call [default: 0].")
+@click.option(
+    "--temperature", type=click.FloatRange(0, 2), help="Temperature of every call [default: 0]."
+)
 @click.option(
     "--token-budget", type=click.IntRange(min=256), metavar="TOKENS",
-    help="Input tokens that every method may spend on a sample's document.",
+    help="Maximum input tokens of every method on a sample's document.",
 )  # fmt: skip
 @click.option(
     "--part-tokens", type=click.IntRange(min=256), default=4_096, show_default=True,
-    metavar="TOKENS", help="A call of map-reduce, and what retrieve shows.",
+    metavar="TOKENS", help="Tokens of a part in map-reduce, and of the passages in retrieve.",
 )  # fmt: skip
 @click.option(
     "--unsandboxed", is_flag=True,
@@ -74,14 +128,16 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--rotate", is_flag=True,
-    help="Ask every question once with each rotation of its options: which letters a model prefers.",
+    help="Ask every question with each rotation of its options, to measure letter bias.",
 )  # fmt: skip
 @click.option(
-    "--by-document", is_flag=True, help="Intervals resample documents, not samples: more honest."
+    "--by-document",
+    is_flag=True,
+    help="Resample documents, not samples, for intervals: wider, and correct for samples of one document.",
 )
 @click.option(
     "--history", type=click.Choice(["gold", "own", "none"]), default="gold", show_default=True,
-    help="Of a conversation, what methods are told of earlier turns: the right answers, their own, nothing.",
+    help="Earlier turns of a conversation shown to methods: with right answers, with their own, or none.",
 )  # fmt: skip
 @together_option
 @retrieval_options
@@ -103,19 +159,21 @@ def command(
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
     if not names:
-        raise UsageError("no method", help="--methods pearl,direct")
+        raise UsageError("no method given", help="--methods pearl,direct")
     if retrieval:
         return score_retrieval(names, {**options, "out": out, "force": force})
     refuse_retrieval_options()
     if sum(given is not None for given in (options["data"], results, rescore)) != 1:
         raise UsageError(
-            "one of --data FILE, --results FILE, --rescore LOG, --retrieval",
+            "give exactly one of --data FILE, --results FILE, --rescore LOG, --retrieval",
             help="pearl eval --domain quality --data FILE --methods pearl,direct,mcq",
         )
     if options["rotate"] and (results is not None or rescore is not None):
-        raise UsageError("--rotate asks, and these answers are there", help="leave it out")
+        raise UsageError(
+            "--rotate cannot be combined with --results or --rescore", help="leave it out"
+        )
     if results is not None and options["seeds"] > 1:
-        raise UsageError("--results has one run", help="leave out --seeds")
+        raise UsageError("--seeds cannot be combined with --results", help="leave out --seeds")
     _check_corpus(options, is_over_data=results is None and rescore is None)
     require_extra("eval", "an evaluation", "scipy")  # before a model is asked anything
     keep_inputs(
@@ -130,7 +188,7 @@ def command(
     if rescore is not None:
         if options["trace"]:
             raise UsageError("--rescore calls no model", help="leave out --trace")
-        writer = OutputWriter.of_command(is_forced=force)
+        writer = OutputWriter(is_forced=force)
         return _rescore(rescore, out, writer, cluster, options)
     if results is not None:
         options["data"] = results
@@ -164,7 +222,9 @@ def _check_corpus(options: dict[str, Any], *, is_over_data: bool) -> None:
     if corpora and not is_over_data:
         raise UsageError(f"--{corpora[0]} without --data", help="--data FILE")
     if corpora and options["executor"] != "local":
-        raise UsageError("a corpus is asked on this machine", help="--executor local; --shard I/N")
+        raise UsageError(
+            "a corpus needs --executor local", help="leave out --executor, or use --shard I/N"
+        )
     if options["together"] and options["at"]:
         raise UsageError(
             "--at is about --corpus: that of --together is in memory", help="leave it out"
@@ -172,7 +232,7 @@ def _check_corpus(options: dict[str, Any], *, is_over_data: bool) -> None:
 
 
 def _asked_corpus(options: dict[str, Any]) -> AskedCorpus | None:
-    """What is asked in place of each sample's document, if anything."""
+    """The corpus that replaces each sample's document, if any."""
     from pearl.documents.units import window
     from pearl.evals.runner import AskedCorpus, corpus_of_samples
     from pearl.retrieval.corpus import Cutting
@@ -279,7 +339,7 @@ def _evaluate(
 
 
 def _added(out: str | None, evaluation: Evaluation) -> Evaluation:
-    """What is evaluated, and the methods and seeds that the log has of the same run already."""
+    """The evaluation with the methods and seeds that the log already has."""
     from pearl.evals.log import read_log
 
     if out is None or not Path(out).is_file():
@@ -296,8 +356,7 @@ def _added(out: str | None, evaluation: Evaluation) -> Evaluation:
 
 
 def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
-    from pearl.cli.calibrations import print_calibrations
-    from pearl.cli.scores import print_scores
+    from pearl.cli.scores import print_calibrations, print_scores
     from pearl.evals import conversations, report
     from pearl.evals.report import calibrations, letter_use, outcomes, plan_figures
 
@@ -336,3 +395,145 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
         indent=2,
     )
     click.echo()
+
+
+def refuse_retrieval_options() -> None:
+    """Refuse options of `--retrieval` where that is not given, and those of a corpus where none is."""
+    if found := [name for name in _OWN if _is_given(name)]:
+        raise UsageError(f"{_flag(found[0])} belongs to --retrieval", help="add --retrieval")
+    is_searched = _is_given("corpus") or _is_given("together")
+    if not is_searched and (found := [name for name in _OF_CORPUS if _is_given(name)]):
+        raise UsageError(
+            f"{_flag(found[0])} is about a corpus", help="add --together, --corpus or --retrieval"
+        )
+
+
+def score_retrieval(methods: Sequence[str], options: dict[str, Any]) -> int:
+    """Evaluate, print and write; returns the exit code."""
+    from pearl.evals.judgments import read_judgments, read_topics
+
+    context = click.get_current_context()
+    useless = [
+        name
+        for name in context.params
+        if _is_given(name) and name not in (*_OWN, *_SEARCH, *_SHARED)
+    ]
+    if useless:
+        raise UsageError(f"{_flag(useless[0])} has no effect with --retrieval", help="leave it out")
+    if missing := [name for name in ("corpus", "queries", "qrels") if not options[name]]:
+        raise UsageError(
+            f"--retrieval needs {', '.join(map(_flag, missing))}",
+            help="pearl eval --retrieval --corpus docs.jsonl --queries queries.jsonl --qrels qrels.txt",
+        )
+    corpus, out = options["corpus"], options["out"]
+    keep_inputs([out], [*corpus, options["queries"], options["qrels"]])
+    writer = OutputWriter(is_forced=options["force"])
+    writer.check(out)
+    settings = SearchSettings(stem=options["stem"] or "english")
+    names = _with_legs(methods if _is_given("methods") else (DEFAULT_METHOD,), settings)
+    for name in names:
+        find_method(name)
+    topics, judgments = read_topics(options["queries"]), read_judgments(options["qrels"])
+    index = open_index(
+        corpus, unit=options["unit"], size=options["size"], overlap=options["overlap"],
+        stem=settings.stem, at=options["at"],
+    )  # fmt: skip
+    found = asyncio.run(_evaluated(index, topics, judgments, names, settings, options))
+    written = to_json(found.to_json(), indent=2)
+    if out is not None:
+        with writer.open(out) as file:
+            file.write(f"{written}\n")
+    for remark in found.coverage.remarks():
+        notice(remark)
+    for one in found.scores:
+        for note, n in one.notes.items():
+            notice(f"{one.method}, {n:,} of {found.coverage.n_topics:,} queries: {note}")
+    if options["as_json"]:
+        click.echo(written)
+    elif out not in STDOUT or out is None:
+        _print_retrieval(found)
+    return 0
+
+
+async def _evaluated(
+    index: Index,
+    topics: Sequence[Topic],
+    judgments: Judgments,
+    methods: Sequence[str],
+    settings: SearchSettings,
+    options: dict[str, Any],
+) -> RetrievalEvaluation:
+    from pearl.evals.retrieval import default_measures, evaluate_retrieval
+    from pearl.retrieval.search import Searcher
+
+    async with searcher_opened(settings, options) as opened:
+        searchers, told = {}, vectors_progress()
+        for name in methods:
+            ranked_by = replace(settings, method=name)
+            searchers[name] = Searcher(ranked_by, opened.embedder, progress=told)
+            if opened.reranker is not None:
+                searchers[f"{name}, reranked"] = Searcher(
+                    ranked_by, opened.embedder, opened.reranker, progress=told
+                )
+        cutoffs = options["cutoffs"]
+        return await evaluate_retrieval(
+            index, topics, judgments, searchers, k=max(cutoffs),
+            measures=default_measures(cutoffs), with_oracle=options["oracle"],
+        )  # fmt: skip
+
+
+def _with_legs(methods: Sequence[str], settings: SearchSettings) -> list[str]:
+    """The methods, each once; the legs of a hybrid before it."""
+    names: dict[str, None] = {}
+    for method in methods:
+        legs = (settings.lexical, "dense") if method == "hybrid" else ()
+        names |= dict.fromkeys([*legs, method])
+    return list(names)
+
+
+def _is_given(name: str) -> bool:
+    source = click.get_current_context().get_parameter_source(name)
+    return source is ParameterSource.COMMANDLINE
+
+
+def _flag(name: str) -> str:
+    """An option as it is written."""
+    options = click.get_current_context().command.params
+    return next(option.opts[0] for option in options if option.name == name)
+
+
+def _print_retrieval(found: RetrievalEvaluation) -> None:
+    from pearl.cli.scores import ends, p_value, percent, print_table
+    from pearl.evals.stats import MIN_CLUSTERS
+
+    scores = found.scores
+    click.echo(
+        f"{found.coverage.n_topics:,} queries with a relevant document; all but ms in percent"
+    )
+    if (n := len(set(scores[0].groups))) < MIN_CLUSTERS:
+        click.echo(f"{n} queries or groups of them are too few for intervals that mean much")
+    main, *others = found.measures
+    is_empty = any(one.n_found_nothing for one in scores)
+    rows = []
+    for one in scores:
+        times = (one.latency_ms(50), one.latency_ms(95))
+        rows.append((
+            one.method, percent(one.mean(main).estimate), ends(one.mean(main)),
+            *(percent(one.mean(name).estimate) for name in others),
+            *("" if time is None else f"{time:,.1f}" for time in times),
+            *([f"{one.n_found_nothing:,}"] if is_empty else []),
+        ))  # fmt: skip
+    nothing = ["nothing\nfound"] if is_empty else []
+    print_table(("method", main, "95 %", *others, "ms\np50", "ms\np95", *nothing), rows)
+    comparisons = found.comparisons()
+    print_table(
+        (f"paired, {main}", "points", "95 %", "better", "worse", "bootstrap\np"),
+        [
+            (
+                f"{one.first} - {one.second}", f"{100 * one.difference.estimate:+.1f}",
+                ends(one.difference), f"{one.n_better:,}", f"{one.n_worse:,}", p_value(one.bootstrap_p),
+            )
+            for one in comparisons
+        ],
+        is_apart=True,
+    )  # fmt: skip

@@ -10,26 +10,35 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.corpora import document_tasks, together_option
-from pearl.cli.data import check_data, data_options, open_samples
-from pearl.cli.files import ROWS, found_documents, is_file, library_for
+from pearl.cli.files import (
+    check_data,
+    data_options,
+    found_documents,
+    is_file,
+    library_for,
+    open_samples,
+    read_input,
+)
 from pearl.cli.help import Command
 from pearl.cli.options import (
     as_json,
+    budget_options,
     context_lines_option,
+    executor_options,
+    force_option,
     rows_option,
+    run_options,
     setting_options,
     trace_option,
 )
-from pearl.cli.output import read_input
-from pearl.cli.run_options import budget_options, executor_options, run_options
-from pearl.cli.storing import opened_folder
 from pearl.cli.terminal import notice
-from pearl.cli.writing import force_option, keep_inputs, keep_json_lines
+from pearl.cli.writing import keep_inputs, keep_json_lines
+from pearl.documents.kinds import ROW_SUFFIXES
 from pearl.errors import DataError, PlanError, StoreError, UsageError
-from pearl.errors.wording import counted
+from pearl.errors.escaping import counted
 
 if TYPE_CHECKING:
-    from pearl.cli.units import Finished
+    from pearl.cli.work import Finished
     from pearl.runs.executors import Task
     from pearl.runs.session import Summary
     from pearl.runs.tasks import DocumentTasks, TaskFile
@@ -55,7 +64,9 @@ if TYPE_CHECKING:
 @budget_options
 @run_options
 @executor_options(
-    "Where it runs: here, on a Ray cluster, or by a Batch API.", more="more tasks", work="the tasks"
+    "Where the work runs: here, on a Ray cluster, or by a Batch API.",
+    more="more tasks",
+    work="the tasks",
 )
 @trace_option
 @force_option
@@ -112,7 +123,7 @@ def command(
     if not plan.endswith(".plan") and named and named[0].endswith(".plan"):
         words = " ".join([named[0], plan, *named[1:]])
         raise UsageError(
-            f"'{plan}' is no plan", help=f"the plan comes first: pearl execute {words}"
+            f"'{plan}' is not a plan", help=f"the plan comes first: pearl execute {words}"
         )
     _refuse_other(plan, named)
     text = _checked(plan, options)
@@ -130,30 +141,25 @@ def command(
 def _refuse_other(plan: str, documents: Sequence[str]) -> None:
     """Reject rows and questions in place of a plan, naming the right command."""
     rest = " ".join(documents)
-    if Path(plan).suffix.lower() in ROWS:
+    if Path(plan).suffix.lower() in ROW_SUFFIXES:
         raise UsageError(
-            f"'{plan}' has rows, and is no plan",
+            f"'{plan}' has rows, and is not a plan",
             help=f"pearl execute --tasks {' '.join(filter(None, (plan, rest)))}",
         )
     if len(plan.split()) > 1 and not Path(plan).suffix and not is_file(plan):
-        raise UsageError(f"'{plan}' is no plan file", help=f'pearl ask "{plan}" {rest or "DOC"}')
+        raise UsageError(f"'{plan}' is not a plan file", help=f'pearl ask "{plan}" {rest or "DOC"}')
 
 
 def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> TaskFile:
-    """The tasks of a file, and in the options the domain and library that its plans were written for.
-
-    What `pearl plan` wrote here may name what its data named; other files are from elsewhere.
-    """
+    """The tasks of a file, and in the options the domain and library that its plans were written for."""
     from pearl.actions.library import library_digest, load_library
     from pearl.data.domains import load_domain
-    from pearl.runs.store.outputs import Outputs
     from pearl.runs.tasks import TaskFile
 
     if path.endswith(".plan"):
         words = " ".join([path, *documents]) if documents else f"{path} DOC"
         raise UsageError(f"'{path}' is a plan, not a file of tasks", help=f"pearl execute {words}")
-    is_own = Outputs(opened_folder(options["store"])).wrote(Path(path).resolve(), by="plan")
-    file = TaskFile(path, documents, allow_outside=options["allow_outside"] or is_own)
+    file = TaskFile(path, documents, allow_outside=options["allow_outside"])
     if documents and file.names_documents:
         raise UsageError(
             f"'{documents[0]}' is not needed: every row of {path} names its document",
@@ -221,8 +227,7 @@ def _data_tasks(plan: str, options: dict[str, Any]) -> DocumentTasks:
 
 def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int:
     """Run the tasks: with `--out` their rows are kept, and written in the end, else they are printed."""
-    from pearl.cli.units import Work, run_units
-    from pearl.cli.work import known_length, run_tasks, tasks_code
+    from pearl.cli.work import Work, known_length, run_tasks, run_units, tasks_code
     from pearl.runs.request import ExecuteRequest
 
     if out is None:
@@ -264,7 +269,7 @@ def _write(ran: Finished[Task], out: str, trace: str | None) -> None:
 
 
 def _tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
-    """Report what the file contains, and how to resume the rest."""
+    """Report the rows of the file, and how to resume the run."""
     from pearl.cli.work import report_max_errors, resume_command
 
     known, cut_off = summary.n_known, summary.n_unfinished
@@ -283,4 +288,4 @@ def _tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
         click.echo(f"  {counted(empty, 'answer')} with nothing found", err=True)
     report_max_errors(summary, max_errors)
     if summary.status != "done":
-        click.echo(f"  to go on: {resume_command(summary.id)}", err=True)
+        click.echo(f"  resume it: {resume_command(summary.id)}", err=True)

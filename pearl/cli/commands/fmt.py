@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from pearl.cli.files import Kind, kind_of, kind_option
+from pearl.cli.files import Kind, kind_of, kind_option, read_input
 from pearl.cli.options import as_json
-from pearl.cli.output import read_input
 from pearl.cli.terminal import notice
 from pearl.cli.writing import new_file
 from pearl.errors import DataError, LibraryError, PearlError, PlanSyntaxError

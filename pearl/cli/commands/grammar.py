@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from pearl.cli.files import library_for
-from pearl.cli.options import setting_options
-from pearl.cli.writing import OutputWriter, force_option, keep_inputs
+from pearl.cli.options import force_option, setting_options
+from pearl.cli.writing import OutputWriter, keep_inputs
 from pearl.dsl.checker import MAX_STEPS
 from pearl.dsl.decoding.constraint import FORMS, Form
 from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
@@ -17,7 +17,7 @@ from pearl.errors.escaping import to_json
 @setting_options("domain", "library")
 @click.option(
     "--format", "form", type=click.Choice(FORMS), default="lark", show_default=True,
-    help="How the decoder wants it.",
+    help="Format for the decoder.",
 )  # fmt: skip
 @click.option(
     "--static", is_flag=True,
@@ -26,7 +26,7 @@ from pearl.errors.escaping import to_json
 @click.option(
     "--max-steps", "longest_plan",  # not the setting of this name, which is for plans that are checked
     type=click.IntRange(1, MAX_STEPS), default=MAX_WRITTEN_STEPS, show_default=True, metavar="N",
-    help="Steps of a plan at most.",
+    help="Maximum steps of a plan.",
 )  # fmt: skip
 @click.option(
     "--max-text", type=click.IntRange(min=1), metavar="N",
@@ -55,6 +55,6 @@ def command(
         text = (plan_constraint if static else steps_constraint)(
             library_for(library, domain), max_steps=longest_plan, max_text=max_text
         ).rendered(form)
-    with OutputWriter.of_command(is_forced=force).open(out) as file:
+    with OutputWriter(is_forced=force).open(out) as file:
         file.write(text)
     return 0

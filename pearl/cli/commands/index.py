@@ -10,8 +10,7 @@ from pearl.cli.corpora import corpus_options, open_index
 from pearl.cli.help import Command
 from pearl.cli.options import as_json
 from pearl.cli.terminal import notice
-from pearl.errors.escaping import to_json
-from pearl.errors.wording import counted
+from pearl.errors.escaping import counted, to_json
 
 if TYPE_CHECKING:
     from pearl.retrieval.index.updating import Opened
@@ -23,7 +22,7 @@ N_PROBLEMS = 5
 @click.command(cls=Command)
 @click.argument("corpus", nargs=-1, required=True, metavar="CORPUS...")
 @corpus_options
-@click.option("--fresh", is_flag=True, help="Make it anew, whatever is there.")
+@click.option("--fresh", is_flag=True, help="Rebuild the index from scratch.")
 @as_json
 def command(corpus: tuple[str, ...], fresh: bool, as_json: bool, **options: Any) -> int:
     """Index CORPUS, so that it is searched at once: a folder, files, or rows with `id` and `text`.
@@ -38,7 +37,7 @@ def command(corpus: tuple[str, ...], fresh: bool, as_json: bool, **options: Any)
         click.echo(to_json(_entry(opened), indent=2))
     else:
         for reason in opened.problems[1:N_PROBLEMS]:  # the first is among the notes
-            notice(f"left out: {reason}")
+            notice(f"skipped: {reason}")
         click.echo(_line(opened))
     return 1 if opened.n_left_out else 0
 

@@ -19,12 +19,12 @@ def command(folder: Path) -> int:
 
     Nothing that is there is written over. The new pearl.toml is trusted as it is: `pearl config`.
     """
-    from pearl.cli import trust
+    from pearl.cli.settings import trust
 
     paths = sorted(path.relative_to(TEMPLATE) for path in TEMPLATE.rglob("*") if path.is_file())
     for path in paths:
         if (folder / path).exists():
-            raise DataError("is there already", path=folder / path, help="name a new folder")
+            raise DataError("exists already", path=folder / path, help="name a new folder")
     try:
         for path in paths:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ def command(folder: Path) -> int:
     except OSError as error:
         raise DataError(f"cannot be written: {error.strerror}", path=folder / path) from None
     settings = folder.resolve() / "pearl.toml"
-    trust.trust(settings, settings.read_bytes())
+    trust(settings, settings.read_bytes())
     for path in paths:
         click.echo(folder / path)
     notice(f"next: cd {folder}, then what its README.md shows")

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.data import data_options, read_data
+from pearl.cli.files import data_options, read_data
 from pearl.cli.help import Command
-from pearl.cli.options import ASKING, DRAFTING, as_json, setting_options
-from pearl.cli.run_options import unit_options
+from pearl.cli.options import as_json, setting_options, unit_options
 from pearl.cli.terminal import notice
-from pearl.cli.units import Finished, Work, run_units
-from pearl.cli.work import no_reply, report_left_out, report_reasons
+from pearl.cli.work import Finished, Work, no_reply, report_left_out, report_reasons, run_units
 from pearl.cli.writing import keep_inputs
 from pearl.data.journal import write_journal
 from pearl.errors import DataError, UsageError
@@ -34,14 +32,14 @@ N_COMMON = 15
 @data_options
 @click.option(
     "-o", "--out", type=click.Path(), required=True, metavar="FILE",
-    help="JSON lines, one a question; what is there already is not asked again.",
+    help="JSON lines, one per question; finished questions are not asked again.",
 )  # fmt: skip
 @click.option(
     "--seed-library", metavar="NAME|FILE", default="seed", show_default=True,
-    help="Actions that the prompt shows; what they cannot do is drafted.",
+    help="Actions that the prompt shows; the model drafts the missing ones.",
 )  # fmt: skip
-@click.option("--again", is_flag=True, help="Ask anew what had an unreadable reply.")
-@setting_options(*ASKING, *DRAFTING)
+@click.option("--again", is_flag=True, help="Ask again where the reply was unreadable.")
+@setting_options(stages=("calling", "drafting"))
 @unit_options
 @as_json
 def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
@@ -55,13 +53,13 @@ def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
 
     data = options["data"]
     if data is None:
-        raise UsageError("mining needs questions", help="--data FILE")
+        raise UsageError("mine needs questions", help="--data FILE")
     keep_inputs([out], [data])
     samples, bad = read_data(options)
     questions, n_doubles = _questions(samples)
     report_left_out(bad)
     if not questions:
-        raise DataError("there is no question in the data", path=data)
+        raise DataError("the data has no question", path=data)
     began = time.monotonic()
 
     def prepare(pearl: Pearl) -> Work[MineUnit]:

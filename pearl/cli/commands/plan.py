@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.data import check_data, data_options, open_samples
-from pearl.cli.files import is_corpus
-from pearl.cli.growing import GrowingFile, told_too
+from pearl.cli.files import check_data, data_options, is_corpus, open_samples
 from pearl.cli.help import Command
-from pearl.cli.options import ASKING, PLANNING, as_json, open_pearl, setting_options, trace_option
+from pearl.cli.options import (
+    as_json,
+    force_option,
+    open_pearl,
+    setting_options,
+    store_option,
+    trace_option,
+    written_store,
+)
 from pearl.cli.progress import Reporter
-from pearl.cli.run_options import store_option
-from pearl.cli.storing import written_store
 from pearl.cli.work import report_failures
-from pearl.cli.writing import OutputWriter, force_option, keep_inputs, keep_json_lines
+from pearl.cli.writing import GrowingFile, OutputWriter, keep_inputs, keep_json_lines, told_too
 from pearl.errors import DataError, PearlError, PlanningError, UsageError
 from pearl.errors.escaping import to_json
 
@@ -49,8 +53,8 @@ if TYPE_CHECKING:
     help="For a table, as of a CSV file or a workbook: the plan asks it by queries.",
 )
 @data_options
-@setting_options(*ASKING, *PLANNING, "shape")
-@click.option("--fresh", is_flag=True, help="Ask for every reply of --data anew.")
+@setting_options("shape", stages=("calling", "drafting", "planning"))
+@click.option("--fresh", is_flag=True, help="With --data, ignore kept replies.")
 @store_option
 @trace_option
 @force_option
@@ -84,7 +88,7 @@ def command(
         )
     trace, json_wanted = options.pop("trace"), options.pop("as_json")
     keep_inputs([out, trace], [each for each in (data, document) if each])
-    writer = OutputWriter.of_command(store, is_forced=force)
+    writer = OutputWriter(is_forced=force)
     writer.check(out, trace)
     if data is not None:
         keep_json_lines(out)
@@ -128,7 +132,7 @@ async def _one(
 
 
 def _loaded(name: str, kind: DocumentKind | None) -> Document:
-    """What the planner is told of: a document, or a corpus as `--together` reads it."""
+    """Load the document, or the corpus as `--together` reads it."""
     from pearl.cli.corpora import corpus_document
     from pearl.documents.document import load
 
@@ -160,7 +164,7 @@ async def _many(
     rows = list(open_samples(options))
     if rows and not any(isinstance(row, DataError) or row.question for row in rows):
         raise DataError(
-            "there is no question in the data",
+            "the data has no question",
             path=options["data"],
             help=f'one plan for all its documents: pearl plan "Who ...?" -o why.plan, then '
             f"pearl execute why.plan --data {options['data']}",
@@ -194,7 +198,7 @@ async def _many(
 
 
 def _planned_for(pearl: Pearl, library: str | None, out: str | None) -> dict[str, str]:
-    """What `pearl execute --tasks` runs the plans under; a library's file relative to that of the plans."""
+    """The domain and library for `pearl execute --tasks`; a library file relative to the file of plans."""
     from pearl.actions.library import library_digest, library_names
 
     name = library or pearl.domain.library

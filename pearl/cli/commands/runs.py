@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -15,18 +15,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from pearl.cli.options import as_json, trace_option
-from pearl.cli.run_options import store_option
-from pearl.cli.storing import opened_folder
+from pearl.cli.options import (
+    FOUND,
+    as_json,
+    force_option,
+    opened_folder,
+    server_notice,
+    store_option,
+    trace_option,
+    warn_ignored_settings,
+)
 from pearl.cli.terminal import new_console, new_table, notice
-from pearl.cli.writing import OutputWriter, force_option, keep_inputs
-from pearl.errors import StoreError, UsageError
-from pearl.errors.escaping import escaped, to_json, visible
-from pearl.errors.wording import counted
+from pearl.cli.writing import OutputWriter, keep_inputs
+from pearl.errors import DataError, StoreError, UsageError
+from pearl.errors.escaping import LEFT_OUT, counted, escaped, redacted, to_json, visible
 from pearl.runs.export import FORMATS, write_table
+from pearl.settings import SETTINGS, schema
 
 if TYPE_CHECKING:
+    from pearl.runs.request import RunRequest
     from pearl.runs.store import RunInfo, Store
 
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -50,7 +59,7 @@ class _Age(click.ParamType["float"]):
     ) -> float:
         said = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", str(value))
         if said is None:
-            self.fail(f"'{value}' is no time, as 30d or 12h", param, ctx)
+            self.fail(f"'{value}' is not an age, as 30d or 12h", param, ctx)
         return float(said[1]) * _SECONDS[said[2]]
 
 
@@ -72,7 +81,7 @@ def list_(store: str | None, as_json: bool) -> None:
     elif runs:
         _print_runs(runs)
     else:
-        notice("no run is kept here")
+        notice("the store has no runs")
 
 
 @command.command()
@@ -111,7 +120,7 @@ def show(run: str, store: str | None, as_json: bool) -> None:
         how = f"pearl runs resume {info.id}{where}"
         if info.settings.get("command") == "session":  # begun in Python
             how = f"in Python, pearl.Session(...).resume('{info.id}')"
-        click.echo(f"go on with it: {how}", err=True)
+        click.echo(f"resume it: {how}", err=True)
 
 
 @command.command(context_settings={"ignore_unknown_options": True})
@@ -119,22 +128,22 @@ def show(run: str, store: str | None, as_json: bool) -> None:
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTION...]")
 @click.option(
     "-o", "--out", type=click.Path(), metavar="FILE",
-    help="Write the rows there [default: as before].",
+    help="File for the rows [default: the run's].",
 )  # fmt: skip
-@click.option("-y", "--yes", is_flag=True, help="It is right: begin without asking.")
+@click.option("-y", "--yes", is_flag=True, help="Resume a run of a store that you name.")
 @store_option
 @click.pass_context
 def resume(
     ctx: click.Context, run: str, options: tuple[str, ...], out: str | None, yes: bool,
     store: str | None,
 ) -> int:  # fmt: skip
-    """Go on with RUN, in its folder, once you have seen what it will do.
+    """Resume RUN, in its folder.
 
-    Each OPTION takes the place of what was said then: pearl runs resume a3f9 --max-cost 5. A key
-    for OpenAI goes to the server of the run only if that is OpenAI's, local, or named by you, as
-    with --base-url.
+    Each OPTION replaces one of the command that began RUN: pearl runs resume a3f9 --max-cost 5. Of a
+    store that you name by --store or PEARL_STORE, the command first shows what the run will do, and
+    does it with --yes only; OPENAI_API_KEY goes to the server of such a run only if that is OpenAI's,
+    local, or named by you, as with --base-url.
     """
-    from pearl.cli.resuming import agreed, command_of, params_of
     from pearl.runs.request import refuse_others, request_of
 
     folder = opened_folder(store)
@@ -151,20 +160,25 @@ def resume(
         fields = {"shard": None, "trace": None}
         known = {name: None for name in fields if name in type(request).model_fields}
         request = request.model_copy(update=known)
-    params, said = params_of(ctx, request, options, out)
+    is_own = store is None
+    params, said = _params_of(ctx, request, options, out, is_own=is_own)
     ctx.find_root().obj = info.command  # which is what the run goes on being called
     with _in(info):
-        if not agreed(info, type(request).of(params), params, said, is_yes=yes):
-            notice("nothing was done")
-            return 1
+        asked = type(request).of(params)
+        _refuse_other_search(info, params)
+        if asked.COMMAND == "execute" and params["together"]:
+            _refuse_other_corpus(info, asked)
+        notice(f"run {info.id} is resumed in {visible(str(Path.cwd()))}")
+        if not is_own:
+            _show_work(asked, params, said, is_yes=yes)
         code: int = ctx.invoke(
-            command_of(request), **params, store=str(folder), run=info.id, fresh=False
+            _command_of(request), **params, store=str(folder), run=info.id, fresh=False
         )
     return code
 
 
 def _command(info: RunInfo) -> list[str]:
-    """The arguments that stand for all the work of a run."""
+    """The command line of the whole run, without the options of a shard."""
     if info.settings.get("shard") or not info.work.get("shard"):
         return list(info.command)
     return _without(info.command, ("--shard", "-o", "--out", "--trace", "--store"))
@@ -177,7 +191,7 @@ def _in(info: RunInfo) -> Iterator[None]:
         where.__enter__()
     except (OSError, ValueError) as error:
         raise StoreError(
-            f"the folder of run {info.id} is not there: {getattr(error, 'strerror', error)}",
+            f"the folder of run {info.id} does not exist: {getattr(error, 'strerror', error)}",
             path=_short(info.folder),
             help="put it back: the paths of the run begin there",
         ) from None
@@ -210,7 +224,7 @@ def _without(command: Sequence[str], options: tuple[str, ...]) -> list[str]:
 @trace_option
 @click.option(
     "--raw-cells", is_flag=True,
-    help="Texts of CSV as they are, though a spreadsheet would compute them.",
+    help="Do not escape CSV cells that a spreadsheet would evaluate.",
 )  # fmt: skip
 @force_option
 @store_option
@@ -225,7 +239,7 @@ def export(
     if form == "parquet" and out in (None, "-"):
         raise UsageError("Parquet goes to a file", help="-o results.parquet")
     keep_inputs([out, trace], [str(opened_folder(store) / FILE)])
-    writer = OutputWriter.of_command(store, is_forced=force)
+    writer = OutputWriter(is_forced=force)
     writer.check(out, trace)
     with _read(store) as opened:
         info = opened.run(run)
@@ -240,13 +254,13 @@ def export(
     click.echo(f"{counted(n_rows, 'row')} of run {info.id}, which is {info.state}", err=True)
     if n_bad > 0:
         notice(
-            f"{n_bad:,} damaged rows are left out; 'pearl runs resume {info.id}' makes them anew"
+            f"{n_bad:,} damaged rows are left out; 'pearl runs resume {info.id}' computes them again"
         )
     return 1 if n_bad > 0 else 0
 
 
 def _form(out: str | None) -> str:
-    """The format that a file is called by."""
+    """The format for the suffix of a file."""
     suffix = Path(out or "").suffix.removeprefix(".").lower()
     if suffix in FORMATS:
         return suffix
@@ -256,10 +270,12 @@ def _form(out: str | None) -> str:
 
 
 @command.command()
-@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="The latest N runs stay.")
-@click.option("--older-than", type=_Age(), help="Only what is older, as 30d or 12h.")
-@click.option("--replies", is_flag=True, help="Replies of models, too; they are paid for again.")
-@click.option("--yes", is_flag=True, help="Remove it; else it is only shown.")
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep the latest N runs.")
+@click.option("--older-than", type=_Age(), help="Only runs older than this, as 30d or 12h.")
+@click.option(
+    "--replies", is_flag=True, help="Also remove replies of models, which are then paid for again."
+)
+@click.option("--yes", is_flag=True, help="Remove; without it, the runs are only listed.")
 @store_option
 def prune(
     keep: int | None, older_than: float | None, replies: bool, yes: bool, store: str | None
@@ -270,7 +286,7 @@ def prune(
 
     if keep is None and older_than is None and not replies:
         raise UsageError(
-            "nothing says what to remove", help="--keep 10, --older-than 30d, --replies"
+            "missing selection of what to remove", help="--keep 10, --older-than 30d, --replies"
         )
     with _read(store) as opened:
         runs = chosen(opened.runs(), older_than_s=older_than, keep=keep)
@@ -298,7 +314,8 @@ def prune(
 def merge(stores: tuple[str, ...], into: str | None) -> int:
     """Take over the results and replies of each STORE, a folder; they stay as they are.
 
-    Shards of one command become one run. Doing it again changes nothing.
+    Shards of one command become one run. Doing it again changes nothing. Merge only stores that you
+    trust: runs of your own store are resumed without a question.
     """
     from pearl.runs.store import Store
 
@@ -312,9 +329,9 @@ def merge(stores: tuple[str, ...], into: str | None) -> int:
         err=True,
     )
     if merged.n_conflicts:
-        notice(f"{merged.n_conflicts:,} were there with other content, which stays")
+        notice(f"{merged.n_conflicts:,} exist with other content and were not replaced")
     if merged.n_bad:
-        notice(f"{merged.n_bad:,} are damaged and left out")
+        notice(f"{merged.n_bad:,} damaged ones are left out")
     return 1 if merged.n_conflicts or merged.n_bad else 0
 
 
@@ -335,7 +352,7 @@ def _print_runs(runs: Sequence[RunInfo]) -> None:
 
 
 def _short(text: str) -> str:
-    """On one line that moves no cursor, without the middle of what names hundreds of files."""
+    """One line without control characters; a long command loses its middle."""
     text = visible(" ".join(text.split("\n")))
     half = _WIDTH // 2
     return text if len(text) <= _WIDTH else f"{text[:half]} ... {text[-half:]}"
@@ -351,3 +368,199 @@ def _ago(seconds: float) -> str:
         if age_s >= 2 * unit:
             return f"{age_s / unit:.0f} {name} ago"
     return f"{age_s:.0f} s ago"
+
+
+# --- resuming ---------------------------------------------------------------------------------
+
+ALLOWED = ("force", "allow_outside", "unsandboxed")
+"""Options that are never taken from a store."""
+
+_UNKEPT = tuple(
+    name for name in SETTINGS if not schema()[name][1].is_kept and name != "api_key_env"
+)
+"""Services that passages are sent to: the user names them again."""
+
+_FIXED = (
+    "plan_and_documents", "together", "tasks", "data", "split", "columns", "subset", "limit", "longest", "shard",
+    "fresh", "run", "results", "rescore", "temperature", "token_budget", "part_tokens",
+    "seed_library", "retries", "held_out",
+)  # fmt: skip
+"""Options that would begin another run."""
+
+N_SHOWN = 8
+"""Maximum files in the folder of the run that are listed by name."""
+
+MAX_LINE = 100_000_000
+"""Maximum bytes of the first row of a file."""
+
+
+def _command_of(request: RunRequest) -> click.Command:
+    """The command that carries a request out."""
+    from pearl.cli.commands.eval import command as evaluate
+    from pearl.cli.commands.execute import command as execute
+    from pearl.cli.commands.mine import command as mine
+    from pearl.cli.commands.refine import fewshot
+    from pearl.runs.request import REQUESTS
+
+    known = dict(zip(REQUESTS, (execute, evaluate, mine, fewshot), strict=True))
+    return known[request.COMMAND]
+
+
+def _params_of(
+    ctx: click.Context,
+    request: RunRequest,
+    options: tuple[str, ...],
+    out: str | None,
+    *,
+    is_own: bool,
+) -> tuple[dict[str, Any], set[str]]:
+    """Return the parameters of the command: those of the request, replaced by options given now."""
+    from pearl.llm.backends import ModelSettings, address_of
+
+    name = request.COMMAND
+    own = (ctx.find_root().default_map or {}).get(name) or {}
+    defaults = {
+        name: own[name]
+        for name in ("base_url", "api_key_env")
+        if name in own and name not in ctx.meta.get(FOUND, ())
+    }
+    words = ["--model", request.model, *options]  # of an option that is there twice the last counts
+    defaults["out"] = request.out  # without which some make no context
+    said = _command_of(request).make_context(name, words, parent=ctx, default_map=defaults)
+
+    flags = {
+        name
+        for name in said.params
+        if said.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    if fixed := [name for name in _FIXED if name in flags and said.params[name]]:
+        raise UsageError(
+            f"{fixed[0].replace('_', ' ')}: changing it would begin another run",
+            help="give the command itself; 'pearl runs resume' takes limits, rates and places",
+        )
+    params = {**dict(request), **{name: said.params[name] for name in flags}}
+    if out is not None:
+        params["out"] = str(Path(out).absolute())
+        flags.add("out")
+    address = _server(params["model"], request.base_url, said, is_flag="base_url" in flags)
+    is_named = is_own or address == address_of(
+        params["model"], ModelSettings(said.params["base_url"])
+    )
+    params["base_url"] = address or None
+    params["api_key_env"] = _key(params, said.params["api_key_env"], is_named=is_named)
+    own = ("dry_run", "telemetry", *ALLOWED, *_UNKEPT)
+    not_kept = {name: said.params[name] for name in own if name in said.params}
+    return {**params, **not_kept}, flags
+
+
+def _server(model: str, kept: str | None, said: click.Context, *, is_flag: bool) -> str | None:
+    """The server of the resumed run: the one that the user names, else the run's."""
+    from pearl.llm.backends import ModelSettings, address_of
+
+    mine = address_of(model, ModelSettings(said.params["base_url"]))
+    if is_flag or mine is None or redacted(mine, LEFT_OUT) == (kept or ""):
+        return mine
+    if mine:
+        raise UsageError(
+            f"the run was sent to {_place(model, kept)}, and your settings say {_place(model, mine)}",
+            help="name the one you want: --base-url URL",
+        )
+    return kept
+
+
+def _place(model: str, url: str | None) -> str:
+    """A server as shown in messages."""
+    from pearl.llm.backends.openai.endpoint import Endpoint
+
+    return Endpoint(url, model, "").shown if url else f"the usual server of {model}"
+
+
+def _key(params: Mapping[str, Any], said: str | None, *, is_named: bool) -> str | None:
+    """The variable of the key for a server that the user names, or only the store."""
+    from pearl.llm.backends import default_key_variable
+
+    if said is not None or is_named or not params["base_url"]:
+        return said
+    return default_key_variable(params["model"], params["base_url"])
+
+
+def _show_work(
+    request: RunRequest, params: Mapping[str, Any], said: Container[str], *, is_yes: bool
+) -> None:
+    """Show on stderr what a run of a store that the user names will do; `--yes` is needed to do it."""
+    model = server_notice(params).partition("\n")[0] or str(params["model"])
+    click.echo(f"  model   {visible(model)}", err=True)
+    warn_ignored_settings(params)
+    click.echo(f"  reads   {_listed(list(request.inputs))}", err=True)
+    click.echo(f"  writes  {_listed(list(request.outputs))}", err=True)
+    for name in request.outputs:
+        if ("trace" if name == params.get("trace") else "out") not in said:
+            _keep_others(name)
+    if not is_yes:
+        raise UsageError(
+            "the store that you name may be somebody else's: resuming its run needs --yes",
+            help="read what the run will do, above; --yes confirms it",
+        )
+
+
+def _refuse_other_search(info: RunInfo, params: Mapping[str, Any]) -> None:
+    """Refuse other embeddings or another reranker than the run's."""
+    for name in ("embeddings", "reranker"):
+        was = info.settings.get(name)
+        if name in params and was != params[name]:
+            did = f"had {name} '{visible(str(was))}'" if was else f"had no {name}"
+            raise UsageError(
+                f"run {info.id} {did}, and you say {visible(str(params[name] or 'none'))}",
+                help=f"--{name} {visible(str(was))}" if was else f"leave out --{name}",
+            )
+
+
+def _refuse_other_corpus(info: RunInfo, request: Any) -> None:
+    """Refuse a corpus that has changed."""
+    if "-" in request.plan_and_documents:
+        raise UsageError(
+            f"standard input is part of the corpus of run {info.id}, and cannot be read again",
+            help="give the command itself, with the same input",
+        )
+    if info.inputs.get("corpus") != request.worked_on["corpus"]:
+        raise StoreError(
+            f"the corpus of run {info.id} has changed since",
+            help="give the command itself again: that begins another run",
+        )
+
+
+def _keep_others(name: str) -> None:
+    """Refuse a file that a store names, unless it is missing or has results of a run."""
+    path = Path(name)
+    if path.exists() and not (path.is_file() and _is_of_a_run(path)):
+        raise DataError(
+            "exists and has no results of a run, so a store may not replace it",
+            path=visible(name),
+            help="name a file yourself: -o rows.jsonl, --trace FILE",
+        )
+
+
+def _is_of_a_run(path: Path) -> bool:
+    """Whether a file is empty, or begins like rows, traces, logs or drafts."""
+    with path.open("rb") as file:
+        first = file.readline(MAX_LINE)
+    try:
+        row = json.loads(first or b'{"event": ""}')
+    except (ValueError, RecursionError):
+        return False
+    is_header = isinstance(row, dict) and str(row.get("kind")).startswith("pearl-")
+    return is_header or (
+        isinstance(row, dict) and ({"id", "status"} <= row.keys() or "event" in row)
+    )
+
+
+def _listed(names: list[str]) -> str:
+    """Paths as text: those outside of this folder first and in full."""
+    here = Path.cwd().resolve()
+    whole = {name: Path(name).resolve() for name in dict.fromkeys(names)}
+    outside = [str(path) for path in whole.values() if not path.is_relative_to(here)]
+    inside = [name for name, path in whole.items() if path.is_relative_to(here)]
+    shown = [*outside, *inside[: max(0, N_SHOWN - len(outside))]]
+    more = len(whole) - len(shown)
+    text = ", ".join(map(visible, shown)) or "nothing"
+    return f"{text} and {more:,} more in this folder" if more else text

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pearl.cli.run_options import store_option
-from pearl.cli.storing import opened_folder
-from pearl.cli.writing import OutputWriter, force_option, keep_inputs
+from pearl.cli.options import force_option, opened_folder, store_option
+from pearl.cli.writing import OutputWriter, keep_inputs
 from pearl.errors import DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--row", metavar="ID", help="The page of one result, by its id.")
 @click.option(
     "--documents", type=click.Path(), multiple=True, metavar="DIR",
-    help="Where else documents may be read from; may be repeated.",
+    help="Additional folder of documents; may be repeated.",
 )  # fmt: skip
 @click.option(
     "--trace", type=click.Path(), metavar="FILE",
@@ -38,11 +37,11 @@ if TYPE_CHECKING:
     help="Of evaluations: the folder to write into [default: NAME-pictures beside the first log].",
 )  # fmt: skip
 @click.option(
-    "--serve", is_flag=True, help="Show all results in a browser, from 127.0.0.1, until Ctrl-C."
+    "--serve", is_flag=True, help="Serve all results at 127.0.0.1 for a browser, until Ctrl-C."
 )
 @click.option(
     "--port", type=click.IntRange(0, 65_535), metavar="N",
-    help="Of --serve [default: one that is free].",
+    help="Port of --serve [default: a free one].",
 )  # fmt: skip
 @force_option
 @store_option
@@ -65,7 +64,7 @@ def command(
         opened = [_opened(source, trace, store, stack) for source in sources]
         results = [each for each in opened if each is not None]
         if port is not None and not serve:
-            raise UsageError("--port is for --serve", help="add --serve")
+            raise UsageError("--port needs --serve", help="add --serve")
         if serve:
             if len(opened) != 1 or not results:
                 raise UsageError("--serve takes one source: a run, results or traces")
@@ -76,14 +75,16 @@ def command(
             return
         if len(results) < len(opened) or len(opened) > 2:
             raise UsageError(
-                "one source is shown at a time, or two are compared",
+                "give one source to show, or two to compare",
                 help=f"pearl view {sources[0]}",
             )
         target = page or f"{'-'.join(Path(source).stem for source in sources)}.html"
         keep_inputs([target], [*sources, *filter(None, [trace])])
         if len(results) == 2:
             if row is not None:
-                raise UsageError("--row is for one source", help="leave out one of them, or --row")
+                raise UsageError(
+                    "--row needs exactly one source", help="leave out one of them, or --row"
+                )
             from pearl.view.comparison_page import comparison_page
 
             _write(comparison_page(results[0], results[1]), target, force=force)
@@ -151,7 +152,7 @@ def _serve(
 
 
 def _write(text: str, target: str, *, force: bool) -> None:
-    writer = OutputWriter.of_command(is_forced=force)
+    writer = OutputWriter(is_forced=force)
     with writer.open(target) as file:
         file.write(text)
     click.echo(target)
@@ -171,7 +172,7 @@ def _draw(logs: tuple[str, ...], out: str | None, *, force: bool) -> None:
     index = folder / "index.html"
     files = [*(str(path) for picture in pictures for path in picture.files(folder)), str(index)]
     keep_inputs(files, logs)
-    writer = OutputWriter.of_command(is_forced=force)
+    writer = OutputWriter(is_forced=force)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

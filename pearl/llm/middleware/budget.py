@@ -311,7 +311,7 @@ async def spending(budget: Budget, worst: Worst) -> AsyncIterator[Call]:
 
 
 _SHOWN: dict[str, Callable[[float], str]] = {
-    "cost": lambda usd: f"${usd:,.4f}",
+    "cost": money,
     "tokens": lambda n: f"{n:,.0f} tokens",
     "calls": lambda n: f"{n:,.0f} calls",
     "time": lambda s: f"{s:,g} s",

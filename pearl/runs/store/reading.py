@@ -142,9 +142,12 @@ class Reader:
         # Rows may come from elsewhere: what no count can be is none, and ends no command.
         return Usage(*(int(n) if 0 <= n < MOST else 0 for n in found))
 
-    def runs(self) -> list[RunInfo]:
-        """All runs, the latest first."""
-        found = self.all(f"SELECT {COLUMNS} FROM runs ORDER BY created DESC, rowid DESC")
+    def runs(self, spec_key: bytes | None = None) -> list[RunInfo]:
+        """All runs, or those of the same work, the latest first."""
+        where, values = ("", ()) if spec_key is None else ("WHERE spec_key = ?", (spec_key,))
+        found = self.all(
+            f"SELECT {COLUMNS} FROM runs {where} ORDER BY created DESC, rowid DESC", values
+        )
         return [info_of(row) for row in found]
 
     def run(self, name: str) -> RunInfo:

@@ -156,7 +156,7 @@ def test_a_conversation_is_saved_and_forgotten(pearl: Terminal) -> None:
     assert said.endswith("1 turn forgotten\n> /turns\nno turn yet\n")
     assert turns_of("a.jsonl") == [WHO]
     pearl("chat", "story.txt", stdin=lines("/save story.txt", "/quit", WHO), code=1)
-    assert "is not what this command wrote" in pearl.talk
+    assert "exists already" in pearl.talk
     assert "hull" in Path("story.txt").read_text(encoding="utf-8")
 
 
@@ -369,7 +369,7 @@ def test_ctrl_c_ends_a_question_and_at_the_prompt_the_session(
         person.type(f"{WHO}\n")
         assert is_asked.wait(120)
         person.type("\x03")
-        person.until("the question is dropped")
+        person.until("the question is cancelled")
         person.until("> ")
         go_on.set()
         person.type("Why did Nils sell it?\n")

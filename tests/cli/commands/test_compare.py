@@ -35,7 +35,7 @@ def test_logs_of_different_data_are_compared_where_both_have_it(pearl: Terminal)
     assert "first: one: pearl 100.0 %" in shown
     evallogs.write(EvalLog(header(), (record("q9"),)), Path("two"))
     pearl("compare", "one", "two", code=2)
-    assert "no sample in common" in pearl.talk
+    assert "share no sample" in pearl.talk
     evallogs.write(EvalLog(header(), (record("q1", question="Who?"),)), Path("two"))
     pearl("compare", "one", "two", code=2)
     assert "'q1' has a different question" in pearl.talk

@@ -45,7 +45,7 @@ def test_a_server_is_asked_for_its_models_and_nothing_else(
     assert "test-model" in found["model"]["help"]
     openai_server.models = None
     found = examined(pearl, "--model", "openai:another", *of_it)
-    assert "it answers, and tells no names" in found["model"]["about"]
+    assert "it answers, without model names" in found["model"]["about"]
     assert not openai_server.requests
 
 

@@ -94,7 +94,7 @@ def test_searches_are_measured_where_the_corpus_does_not_fit(pearl: Terminal) ->
         ((*ARGS, "--together", "--corpus", "pages"), "--together is the corpus of --data's"),
         ((*ARGS, "--unit", "sentence"), "--unit is about a corpus"),
         ((*ARGS, "--together", "--at", "x"), "--at is about --corpus"),
-        ((*ARGS, "--together", "--executor", "ray"), "a corpus is asked on this machine"),
+        ((*ARGS, "--together", "--executor", "ray"), "a corpus needs --executor local"),
         ((*ARGS, "--together", "--unit", "sentense"), "unknown unit 'sentense'"),
         (("eval", "--results", "dev.jsonl", "--together"), "--together without --data"),
         ((*ARGS, "--history", "all"), "'all' is not one of 'gold', 'own', 'none'"),

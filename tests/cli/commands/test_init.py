@@ -39,13 +39,13 @@ def test_its_settings_are_trusted_as_they_are_and_not_changed(
     with Path("pearl.toml").open("a") as file:
         file.write('model = "openai:x"\n')
     pearl("plan", "Who pays?", code=2)
-    assert "you do not trust this file yet" in pearl.talk
+    assert "you have not trusted this file" in pearl.talk
 
 
 def test_nothing_is_written_over(pearl: Terminal) -> None:
     Path("mine").mkdir()
     Path("mine/questions.jsonl").write_text("mine alone", "utf-8")
     pearl("init", "mine", code=3)
-    assert "mine/questions.jsonl: is there already" in pearl.talk
+    assert "mine/questions.jsonl: exists already" in pearl.talk
     assert [path.name for path in Path("mine").iterdir()] == ["questions.jsonl"]
     assert Path("mine/questions.jsonl").read_text("utf-8") == "mine alone"

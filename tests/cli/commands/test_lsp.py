@@ -8,9 +8,8 @@ import pytest
 
 from pearl.cli import run
 from pearl.cli.commands.lsp import _actions_for
-from pearl.cli.settings import found_in
-from pearl.cli.trust import trust
-from pearl.editor.features import findings, formatted
+from pearl.cli.settings import found_in, trust
+from pearl.editor.checking import findings, formatted
 from pearl.editor.outline import outline
 from pearl.errors import DataError, LibraryError, UsageError
 from pearl.plugins import extras
@@ -52,7 +51,7 @@ def test_a_strangers_file_decides_nothing_and_is_not_silently_ignored(
     folder: Path, line: str
 ) -> None:
     settings(folder, f"{line}\n", is_trusted=False)
-    with pytest.raises(UsageError, match="you do not trust this file yet"):
+    with pytest.raises(UsageError, match="you have not trusted this file"):
         _actions_for(folder, {}, None, set())
     assert _actions_for(folder, {"library": "seed"}, None, {"library"}).library.name == "seed"
 

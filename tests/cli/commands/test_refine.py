@@ -82,7 +82,7 @@ def test_reports_are_a_page_or_the_data(pearl: Pearl) -> None:
     report = Refinement.model_validate_json(Path("r.json").read_bytes())
     assert report.comparison is not None
     assert report.comparison.library == "seed"
-    assert pearl(*args, "--report", "r.html")[0] == 0
+    assert pearl(*args, "--report", "r.html", "--force")[0] == 0
     assert Path("r.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     code, _, err = pearl(*args, "--report", "r.pdf")
     assert (code, ".html or .json" in err) == (2, True)

@@ -18,9 +18,7 @@ import pytest
 from pyarrow import parquet
 
 from pearl.cli.commands.execute import command as execute
-from pearl.cli.resuming import ALLOWED
-from pearl.cli.writing import OutputWriter
-from pearl.runs.export import write_rows
+from pearl.cli.commands.runs import ALLOWED
 from pearl.runs.request import ExecuteRequest
 from pearl.runs.store import RunSpec, Store
 from tests.cli.terminal import PLAN, STORY, Terminal
@@ -226,17 +224,6 @@ def test_rows_behind_an_answer_are_those_of_the_schema(pearl: Terminal) -> None:
     jsonschema.Draft202012Validator(SCHEMA).validate({"id": "visits.txt", **row})
 
 
-def test_a_results_file_is_rebuilt(pearl: Terminal) -> None:
-    with Store.open(Path("store")) as store:
-        run = store.begin(RunSpec(COMMAND, {}, {}))
-        for i in (2, 0, 1, 2):
-            asyncio.run(run.record(bytes([i]), i, str(i), {"id": str(i), "status": "x"}, None))
-        with OutputWriter("a run", "store").open("out.jsonl") as file:
-            assert write_rows(run.rows(), file) == 3
-    lines = Path("out.jsonl").read_text().splitlines()
-    assert [json.loads(line)["id"] for line in lines] == ["0", "1", "2"]
-
-
 def begun(pearl: Terminal, folder: Path, *args: str) -> str:
     """A run of `pearl execute --out` that a limit has ended, given in a folder; its id."""
     with contextlib.chdir(folder):
@@ -282,14 +269,7 @@ def test_resume_where_the_folder_is_gone(pearl: Terminal) -> None:
     id = begun(pearl, pearl.folder / "work")
     shutil.rmtree("work")
     pearl("runs", "resume", id, "--yes", code=8)
-    assert f"the folder of run {id} is not there" in pearl.talk
-
-
-def test_a_limit_that_is_no_number_is_refused(pearl: Terminal) -> None:
-    args = ("execute", "why.plan", "story.txt", "--out", "rows.jsonl", "--seconds-per-call", "nan")
-    pearl(*args, code=2)
-    assert "--seconds-per-call: " in pearl.talk
-    assert not Path("rows.jsonl").exists()
+    assert f"the folder of run {id} does not exist" in pearl.talk
 
 
 def test_every_option_of_execute_is_part_of_the_work_or_known_not_to_be() -> None:
@@ -420,7 +400,7 @@ def test_merge(pearl: Terminal) -> None:
     assert run["results"] == 2
     fill({**ANSWERED, "answer": "other"}, folder="c")
     pearl("runs", "merge", "c", "--into", "all", code=1)
-    assert "1 were there with other content" in pearl.talk
+    assert "1 exist with other content" in pearl.talk
 
 
 def test_merging_what_is_not_there_makes_nothing(pearl: Terminal) -> None:

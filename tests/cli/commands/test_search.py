@@ -208,7 +208,7 @@ def test_rankings_before_the_last_are_shown(pearl: Terminal) -> None:
 
 
 def test_words_that_match_are_coloured_and_long_passages_shortened() -> None:
-    from pearl.cli.hits import MATCH, excerpt, matcher
+    from pearl.cli.commands.search import MATCH, excerpt, matcher
 
     text = "word " * 100 + "the keys\nwere kept " + "word " * 100
     shown = excerpt(text, matcher(["key", "keep"], "english"))

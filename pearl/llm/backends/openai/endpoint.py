@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from pearl.documents.digest import digest
 from pearl.errors import ModelError, UsageError
-from pearl.errors.addresses import LEFT_OUT, redacted
+from pearl.errors.escaping import LEFT_OUT, redacted
 
 # The variable of OpenAI's key, which is sent to other servers only on request.
 KEY_VARIABLE = "OPENAI_API_KEY"

@@ -27,8 +27,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from pearl.errors import ModelError
-from pearl.errors.addresses import redacted
-from pearl.errors.escaping import json_bytes
+from pearl.errors.escaping import json_bytes, redacted
 from pearl.llm import Request
 from pearl.llm.backends.openai import faults
 from pearl.llm.backends.openai.endpoint import Endpoint

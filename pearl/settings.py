@@ -1,0 +1,313 @@
+"""The settings: one field each, with its help, its checks, who may set it and where it is used.
+
+Derived from this schema: click options and their `PEARL_...` variables, keys of TOML files, groups of
+`--help-all`, the settings kept with a run, the headers of logs, the fingerprint of results, and the
+keyword arguments of `pearl.Pearl`. A new setting takes a field here, and the code that reads it.
+
+Plain dataclasses: `pearl check` shows options without importing pydantic, which takes 0.1 s. A
+pydantic model that inherits from one has its fields and their checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import date
+from functools import cache
+from typing import Annotated, Any, Literal, get_type_hints
+
+from pearl.errors import UsageError
+
+Stage = Literal["calling", "drafting", "planning", "reading", "answering"]
+"""What uses a setting: every model call, prompts with the library, planning, reading documents, `ask`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is known of a setting besides its type and its default."""
+
+    help: str
+    group: str
+    stage: Stage
+    flag: str = ""
+    """Without it, the name with dashes."""
+    variable: str = ""
+    metavar: str | None = None
+    completes: str = ""
+    """Package whose plug-ins are its values."""
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    set_by: Literal["anyone", "trusted", "user"] = "anyone"
+    """`trusted`: a pearl.toml of the working folder may set it once the user trusts that file, because it
+    decides where documents are sent, what of them the planner is told, or which files and plug-ins are
+    used. `user`: that file may never set it."""
+    is_kept: bool = True
+    """Whether `pearl runs resume` takes it from the run; else the user says it again."""
+    is_first: bool = False
+    """Whether the short `--help` shows it."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(self.checked, handler(source))
+
+    def checked(self, value: Any) -> Any:
+        """The value, if it is within the limits; else a `ValueError`."""
+        if value is not None and self.least is not None and value < self.least:
+            raise ValueError(f"must be at least {self.least:g}")
+        if value is not None and self.above is not None and value <= self.above:
+            raise ValueError(f"must be above {self.above:g}")
+        if value is not None and self.most is not None and value > self.most:
+            raise ValueError(f"must be at most {self.most:g}")
+        return value
+
+
+class _AnyText:
+    """Accepts names of any file; pydantic's own type refuses those that are not Unicode."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(self._checked)
+
+    def _checked(self, value: object) -> str:
+        if not isinstance(value, str) or "\0" in value:
+            raise ValueError("no text")
+        return value
+
+
+class _IsoDay:
+    """Writes a date as text in JSON and in Python data."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        serialization = core_schema.plain_serializer_function_ser_schema(date.isoformat)
+        return core_schema.date_schema(serialization=serialization)
+
+
+Text = Annotated[str, _AnyText()]
+Day = Annotated[date, _IsoDay()]
+
+_DOCUMENT, _PLAN, _MODEL = "Question and document", "Plan", "Model"
+_ROWS, _LIMITS, _SEARCH = "Rows", "Limits", "Search"
+
+
+@dataclass
+class Places:
+    """Settings that do not decide results by themselves: places, names of files, speed."""
+
+    # fmt: off
+    model: Annotated[Text, Setting(
+        "extractive (no network), openai:NAME, anthropic:NAME, ollama:NAME, llamacpp:FILE, "
+        "transformers:FOLDER, ...: all in docs/servers.md.",
+        _MODEL, "calling", metavar="BACKEND[:NAME]", completes="pearl.llm.backends", set_by="trusted", is_first=True,
+    )] = "extractive"
+    base_url: Annotated[Text | None, Setting(
+        "Server of the model [default: $OPENAI_BASE_URL, then OpenAI; of ollama: $OLLAMA_HOST, then this "
+        "machine].",
+        _MODEL, "calling", metavar="URL", set_by="trusted", is_first=True,
+    )] = None
+    api_key_env: Annotated[Text | None, Setting(
+        "Environment variable with the API key [default: PEARL_API_KEY, then OPENAI_API_KEY].",
+        _MODEL, "calling", metavar="VARIABLE", set_by="user", is_kept=False,
+    )] = None
+    server: Annotated[Text | None, Setting(
+        "Kind of server, if it cannot be detected: vllm, sglang, llamacpp, ollama, ...",
+        _MODEL, "drafting", metavar="KIND", completes="pearl.llm.backends.openai.servers", set_by="trusted",
+    )] = None
+    prefix: Annotated[Literal["auto", "off"], Setting(
+        "Send the first call over a document alone, so that the server caches the document.",
+        _MODEL, "reading",
+    )] = "auto"
+    domain: Annotated[Text, Setting(
+        "Kind of document; selects a library and examples.",
+        _DOCUMENT, "drafting", metavar="NAME", completes="pearl.data.domains", set_by="trusted", is_first=True,
+    )] = "generic"
+    library: Annotated[Text | None, Setting(
+        "Action library, by name or file [default: the domain's].",
+        _PLAN, "drafting", metavar="NAME|FILE", set_by="trusted",
+    )] = None
+    examples: Annotated[Text | None, Setting(
+        "Examples for the planner, by name or folder [default: the domain's].",
+        _PLAN, "drafting", metavar="NAME|FOLDER", set_by="trusted",
+    )] = None
+    reranker_url: Annotated[Text | None, Setting(
+        "Full address of the reranker [default: the vendor's]; its key: $PEARL_RERANKER_API_KEY.",
+        _SEARCH, "reading", metavar="URL", set_by="trusted", is_kept=False,
+    )] = None
+    concurrency: Annotated[int, Setting(
+        "Maximum concurrent model calls and tasks.",
+        _LIMITS, "calling", metavar="N", least=1,
+    )] = 8
+    timeout_s: Annotated[float, Setting(
+        "Timeout of one call.",
+        _LIMITS, "calling", metavar="SECONDS", least=0.1,
+    )] = 600.0
+    requests_per_minute: Annotated[float | None, Setting(
+        "Maximum calls per minute [default: what the server accepts].",
+        _LIMITS, "calling", flag="--rpm", variable="PEARL_RPM", metavar="N", above=0,
+    )] = None
+    tokens_per_minute: Annotated[float | None, Setting(
+        "Maximum tokens per minute, prompts and replies together.",
+        _LIMITS, "calling", flag="--tpm", variable="PEARL_TPM", metavar="N", above=0,
+    )] = None
+    # fmt: on
+
+
+@dataclass
+class Deciding:
+    """Settings that decide results: runs that differ in one of them are different runs."""
+
+    # fmt: off
+    window: Annotated[int | None, Setting(
+        "Context window of the model [default: the server's, a known model's, else 128000].",
+        _MODEL, "calling", metavar="TOKENS", least=1,
+    )] = None
+    max_output_tokens: Annotated[int | None, Setting(
+        "Maximum tokens of one reply, hidden ones included [default: by kind, 8192 for a step].",
+        _MODEL, "calling", metavar="TOKENS", least=1,
+    )] = None
+    constrain: Annotated[Literal["auto", "grammar", "json", "off"], Setting(
+        "Constrain plans, and replies of steps that have a form, by a grammar or a JSON schema.",
+        _MODEL, "drafting",
+    )] = "auto"
+    nearest: Annotated[int | None, Setting(
+        "Show the N examples most similar to the question and two dissimilar ones [default: all].",
+        _PLAN, "planning", metavar="N", least=1,
+    )] = None
+    max_steps: Annotated[int, Setting(
+        "Maximum steps of a plan; longer plans are refused.",
+        _PLAN, "planning", metavar="N", least=1,
+    )] = 40
+    max_repairs: Annotated[int, Setting(
+        "Maximum repair attempts, in which the model is shown the errors of its plan.",
+        _PLAN, "planning", metavar="N", least=0,
+    )] = 4
+    fallback: Annotated[Literal["direct"] | None, Setting(
+        "Answer in one step if no valid plan is found.",
+        _PLAN, "answering",
+    )] = None
+    shape: Annotated[Literal["none", "counts", "fields"], Setting(
+        "What the planner is told of a document: counts, or also field names (trusted documents only).",
+        _PLAN, "answering", set_by="trusted",
+    )] = "none"
+    planned_by: Annotated[Literal["auto", "model", "rule"], Setting(
+        "Who writes plans: the model, rules, or both where the model is weak (auto).",
+        _PLAN, "planning", flag="--planner",
+    )] = "auto"
+    profile: Annotated[Literal["auto", "full", "small"], Setting(
+        "Size of the planner's prompt: less for small models (auto: by size and window).",
+        _PLAN, "planning",
+    )] = "auto"
+    route: Annotated[bool | None, Setting(
+        "Plan a question from its parts where these suffice [default: the domain's].",
+        _PLAN, "planning",
+    )] = None
+    n_plans: Annotated[int, Setting(
+        "Number of independent plans that are written and run, to measure their agreement.",
+        _PLAN, "answering", flag="--plans", metavar="N", least=1, most=20,
+    )] = 1
+    context: Annotated[Text, Setting(
+        "Documents longer than the window: full, map-reduce, retrieve or auto.",
+        _DOCUMENT, "reading", metavar="STRATEGY",
+    )] = "auto"
+    apart: Annotated[bool | None, Setting(
+        "Show tables to models apart from the text [default: the domain's].",
+        _DOCUMENT, "reading",
+    )] = None
+    sql_engine: Annotated[Literal["sqlite", "duckdb"], Setting(
+        "Engine for SQL that a model writes over a table.",
+        _DOCUMENT, "reading",
+    )] = "sqlite"
+    ranker: Annotated[Text, Setting(
+        "Ranking of passages: bm25, bm25+, tfidf, dense, hybrid, or a preset: corpus-qa.",
+        _DOCUMENT, "reading", metavar="NAME", set_by="trusted",
+    )] = "bm25"
+    as_of: Annotated[Day | None, Setting(
+        "Date that 'last year', ... refer to, as 2024-05-01 or today [default: today where the domain is "
+        "dated; else questions stay as they are].",
+        _DOCUMENT, "planning", metavar="DATE", set_by="trusted",
+    )] = None
+    fiscal_year_end: Annotated[tuple[int, int], Setting(
+        "Last day of fiscal years; requires --as-of.",
+        _DOCUMENT, "planning", metavar="MM-DD", set_by="trusted",
+    )] = (12, 31)
+    items_per_call: Annotated[int, Setting(
+        "Maximum rows per call.",
+        _ROWS, "reading", metavar="N", least=1,
+    )] = 32
+    max_item_tokens: Annotated[int, Setting(
+        "Maximum tokens of the line about one row.",
+        _ROWS, "reading", metavar="TOKENS", least=1,
+    )] = 64
+    max_reasks: Annotated[int, Setting(
+        "Give up on unanswered rows after N consecutive attempts without a new answer.",
+        _ROWS, "reading", metavar="N", least=0,
+    )] = 1
+    strict: Annotated[bool, Setting(
+        "Fail a step whose reply is truncated or refused, and an answer that is degraded, for example by a "
+        "quote that is not in the document. Rows that do not state what FILTER asks are undecided. By "
+        "default the answer is kept, with its status.",
+        _ROWS, "reading",
+    )] = False
+    strict_items: Annotated[bool, Setting(
+        "Fail a step if a row stays undecided, or does not state what FILTER asks.",
+        _ROWS, "reading",
+    )] = False
+    recheck: Annotated[int, Setting(
+        "Ask again about N rows of each such step, one per call, and report how many replies agree.",
+        _ROWS, "reading", metavar="N", least=0,
+    )] = 0
+    embeddings: Annotated[Text | None, Setting(
+        "Embedder for the rankers dense and hybrid, and for extractive: minilm, openai:NAME, "
+        "model2vec:NAME.",
+        _SEARCH, "reading", metavar="NAME", set_by="trusted", is_kept=False,
+    )] = None
+    reranker: Annotated[Text | None, Setting(
+        "Reranker for the best passages and for RERANK: cohere:MODEL, tei, voyage:MODEL.",
+        _SEARCH, "reading", metavar="NAME", set_by="trusted", is_kept=False,
+    )] = None
+    # fmt: on
+
+
+@dataclass
+class Settings(Deciding, Places):
+    """All settings."""
+
+    def __post_init__(self) -> None:
+        for name, (_, setting) in schema().items():
+            try:
+                setting.checked(getattr(self, name))
+            except ValueError as error:
+                raise UsageError(f"{name} {error}") from None
+
+
+SETTINGS = tuple(field.name for field in fields(Settings))
+"""Their names, which are the keys of a TOML file."""
+
+
+@cache
+def schema() -> Mapping[str, tuple[Any, Setting]]:
+    """Name → type and setting."""
+    hints = get_type_hints(Settings, include_extras=True)
+    return {name: (hints[name].__origin__, hints[name].__metadata__[-1]) for name in SETTINGS}
+
+
+def values_for(kind: type[Any], settings: Settings) -> dict[str, Any]:
+    """The values of the settings that a dataclass has fields for."""
+    return {
+        field.name: getattr(settings, field.name)
+        for field in fields(kind)
+        if field.name in SETTINGS
+    }
+
+
+def resumed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the settings that a resumed run does not take from its store."""
+    return {
+        name: value
+        for name, value in values.items()
+        if name not in SETTINGS or schema()[name][1].is_kept
+    }
