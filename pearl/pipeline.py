@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pearl.actions.library import load_library
 from pearl.data.domains import load_domain
-from pearl.data.turns import Turn
-from pearl.documents.document import Document
-from pearl.documents.kinds import DocumentKind
+from pearl.data.samples import Turn
+from pearl.documents.document import Document, DocumentKind
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError, UsageError, suggest
+from pearl.interpreter.agreement import answer_by
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import (
@@ -32,20 +32,21 @@ from pearl.interpreter.searchers import new_searcher
 from pearl.llm import Model
 from pearl.llm.client import Client, ClientSettings, as_client
 from pearl.llm.middleware.budget import Budget
-from pearl.llm.middleware.dedup_cache import Replies
-from pearl.llm.middleware.progress_listener import ProgressListener
-from pearl.planner.independent import Draws
-from pearl.planner.material import PlannerMaterial
-from pearl.planner.planner import Planner, PlannerSettings
-from pearl.planner.profile import profile_for
+from pearl.llm.middleware.caching import Replies
+from pearl.llm.middleware.wrappers import ProgressListener
+from pearl.planner.candidates import Draws
+from pearl.planner.material import PlannerMaterial, profile_for
+from pearl.planner.planner import Planner, PlannerSettings, shape_card
 from pearl.planner.prompt import Rejected
-from pearl.planner.shape import shape_card
 from pearl.planner.understanding import Understood
 from pearl.planner.writer import one_line
-from pearl.retrieval.presets import ranking_settings
+from pearl.retrieval import ranking_settings
 from pearl.retrieval.search import Searcher
 from pearl.settings import SETTINGS, Settings, values_for
 from pearl.trace import PlanFailed, Trace
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 CLIENT_SETTINGS = {field.name for field in fields(ClientSettings)} - {"model"}
 _OF_CLIENT = {"model", *CLIENT_SETTINGS} - {"embeddings"}
@@ -58,7 +59,8 @@ class Pearl:
 
     Args:
         model: A `Client`, or what one is made of: `extractive` (no network, quotes passages),
-            `openai:NAME`, ... or a `Model`.
+            `openai:NAME`, ..., a `Model`, or an official client: `openai.AsyncOpenAI` with
+            `model_name`, `AsyncAzureOpenAI`.
         library: Another action library than the domain's: its name, its file, or a library.
         searcher: One of your own in place of `ranker`, `embeddings` and `reranker`; it is not closed.
         replies: As in `Client`.

@@ -48,8 +48,8 @@ from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import ModelError, PlanError
 from pearl.llm import ConstrainBy, Message, PlanTask, Request
 from pearl.llm.backends import ModelSettings, create_model
-from pearl.llm.backends.transformers.loading import LoadedWeights, load
 from pearl.llm.backends.transformers.decoding import Masks
+from pearl.llm.backends.transformers.loading import LoadedWeights, load
 
 MAX_TEXT = 40
 MAX_STEPS = 6

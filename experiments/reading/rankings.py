@@ -18,10 +18,6 @@ from pearl.embedded.reading import by_question
 from pearl.embedded.sentences import SentenceHit, SentenceRanker
 from pearl.errors import Span
 from pearl.interpreter.answer import Answer
-from pearl.llm.backends.extractive.meaning import SentenceRanker
-from pearl.llm.backends.extractive.questions import parts
-from pearl.llm.backends.extractive.ranking import SentenceHit
-from pearl.llm.backends.extractive.steering import by_question
 from pearl.retrieval import Embedder, SearchSettings
 from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index

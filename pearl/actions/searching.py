@@ -26,7 +26,7 @@ from pearl.retrieval import Hit
 from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index, IndexedDocument
 from pearl.retrieval.search import Searcher
-from pearl.retrieval.term_ranker import TermRanker
+from pearl.retrieval.weighting import TermRanker
 
 if TYPE_CHECKING:
     from pearl.retrieval.search import Searcher

@@ -14,8 +14,7 @@ import click
 from pearl import plugins
 from pearl.cli.options import Command, with_options
 from pearl.cli.terminal import notice
-from pearl.documents.document import read_bytes
-from pearl.documents.kinds import ROW_SUFFIXES
+from pearl.documents.document import ROW_SUFFIXES, read_bytes
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, UsageError, suggest
 from pearl.errors.escaping import counted

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from pearl.llm.middleware.dedup_cache import Replies
-    from pearl.llm.middleware.limiter import LimiterStatus
+    from pearl.llm.middleware.caching import Replies
+    from pearl.llm.middleware.rate import LimiterStatus
     from pearl.llm.prices import Price
     from pearl.pipeline import Pearl
     from pearl.runs.store import Store

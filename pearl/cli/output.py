@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pearl.documents.document import Document
-    from pearl.interpreter.answer import Answer
-    from pearl.interpreter.row_evidence import RowEvidence
-    from pearl.interpreter.step_result import StepResult
+    from pearl.interpreter.answer import Answer, RowEvidence, StepResult
 
 _ALL = 0.995
 """Coverage from which a document counts as read: what lies between rows belongs to none."""

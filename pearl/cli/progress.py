@@ -440,8 +440,8 @@ class PlanSection:
                 pass
 
     def _begin_run(self, event: RunStarted) -> None:
+        from pearl.dsl.nodes import print_step
         from pearl.dsl.parser import read
-        from pearl.dsl.printer import print_step
 
         for part in self.parts.values():
             if part.state == "running":

@@ -12,9 +12,8 @@ from pearl.cli.terminal import new_console, new_table
 from pearl.cli.work import report_reasons
 from pearl.errors.escaping import counted
 from pearl.evals import conversations, report, stats
-from pearl.evals.baselines import letter_use
 from pearl.evals.log import EvalLog
-from pearl.evals.outcomes import KINDS, outcomes, plan_figures
+from pearl.evals.report import KINDS, letter_use, outcomes, plan_figures
 from pearl.evals.scorers import load_scorer
 from pearl.llm.prices import money
 
@@ -206,7 +205,7 @@ MAX_THRESHOLDS = 12
 
 def print_calibrations(log: EvalLog) -> None:
     """Print the calibration of every method whose answers have a confidence, or why there is none."""
-    from pearl.evals.calibration import MIN_ANSWERS, calibrations
+    from pearl.evals.report import MIN_ANSWERS, calibrations
 
     found = calibrations(log)
     if not found and log.header.n_plans > 1:

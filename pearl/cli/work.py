@@ -27,15 +27,14 @@ from pearl.errors.escaping import counted, escaped, to_json
 from pearl.llm.prices import money
 
 if TYPE_CHECKING:
+    from pearl.interpreter.answer import RowEvidence
     from pearl.interpreter.bounds import Range
-    from pearl.interpreter.row_evidence import RowEvidence
     from pearl.llm.middleware.budget import Budget
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Outcome, Task, Unit
     from pearl.runs.forecast import Forecast
-    from pearl.runs.session import Session
+    from pearl.runs.session import Session, Summary
     from pearl.runs.store import Run, RunSpec, Store
-    from pearl.runs.summary import Summary
     from pearl.telemetry import Telemetry
 
 _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
@@ -220,7 +219,7 @@ async def run_into_store(
 
     Returns the summary, and whether the user stopped it.
     """
-    from pearl.runs.summary import Watcher
+    from pearl.runs.session import Watcher
 
     stopper, reporter = Stopper(), Reporter(known_length(units))
     watcher = Watcher(

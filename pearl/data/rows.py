@@ -22,8 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pearl.documents.document import Document, from_text, limit_bytes
-from pearl.documents.kinds import ROW_SUFFIXES
+from pearl.documents.document import ROW_SUFFIXES, Document, from_text, limit_bytes
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError, UsageError, suggest
 from pearl.plugins.extras import require_extra

@@ -15,9 +15,8 @@ from pearl.actions.library import format_library, library_names, load_library, r
 from pearl.actions.operators import with_operators
 from pearl.dsl.checker import callable_actions, diagnose, mend_plan
 from pearl.dsl.literals import quote
-from pearl.dsl.nodes import Plan, Step
+from pearl.dsl.nodes import Plan, Step, print_plan
 from pearl.dsl.parser import read
-from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary
 from pearl.editor.outline import (
     ArgumentPlace,

@@ -23,7 +23,7 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
-from pearl.dsl.cursor import MAX_NAME, terminal
+from pearl.dsl.literals import MAX_NAME, terminal
 from pearl.dsl.signatures import CTX, ActionLibrary
 from pearl.editor.features import (
     KnownActions,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pearl.actions.calculators import calculator_of
-from pearl.data.turns import without_background
+from pearl.data.samples import without_background
 from pearl.documents.english import MONTH, ORDINALS, YEAR
 from pearl.llm import DecomposeTask
 

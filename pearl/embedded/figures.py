@@ -18,8 +18,7 @@ from pearl.documents.english import MONTH, ORDINALS, YEAR, month_number
 from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import CURRENCIES
 from pearl.documents.passages import sentences, terms
-from pearl.documents.table import Cell, Table, scale_word
-from pearl.documents.table.finding import find_tables
+from pearl.documents.table import Cell, Table, find_tables, scale_word
 from pearl.documents.table.quantities import is_blank, read_quantity
 from pearl.dsl.signatures import NOTHING
 from pearl.llm import ActionTask

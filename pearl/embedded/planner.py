@@ -11,13 +11,12 @@ import re
 from dataclasses import dataclass, field, replace
 
 from pearl.actions.likeness import by_words, may_merge
-from pearl.actions.queries import REWRITE, SUBQUERIES
+from pearl.actions.operators import REWRITE, SUBQUERIES
 from pearl.actions.values import items_of
-from pearl.data.turns import asked_with, without_background
-from pearl.documents.kinds import DocumentKind
+from pearl.data.samples import asked_with, without_background
+from pearl.documents.document import DocumentKind
 from pearl.documents.passages import terms
-from pearl.dsl.nodes import Argument, Plan, Reference, Step, String
-from pearl.dsl.printer import print_action, print_plan
+from pearl.dsl.nodes import Argument, Plan, Reference, Step, String, print_action, print_plan
 from pearl.dsl.signatures import CTX, Action, ActionLibrary, Parameter, ValueType
 from pearl.embedded.questions import Form, Part, parts
 from pearl.embedded.row_planner import plan_rows, row_question
@@ -270,7 +269,7 @@ def make_standalone(task: StandaloneTask) -> str:
     """The question, with the earlier ones in brackets where it may refer to them.
 
     Example:
-        >>> from pearl.data.turns import Turn
+        >>> from pearl.data.samples import Turn
         >>> make_standalone(StandaloneTask("How much did that change?", (Turn("What were sales in 2008?"),)))
         'How much did that change? (asked with: What were sales in 2008)'
     """

@@ -17,8 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from pearl.data.samples import letter
-from pearl.data.turns import without_background
+from pearl.data.samples import letter, without_background
 from pearl.documents.passages import terms
 from pearl.dsl.signatures import NOTHING
 from pearl.embedded.cues import Kind

@@ -22,10 +22,10 @@ from pearl.actions.thesaurus import synonyms
 from pearl.documents.passages import sentences, terms
 from pearl.embedded.cues import Kind, sign
 from pearl.errors import Span
+from pearl.llm.concurrency import SingleFlight
 from pearl.llm.progress import CallProgress, report
-from pearl.llm.single_flight import SingleFlight
 from pearl.retrieval import Embedder
-from pearl.retrieval.term_ranker import TermRanker
+from pearl.retrieval.weighting import TermRanker
 
 if TYPE_CHECKING:
     import numpy as np

@@ -319,7 +319,7 @@ def write_query(task: LookupTask) -> str:
     """The query of a question, by what it names of the table; `Undecided: why` for none.
 
     Example:
-        >>> from pearl.actions.lookup import LOOKUP
+        >>> from pearl.actions.operators import LOOKUP
         >>> from pearl.llm import TableColumn
         >>> from pearl.tables.mentions import Mention
         >>> words = (Mention(2, 3, "Kind", "Pharmacy", "value"), Mention(5, 7, "City", "Tel Aviv-Yafo", "short"))

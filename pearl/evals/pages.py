@@ -21,7 +21,7 @@ from pearl.evals.report import (
     letter_use,
     score_of,
 )
-from pearl.llm.prices import Price
+from pearl.llm.prices import Price, money
 from pearl.mining.refinement import Refinement, lineage
 from pearl.view.page import render_page
 

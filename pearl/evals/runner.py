@@ -26,7 +26,7 @@ from pearl.evals.programs import carried_out
 from pearl.evals.scorers import EXACT, load_scorer
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.bounds import Range, StepCosts
-from pearl.interpreter.choices import read_choice
+from pearl.interpreter.chooser import read_choice
 from pearl.llm import Usage
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.prices import Price

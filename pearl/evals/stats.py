@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pearl.actions.values import wilson
 from pearl.errors import UsageError
 from pearl.plugins.extras import require_extra
 

@@ -20,7 +20,7 @@ from pearl.documents.rows import Rows, shortened
 from pearl.documents.words import shared_words, words
 from pearl.dsl.checker import CheckedPlan
 from pearl.errors import ExecutionError, ModelError, PearlError
-from pearl.llm.gathering import gather
+from pearl.llm.concurrency import gather
 from pearl.planner.candidates import Plans
 from pearl.trace import AnswerStatus, PlansCompared, Trace
 

@@ -19,7 +19,6 @@ from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
 from pearl.errors import Span
 from pearl.errors.escaping import inert
-from pearl.errors.in_notebooks import ShownInNotebooks
 from pearl.interpreter.agreement import Agreement
 from pearl.llm import Usage
 from pearl.notebooks import ShownInNotebooks

@@ -16,8 +16,8 @@ from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
 from pearl.llm.concurrency import gather
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
+from pearl.llm.flaws import loop_in
 from pearl.llm.messages import constrained, without_texts
-from pearl.llm.repetition import loop_in
 from pearl.replies.typed import Reply, follows_form, read_reply, reply_constraint
 from pearl.trace import CallFailed, ConstraintRefused, ModelCalled, Purpose, Trace
 

@@ -40,9 +40,9 @@ from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.row_steps import RowReader, RowRequests, check_numbers
 from pearl.llm import ActionTask, Completion, Model, Request, Usage
+from pearl.llm.concurrency import first_failure
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
-from pearl.llm.gathering import first_failure
-from pearl.llm.item_cache import ItemCache
+from pearl.llm.middleware.caching import ItemCache
 from pearl.replies.typed import Reply, State
 from pearl.retrieval.search import Searcher
 from pearl.trace import (

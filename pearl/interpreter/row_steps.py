@@ -30,8 +30,8 @@ from pearl.interpreter.context import ContextLimits, ContextOverflowError
 from pearl.interpreter.prompt import items_messages
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, Completion, ItemsTask, Request, Usage
-from pearl.llm.gathering import gather
-from pearl.llm.item_cache import ItemCache
+from pearl.llm.concurrency import gather
+from pearl.llm.middleware.caching import ItemCache
 from pearl.llm.reply_limits import reply_limit
 from pearl.replies.items import (
     NOT_STATED,

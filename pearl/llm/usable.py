@@ -10,7 +10,6 @@ from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
 from pearl.llm import ActionTask, ChooseTask, CombineTask, Completion, ItemsTask, Request
 from pearl.llm.flaws import is_blank, loop_in, repeats
-from pearl.replies.normaliser import without_reasoning
 from pearl.replies.typed import says_nothing
 from pearl.replies.unusable import without_reasoning
 

@@ -36,9 +36,9 @@ from pydantic import PositiveInt
 from pearl.data.journal import Frozen
 from pearl.documents.digest import RunningDigest, digest, file_sha256
 from pearl.errors import DataError, UsageError, suggest
-from pearl.errors.addresses import redacted
+from pearl.errors.escaping import redacted
 from pearl.plugins.files import cache_file
-from pearl.plugins.locks import locked_file
+from pearl.plugins.persistence import locked_file
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse

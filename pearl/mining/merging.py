@@ -22,7 +22,7 @@ from pearl.actions.likeness import (
     name_words,
     shape,
 )
-from pearl.dsl.printer import print_action
+from pearl.dsl.nodes import print_action
 from pearl.dsl.signatures import Action
 
 StageName = Literal["exact", "name", "definition", "model", "room"]

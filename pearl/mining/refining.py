@@ -18,7 +18,7 @@ from pearl.actions.likeness import Embedder as Embed
 from pearl.actions.likeness import Matrix
 from pearl.data.journal import reason
 from pearl.documents.tokens import Counter
-from pearl.dsl.printer import print_action
+from pearl.dsl.nodes import print_action
 from pearl.dsl.signatures import Action
 from pearl.errors import DataError, ModelError
 from pearl.llm import Message, Model, RefineTask, Request

@@ -21,10 +21,13 @@ from pearl.dsl.nodes import (
     print_plan,
 )
 from pearl.dsl.signatures import Action, ActionLibrary
+from pearl.embedded.planner import write_other_plan as write_another_by_rule
+from pearl.embedded.planner import write_plan as write_by_rule
+from pearl.embedded.questions import parts
 from pearl.errors import ModelError, PearlError, PlanError, UsageError
 from pearl.llm import Message, Model, PlanTask, Usage
-from pearl.llm.likelihoods import against_null, log_likelihoods
-from pearl.llm.middleware.sampling import Sampling
+from pearl.llm.messages import against_null, log_likelihoods
+from pearl.llm.middleware.wrappers import Sampling
 from pearl.planner.examples import Example, select
 from pearl.trace import PlanCandidate, PlanChosen, PlanWriter
 

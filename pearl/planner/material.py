@@ -15,12 +15,12 @@ from pearl.dsl.decoding.weak import MAX_SPAN_WORDS, Word, n_texts
 from pearl.dsl.literals import UNTYPED
 from pearl.dsl.nodes import Argument, Plan, Reference, Step, String
 from pearl.dsl.signatures import Action, ActionLibrary
+from pearl.embedded.planner import build_plan
 from pearl.llm import Model, PlanTask
-from pearl.llm.backends.extractive.planning import build_plan
 from pearl.llm.reply_limits import reply_limit
 from pearl.llm.size import is_small
 from pearl.planner.examples import Example, callable_with, load_examples, select
-from pearl.retrieval.term_ranker import TermRanker
+from pearl.retrieval.weighting import TermRanker
 
 _OPENING = frozenset({
     "a", "an", "the", "his", "her", "its", "their", "my", "our", "your", "this", "that", "these",

@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import Literal, Self
 
-from pearl.data.turns import without_background
+from pearl.data.samples import without_background
 from pearl.errors import UsageError
 
 Unit = Literal["year", "quarter", "month"]

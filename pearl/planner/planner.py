@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from pearl.actions.native import split
-from pearl.data.turns import Turn
+from pearl.data.samples import Turn
 from pearl.documents.comparisons import are_mostly
 from pearl.documents.document import Document, DocumentKind
 from pearl.documents.rows import Rows, document_rows
@@ -22,8 +22,7 @@ from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import ModelError, PlanError, PlanningError, UsageError, suggest
 from pearl.llm import Model
 from pearl.llm.client import Client
-from pearl.llm.gathering import gather
-from pearl.llm.single_flight import SingleFlight
+from pearl.llm.concurrency import SingleFlight, gather
 from pearl.planner.candidates import (
     Candidate,
     Draws,

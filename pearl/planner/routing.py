@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from pearl.actions.calculators import CALCULATORS, calculator_of, load_calculator
-from pearl.data.turns import without_background
+from pearl.data.samples import without_background
 from pearl.documents.passages import terms
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.decoding.constraint import (

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pearl.data.turns import Turn, without_background
+from pearl.data.samples import Turn, without_background
 from pearl.documents.passages import terms
 from pearl.documents.tokens import Counter
 from pearl.dsl.checker import CheckedPlan

@@ -33,6 +33,7 @@ from pearl.dsl.nodes import (
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import CTX, Action, ActionLibrary
 from pearl.dsl.tolerance import QUESTION, Line, rows
+from pearl.embedded.questions import parts
 from pearl.errors import (
     Diagnostic,
     LibraryError,
@@ -42,9 +43,8 @@ from pearl.errors import (
     UsageError,
     render_diagnostics,
 )
-from pearl.errors.wording import counted
+from pearl.errors.escaping import counted
 from pearl.llm import Completion, Message, Model, PlanTask, Request, Usage
-from pearl.llm.backends.extractive.questions import parts
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
 from pearl.llm.messages import constrained
 from pearl.planner.examples import Example, wording

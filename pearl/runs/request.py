@@ -32,6 +32,7 @@ from pearl.llm.prices import Price
 from pearl.plugins.files import why_unsafe
 from pearl.runs.store import FILE, RunInfo, RunSpec
 from pearl.runs.tasks import corpus_source
+from pearl.settings import Settings, resumed
 
 
 def _text(value: object) -> str:

@@ -23,8 +23,14 @@ from pearl.data.journal import reason
 from pearl.data.rows import Row, read_file
 from pearl.data.samples import Sample
 from pearl.documents.digest import digest, text_sha256
-from pearl.documents.document import Document, file_source, from_text, load, read_bytes
-from pearl.documents.kinds import kind_by_name
+from pearl.documents.document import (
+    Document,
+    file_source,
+    from_text,
+    kind_by_name,
+    load,
+    read_bytes,
+)
 from pearl.errors import DataError, StoreError, UsageError
 from pearl.retrieval.corpus.sources import SourceFile, find_files
 from pearl.runs.executors import Task, Unit

@@ -16,7 +16,7 @@ from pearl.documents.english import WEEKDAYS
 from pearl.documents.numbers import CURRENCIES, Quantity, unit_of
 from pearl.documents.rows import Rows
 from pearl.documents.table.quantities import is_blank, read_quantities, read_quantity
-from pearl.errors.wording import counted
+from pearl.errors.escaping import counted
 
 _DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−־"), "-")
 _QUOTES = dict.fromkeys(map(ord, "‘’ʼ′`´"), "'") | dict.fromkeys(map(ord, "“”„″"), '"')

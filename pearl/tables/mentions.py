@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pearl.documents.passages import terms
-from pearl.retrieval.expansion import read_groups
+from pearl.retrieval.queries import read_groups
 from pearl.tables.columns import fold, word_form
 from pearl.tables.query_table import QueryTable
 from pearl.tables.terms import Synonyms, Thesaurus, column_terms

@@ -14,7 +14,7 @@ from typing import Any
 
 from pearl.documents.comparisons import ORDERED
 from pearl.documents.dates import read_period
-from pearl.errors.wording import counted
+from pearl.errors.escaping import counted
 from pearl.tables.checking import check, nearest_values
 from pearl.tables.columns import (
     WEEK,

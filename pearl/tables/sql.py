@@ -18,7 +18,7 @@ from typing import Any
 
 from pearl.documents.table.quantities import is_blank
 from pearl.errors import did_you_mean
-from pearl.errors.wording import counted
+from pearl.errors.escaping import counted
 from pearl.tables import SqlEngine, check_engine
 from pearl.tables.columns import TypedColumn, storable
 from pearl.tables.query_table import QueryTable

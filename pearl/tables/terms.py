@@ -22,10 +22,9 @@ from pearl.documents.document import read_bytes
 from pearl.documents.passages import terms
 from pearl.errors import DataError
 from pearl.retrieval import SearchSettings
-from pearl.retrieval.analysis import analyzer
-from pearl.retrieval.expansion import read_groups
 from pearl.retrieval.methods import Query, find_method
-from pearl.retrieval.postings import Postings, TermIndex
+from pearl.retrieval.postings import Postings
+from pearl.retrieval.queries import analyzer, read_groups
 from pearl.tables.columns import TypedColumn, fold, word_form
 from pearl.tables.query_table import QueryTable
 from pearl.tables.specification import read_query
@@ -54,7 +53,7 @@ class Term:
 
 
 class Synonyms:
-    """Phrases that may stand for one another, by a file of `pearl.retrieval.expansion`."""
+    """Phrases that may stand for one another, by a file of `pearl.retrieval.queries`."""
 
     def __init__(self, path: Path = SYNONYMS) -> None:
         self._groups = [group for _, group in read_groups(path)]
@@ -187,7 +186,7 @@ def _grams(text: str) -> set[str]:
 class Texts:
     """Texts ranked by their terms."""
 
-    terms: TermIndex
+    terms: Postings
     vectors: None = None
 
     def best(self, wanted_terms: Iterable[str], k: int) -> list[int]:

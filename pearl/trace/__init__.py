@@ -37,6 +37,7 @@ from pearl.llm import (
 )
 from pearl.llm.fallback import ConstraintLevelName
 from pearl.llm.progress import AttemptError, CallAttempt, CallWait, News, Phase
+from pearl.notebooks import ShownInNotebooks
 from pearl.replies.typed import State
 
 __all__ = [

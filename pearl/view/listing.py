@@ -9,7 +9,7 @@ from typing import Any
 
 from pearl.errors.escaping import escaped, json_bytes
 from pearl.llm import Usage
-from pearl.llm.prices import Prices, read_prices
+from pearl.llm.prices import Prices, money, read_prices
 from pearl.view.page import render_page
 from pearl.view.sources import ResultSource, id_of
 

@@ -16,13 +16,11 @@ from pearl.documents.document import Document, part_spans
 from pearl.documents.evidence import placed
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import PlanGraph
-from pearl.dsl.nodes import Plan, Step
-from pearl.dsl.printer import one_line, print_argument, print_header
+from pearl.dsl.nodes import Plan, Step, one_line, print_argument, print_header
 from pearl.errors import PearlError
 from pearl.errors.diagnostics import Diagnostic, excerpt
 from pearl.errors.escaping import escaped
-from pearl.interpreter.answer import Answer
-from pearl.interpreter.step_result import MAX_SHOWN
+from pearl.interpreter.answer import MAX_SHOWN, Answer
 from pearl.llm import Usage
 from pearl.trace import Event, Trace
 from pearl.view.page import HEIGHT, WIDTH, Bar, bars, draw_plan, n_at_once

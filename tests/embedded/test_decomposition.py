@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from pearl.dsl.signatures import ActionLibrary
 from pearl.embedded.decomposition import decompose
 from pearl.llm import DecomposeTask
-from pearl.planner.decomposition import decomposition_constraint
-from pearl.planner.parts import Decomposition, flaws, level_of, read_decomposition, shown
+from pearl.planner.routing import (
+    Decomposition,
+    decomposition_constraint,
+    flaws,
+    level_of,
+    read_decomposition,
+    shown,
+)
 
 NONE = ActionLibrary("none", [])
 

@@ -19,8 +19,8 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.graph import build_graph
 from pearl.embedded import ExtractiveModel
-from pearl.interpreter.limits import ContextLimits
-from pearl.interpreter.steps import run
+from pearl.interpreter.context import ContextLimits
+from pearl.interpreter.execution import run
 from pearl.llm import PlanTask, Request
 from pearl.llm.embedders.minilm import MiniLM
 from pearl.llm.weights import find_weights

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.actions.library import library_names, load_library, read_actions, read_library
-from pearl.actions.lookup import LOOKUP
-from pearl.actions.queries import REWRITE, SUBQUERIES
-from pearl.data.turns import Turn
+from pearl.actions.operators import LOOKUP, REWRITE, SUBQUERIES
+from pearl.data.samples import Turn
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.nodes import String
 from pearl.dsl.signatures import ActionLibrary
@@ -19,8 +18,7 @@ from pearl.embedded.planner import made_query, make_standalone, propose, write_p
 from pearl.embedded.questions import parts
 from pearl.llm import ActionTask, RefineTask, Request, StandaloneTask
 from pearl.llm.backends import create_model
-from pearl.mining.refine.prompt import refine_messages
-from pearl.mining.refine.replies import read_reply
+from pearl.mining.refining import read_reply, refine_messages
 
 FOREIGN = read_library(
     "ANALYZE(CTX, X, Y) : Analyse X and Y\nCOMPREHEND(CTX, X) : Say all about X\n"

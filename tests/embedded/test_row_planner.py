@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pearl.actions.library import load_library, read_library
 from pearl.actions.operators import operators, with_operators
 from pearl.dsl.checker import CheckedPlan, compile_plan
-from pearl.dsl.printer import print_plan
+from pearl.dsl.nodes import print_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.embedded.planner import write_plan
 from pearl.embedded.row_planner import row_question

@@ -29,7 +29,7 @@ from pearl.actions.likeness import (
     may_merge,
 )
 from pearl.documents.tokens import Counter
-from pearl.dsl.printer import print_action
+from pearl.dsl.nodes import print_action
 from pearl.dsl.signatures import Action
 from pearl.errors import DataError, ModelError
 from pearl.llm import Completion, Model, Request

@@ -15,9 +15,8 @@ from pearl.documents.document import from_text, join
 from pearl.documents.evidence import Unverified
 from pearl.dsl.checker import check
 from pearl.dsl.graph import build_graph
-from pearl.dsl.nodes import Plan, Reference, Step, String
+from pearl.dsl.nodes import Plan, Reference, Step, String, print_plan
 from pearl.dsl.parser import parse
-from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter
 from pearl.errors import (
     Diagnostic,

@@ -12,7 +12,7 @@ from pearl.documents.numbers import read_number, whole_number
 from pearl.documents.passages import terms
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.dsl.signatures import Parameter, ValueType
-from pearl.retrieval.term_ranker import TermRanker
+from pearl.retrieval.weighting import TermRanker
 
 PLUGINS = Family()
 

@@ -118,8 +118,8 @@ async def _served(model: Any) -> list[str] | None:
 
 def _keys() -> Check:
     """Which variables hold keys; no key is shown."""
+    from pearl.llm.backends import providers
     from pearl.llm.backends.openai.endpoint import ANY_KEY, KEY_VARIABLE
-    from pearl.llm.providers import providers
 
     known = [ANY_KEY, KEY_VARIABLE, *(each.key for each in providers().values() if each.key)]
     there = [name for name in known if os.environ.get(name, "").strip()]

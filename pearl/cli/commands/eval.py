@@ -34,12 +34,10 @@ from pearl.retrieval import DEFAULT_METHOD, SearchSettings
 from pearl.retrieval.methods import find_method
 
 if TYPE_CHECKING:
-    from pearl.evals.corpora import AskedCorpus
-    from pearl.evals.judgments import Judgments, Topic
     from pearl.evals.log import EvalLog, Header
     from pearl.evals.report import Cluster
-    from pearl.evals.retrieval import RetrievalEvaluation
-    from pearl.evals.runner import Evaluation
+    from pearl.evals.retrieval import Judgments, RetrievalEvaluation, Topic
+    from pearl.evals.runner import AskedCorpus, Evaluation
     from pearl.pipeline import Pearl
     from pearl.retrieval.index import Index
 
@@ -410,7 +408,7 @@ def refuse_retrieval_options() -> None:
 
 def score_retrieval(methods: Sequence[str], options: dict[str, Any]) -> int:
     """Evaluate, print and write; returns the exit code."""
-    from pearl.evals.judgments import read_judgments, read_topics
+    from pearl.evals.retrieval import read_judgments, read_topics
 
     context = click.get_current_context()
     useless = [

@@ -33,7 +33,7 @@ from pearl.cli.options import (
 )
 from pearl.cli.terminal import notice
 from pearl.cli.writing import keep_inputs, keep_json_lines
-from pearl.documents.kinds import ROW_SUFFIXES
+from pearl.documents.document import ROW_SUFFIXES
 from pearl.errors import DataError, PlanError, StoreError, UsageError
 from pearl.errors.escaping import counted
 

@@ -15,6 +15,7 @@ from pearl.cli.terminal import notice
 from pearl.documents.tokens import known_window, known_windows
 from pearl.errors import DataError, UsageError
 from pearl.errors.escaping import to_json, visible
+from pearl.llm.backends import providers
 from pearl.llm.backends.openai.endpoint import ANY_KEY
 from pearl.llm.overview import (
     BackendRow,
@@ -27,9 +28,7 @@ from pearl.llm.overview import (
     server_kind_rows,
 )
 from pearl.llm.prices import read_prices
-from pearl.llm.providers import providers
-from pearl.llm.weights import Weights, find_weights, weights_names
-from pearl.llm.weights.downloading import Remote, find_remote
+from pearl.llm.weights import Remote, Weights, find_remote, find_weights, weights_names
 
 
 class _Models(click.Group):

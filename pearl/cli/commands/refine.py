@@ -23,7 +23,7 @@ from pearl.cli.work import Finished, Work, report_left_out, report_reasons, run_
 from pearl.cli.writing import OutputWriter, keep_inputs, new_file
 from pearl.data.journal import read_journal, write_journal
 from pearl.data.samples import Sample
-from pearl.dsl.printer import print_plan
+from pearl.dsl.nodes import print_plan
 from pearl.errors import DataError, UsageError
 from pearl.errors.escaping import escaped
 from pearl.llm import Usage
@@ -40,9 +40,9 @@ from pearl.planner.examples import Example, read_bank, wording
 from pearl.runs.identity import run_config
 
 if TYPE_CHECKING:
-    from pearl.mining.refine.merging import Rules
-    from pearl.mining.refine.refinement import Refinement
-    from pearl.mining.refine.refining import RefineSettings
+    from pearl.mining.merging import Rules
+    from pearl.mining.refinement import Refinement
+    from pearl.mining.refining import RefineSettings
     from pearl.pipeline import Pearl
 
 

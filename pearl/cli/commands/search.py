@@ -21,7 +21,7 @@ from pearl.errors import UsageError
 from pearl.errors.escaping import to_json
 from pearl.errors.patterns import lazy_pattern
 from pearl.retrieval import DEFAULT_METHOD, Fusion, Idf, SearchSettings
-from pearl.retrieval.analysis import analyzer
+from pearl.retrieval.queries import analyzer
 
 if TYPE_CHECKING:
     from rich.table import Table

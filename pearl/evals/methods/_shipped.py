@@ -132,7 +132,7 @@ async def _pearl(
 async def _unexecuted(
     pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
 ) -> Prediction:
-    from pearl.dsl.printer import print_plan
+    from pearl.dsl.nodes import print_plan
 
     question = await standalone(pearl, sample, trace)
     card = pearl.card(document)

@@ -15,7 +15,7 @@ from pearl.documents.tokens import Counter
 from pearl.errors import BudgetError, ModelError, UsageError
 from pearl.llm import Completion, Model, Request, Usage
 from pearl.llm.middleware.wrappers import Wrapper
-from pearl.llm.prices import Price
+from pearl.llm.prices import Price, money
 
 FRAME_TOKENS = 8  # Tokens that a server may add to each message for its delimiters and role
 # Tokens of a reply at most, where neither the user nor the window sets a limit.

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from pearl.errors import StoreError
 from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Usage
-from pearl.llm.blank import is_blank
+from pearl.llm.flaws import is_blank
 from pearl.plugins.persistence import (
     FAILURES,
     WriteLock,

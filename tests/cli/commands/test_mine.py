@@ -14,7 +14,7 @@ import pytest
 from pearl.cli import run
 from pearl.cli.work import Stopper
 from pearl.data.journal import read_journal
-from pearl.mining.drafts import MinedHeader, MinedRow
+from pearl.mining.miner import MinedHeader, MinedRow
 from tests.server import Server
 
 REPLY = 'New actions:\n- FIND_MOTIVE(CTX, X) : Find why X acts\n\n1. m = FIND_MOTIVE(CTX, "it") : f'

@@ -17,7 +17,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import IO
 
-from pearl.documents.own_tokenizer import TokenizerError
+from pearl.documents.tokens import TokenizerError
 from pearl.llm.backends.openai import servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.sessions import ServerTokenizer

@@ -23,7 +23,7 @@ from pearl.llm.backends.openai.faults import Refuses
 from pearl.llm.backends.openai.servers import Body, Server
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.flaws import is_blank
-from pearl.replies.normaliser import without_reasoning
+from pearl.replies.unusable import without_reasoning
 
 # A sentence that no model would reply to the probe's prompt on its own.
 SENTENCE = "Seven umbrellas hum in quartz"

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
-from pearl.documents.own_tokenizer import NoTokenizerError, TokenizerError
+from pearl.documents.tokens import NoTokenizerError, TokenizerError
 from pearl.errors import ModelError
 from pearl.llm.backends.openai import faults, replies, servers
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed

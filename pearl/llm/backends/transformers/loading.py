@@ -10,7 +10,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from pearl.documents.own_tokenizer import TokenizerError
+from pearl.documents.tokens import TokenizerError
 from pearl.errors import DataError
 
 _EXPECTED = "a folder as save_pretrained writes it: config.json, *.safetensors, tokenizer.json"
