@@ -16,7 +16,6 @@ from pearl.documents.document import Document, DocumentKind
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError, UsageError, suggest
-from pearl.interpreter.agreement import answer_by
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import (
@@ -26,7 +25,7 @@ from pearl.interpreter.context import (
     share,
     share_parts,
 )
-from pearl.interpreter.execution import answer_plan, check_document, direct_plan
+from pearl.interpreter.execution import answer_by, answer_plan, check_document, direct_plan
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.searchers import new_searcher
 from pearl.llm import Model

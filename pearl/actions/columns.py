@@ -17,10 +17,11 @@ from pearl.documents.dates import DATE_PARTS, date_part, read_dates, read_period
 from pearl.documents.english import singular
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows
 from pearl.dsl.signatures import ValueType
+from pearl.errors.patterns import lazy_pattern
 
 MAX_SHOWN = 12  # maximum names of fields in a message
 
-_PART = re.compile(rf"(?P<name>.+) by (?P<part>{'|'.join(DATE_PARTS)})s?", re.I | re.S)
+_PART = lazy_pattern(rf"(?P<name>.+) by (?P<part>{'|'.join(DATE_PARTS)})s?", re.I | re.S)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from pearl.actions.by_search import FoundRows
 from pearl.actions.groups import first_of
 from pearl.actions.values import among_best
 from pearl.documents.document import Document, heading, part_spans
@@ -53,6 +52,13 @@ class Fetched:
     hits: tuple[FetchedPassage, ...]
     notes: tuple[str, ...] = ()
     duration_s: float = 0.0
+
+
+class FoundRows(NamedTuple):
+    """The rows that a search found, and its record for the trace."""
+
+    rows: Rows
+    fetched: Fetched
 
 
 class SearchedDocument:

@@ -6,7 +6,6 @@ List entries that differ only in case and blanks are equal.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -17,6 +16,7 @@ from pearl.documents.comparisons import key_of
 from pearl.documents.numbers import Quantity, UnclearNumberError, quoted, read_number
 from pearl.documents.rows import Row, Rows, shortened, without_duplicates
 from pearl.dsl.signatures import NOTHING, Parameter, ValueType
+from pearl.errors.patterns import lazy_pattern
 
 SAMPLED = "an estimate"  # the beginning of notes on samples
 INTERVAL = "95 % interval"  # the beginning of notes on intervals
@@ -92,7 +92,7 @@ class EmptyListError(ValueError):
     """The list to select from is empty."""
 
 
-_BULLET = re.compile(
+_BULLET = lazy_pattern(
     r"\A\s*+(?:>\s*+)*+(?:[-*•–](?:\s++|\Z)|(?:\(?\d{1,4}[.)]|\(?[a-zA-Z]\))\s++)?"
 )
 

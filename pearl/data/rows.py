@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 from pearl.documents.document import ROW_SUFFIXES, Document, from_text, limit_bytes
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError, UsageError, suggest
+from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.extras import require_extra
 from pearl.plugins.files import is_inside
 
@@ -40,15 +41,15 @@ space."""
 
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
-_ARRAY = re.compile(r'\s*(?:\{[^][{}]*"data"\s*:\s*)?\[')
-_BETWEEN = re.compile(r"\s*,?\s*")
+_ARRAY = lazy_pattern(r'\s*(?:\{[^][{}]*"data"\s*:\s*)?\[')
+_BETWEEN = lazy_pattern(r"\s*,?\s*")
 OWN_FILES = {
     "pearl-eval-log": ("the log of an evaluation", "pearl eval --rescore LOG, pearl view LOG"),
     "pearl-mined": ("a file of mined drafts", "pearl refine actions FILE"),
     "pearl-curation": ("the journal of a bank", "its folder is the bank: --examples FOLDER"),
 }
 """Kinds of files that PEARL writes, with a description and the command that reads them."""
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = lazy_pattern(r"\\u[dD][89a-fA-F]")
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 _SUFFIXES = (*ROW_SUFFIXES, ".dev", ".train", ".test")
@@ -169,8 +170,6 @@ def read_rows(
             raise UsageError(f"{name}: a file has no splits", help="leave out --split")
         yield from read_file(path, allow_outside=allow_outside)
         return
-    from pearl.data.rows import read_dataset
-
     number = 0
     for number, fields in enumerate(read_dataset(name, split), start=1):
         yield Row(_as_json(fields), name, number, allow_outside)

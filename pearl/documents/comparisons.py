@@ -7,7 +7,6 @@ number beside numbers.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, Literal
 from pearl.documents.dates import Period, read_dates, read_period
 from pearl.documents.numbers import find_quantity, quantity
 from pearl.documents.table.quantities import read_quantities, read_quantity
+from pearl.errors.patterns import lazy_pattern
 
 OPERATORS = (
     "is", "is not", "in", "not in", "contains", "before", "after", "at least", "at most",
@@ -31,8 +31,8 @@ Kind = Literal["date", "number"]
 
 MAX_SAMPLED = 200  # maximum distinct values from which the kind of a column is inferred
 
-_WORD = re.compile(r"[^\W_]*[^\W\d_][^\W_]*")
-_YEAR = re.compile(r"\s*\d{4}\s*")
+_WORD = lazy_pattern(r"[^\W_]*[^\W\d_][^\W_]*")
+_YEAR = lazy_pattern(r"\s*\d{4}\s*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from decimal import Decimal
 from itertools import islice
 
 from pearl.documents.english import NUMBER_WORD, SCALES, UNITS
+from pearl.errors.patterns import lazy_pattern
 
-_UNIT_AFTER = re.compile(r"\s?([%$€£¥]|°[CF]|[^\W\d_]+)")
-_CURRENCY_BEFORE = re.compile(r"([$€£¥])\s?\Z")
+_UNIT_AFTER = lazy_pattern(r"\s?([%$€£¥]|°[CF]|[^\W\d_]+)")
+_CURRENCY_BEFORE = lazy_pattern(r"([$€£¥])\s?\Z")
 
 
 def unit_of(text: str, start: int, end: int) -> str:
@@ -46,7 +47,7 @@ _CODES = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "CHF": "chf"}
 
 _DIGITS = r"(?:[0-9]{1,3}(?:,[0-9]{3})++(?![0-9])|[0-9]++)(?:\.[0-9]++)?|\.[0-9]++"
 _MONEY = rf"US\$|[{CURRENCIES}]|\b(?:{'|'.join(_CODES)})(?![A-Za-z])"
-_FIGURE = re.compile(
+_FIGURE = lazy_pattern(
     rf"""
       (?P<sign>(?<![\w)])[-+−](?=[{CURRENCIES}A-Z]|\.?[0-9]))?
       (?:(?P<currency>{_MONEY})\s?(?P<late>[-−])?|(?<!\w))
@@ -55,21 +56,21 @@ _FIGURE = re.compile(
     """,
     re.X,
 )
-_IN_BRACKETS = re.compile(
+_IN_BRACKETS = lazy_pattern(
     rf"([{CURRENCIES}]?)\s*\(\s*([{CURRENCIES}]?\s*(?:{_DIGITS})\s*(?:%|(?:thousand|[mbtr]+illion)s?)?)\s*\)(\s*[^()]*)"
 )
 """A number below 0, as accounts write it."""
-_WORD = re.compile(r"\s?(?P<word>[^\W\d_]+)\.?")
-_CAPTION = re.compile(
+_WORD = lazy_pattern(r"\s?(?P<word>[^\W\d_]+)\.?")
+_CAPTION = lazy_pattern(
     rf"\s?(?:\((?:[{CURRENCIES}]\s)?(?:in\s)?|in\s)(?:(?:[{CURRENCIES}]|USD|US\$)\s?)?"
     r"(?P<word>thousands|millions|billions|trillions)(?:\s(?:of\s)?(?:U\.?S\.?\s)?(?:dollars|USD))?\)?",
     re.I,
 )
 """A scale after a number: `138.0 (in millions)`."""
-_COMMA = re.compile(rf"(?<=[0-9]),(?=[0-9]{{1,2}}\s?(?:{'|'.join(_FOREIGN_SCALES)})(?!\w))", re.I)
+_COMMA = lazy_pattern(rf"(?<=[0-9]),(?=[0-9]{{1,2}}\s?(?:{'|'.join(_FOREIGN_SCALES)})(?!\w))", re.I)
 """A decimal comma."""
 
-_OTHER_NUMBER = re.compile(
+_OTHER_NUMBER = lazy_pattern(
     r"\s?+(?:(?:[kKM]|MM|cr|hundred|dozen|lakh|crore|quarter)s?\b"
     r"|(?i:hundert|mill(?:ion|iarde?)\w*|milli[oó]n\w*|bill?ion\w*|mil(?:iardi|ioni|hão|hões|e)?|mille|"
     r"bilhão|bilhões|tys|тыс\w*|миллион\w*|миллиард\w*|duzend|douzaines?|docenas?)\b"
@@ -77,26 +78,26 @@ _OTHER_NUMBER = re.compile(
     r"|[ _^]?[²³]|_\d|[eExX][-+]?\d|\s?+(?i:bps|basis points?)\b|\s?[%‰]?[?+]|[xX×](?![^\W\d_])|‰|(?i:st|nd|rd|th)\b"
 )
 """Suffixes that change the value of the preceding digits or make it ambiguous."""
-_IN_WORDS = re.compile(
+_IN_WORDS = lazy_pattern(
     rf"\b(?:{NUMBER_WORD}|"
     r"halb\w?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|deux|trois|quatre|cinq|huit|dix|"
     r"dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez)\b",
     re.I,
 )
-_BOUND = re.compile(
+_BOUND = lazy_pattern(
     r"[<>≤≥]|\b(?:(?:more|less|fewer|greater|higher|lower|larger|smaller|other)\s+than|at\s+(?:least|most)|up\s+to"
     r"|over|under|above|below|exceed(?:s|ed|ing)?|nearly|almost)\s+[$€£¥]?\s?[-−]?\d"
     r"|\d\s(?:[^\W\d]++\s)?or\s(?:more|less|fewer)\b",
     re.I,
 )
-_NEGATIVE = re.compile(r"\b(?:minus|negative)\s\Z", re.I)
-_MAY_BE_NEGATIVE = re.compile(r"(?:[-−–—‒⁻‐‑(+]\s*+|\b(?:moins|menos|meno)\s)\Z", re.I)
-_NO_AMOUNT = re.compile(r"(?:[~≈≃±]\s?|#DIV/|[^\W\d_](?=\Z))\Z")
+_NEGATIVE = lazy_pattern(r"\b(?:minus|negative)\s\Z", re.I)
+_MAY_BE_NEGATIVE = lazy_pattern(r"(?:[-−–—‒⁻‐‑(+]\s*+|\b(?:moins|menos|meno)\s)\Z", re.I)
+_NO_AMOUNT = lazy_pattern(r"(?:[~≈≃±]\s?|#DIV/|[^\W\d_](?=\Z))\Z")
 """Signs before a number that is approximate, an error of a spreadsheet, and letters of another dollar: `A$5`."""
-_OTHER_DIGITS = re.compile(r"(?<![^\W\d_])[²³]")  # a power of a number, not of a unit
-_MAY_BE_GROUPED = re.compile(r"[1-9][0-9]{0,2}\.[0-9]{3}")  # 1.250 is 1250 in most of Europe
-_FOOTNOTE = re.compile(r"[0-9]{1,2}")
-_BLANK_GROUPS = re.compile(
+_OTHER_DIGITS = lazy_pattern(r"(?<![^\W\d_])[²³]")  # a power of a number, not of a unit
+_MAY_BE_GROUPED = lazy_pattern(r"[1-9][0-9]{0,2}\.[0-9]{3}")  # 1.250 is 1250 in most of Europe
+_FOOTNOTE = lazy_pattern(r"[0-9]{1,2}")
+_BLANK_GROUPS = lazy_pattern(
     r"(?<![\d.,])\d{1,3}(?:(?:[\u00a0\u2007\u2009\u202f'’]\d{3})++|(?: 000){2,})(?!\d)"
 )
 """Thousands that blanks or apostrophes divide; blanks of a keyboard may divide numbers."""
@@ -135,7 +136,7 @@ class Quantity:
         return "money" if self.unit in CURRENCIES and self.unit else "number"
 
 
-_EMPHASIS = re.compile(r"(\*\*|__(?![a-z0-9_]{1,60}__(?!\w))|`)(?=\S)(.{1,200}?)(?<=\S)\1")
+_EMPHASIS = lazy_pattern(r"(\*\*|__(?![a-z0-9_]{1,60}__(?!\w))|`)(?=\S)(.{1,200}?)(?<=\S)\1")
 
 
 def plain(line: str) -> str:

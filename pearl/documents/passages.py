@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from pearl.errors import Span
+from pearl.errors.patterns import lazy_pattern
 
 _MAX_PIECE = 4_000
 """Maximum characters per call of the splitter, which is quadratic on unclosed quotes."""
@@ -22,48 +23,48 @@ _MAX_PIECE = 4_000
 _LONG_SPEECH = 100  # quoted speech of at least this many characters is split into sentences
 _MIN_WIDTH = 30  # minimum characters of a wrapped line
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
-_TERMINAL = re.compile(r"[.!?…:;。！？।][\"'”’»)\]]*\s*\Z")
-_ITEM = re.compile(r"\s*(?:[-*•‣▪–—>|+]\s|>|\(?\d{1,3}[.)]\s|\(?[a-zA-Z][.)]\s|#{1,6}\s)")
-_TURN = re.compile(
+_LINE = lazy_pattern(r"[^\r\n]*(?:\r\n?|\n|\Z)")
+_TERMINAL = lazy_pattern(r"[.!?…:;。！？।][\"'”’»)\]]*\s*\Z")
+_ITEM = lazy_pattern(r"\s*(?:[-*•‣▪–—>|+]\s|>|\(?\d{1,3}[.)]\s|\(?[a-zA-Z][.)]\s|#{1,6}\s)")
+_TURN = lazy_pattern(
     r"\s*(?:\[[^\]\n]{1,30}\]|[A-Z][\w.'’-]{0,24}(?:[ \t][A-Z][\w.'’-]{0,24}){0,3}:)(?:\s|\Z)"
 )
-_HEADING = re.compile(r"\s*#{1,6}\s")
-_LEADS_ON = re.compile(
+_HEADING = lazy_pattern(r"\s*#{1,6}\s")
+_LEADS_ON = lazy_pattern(
     r"(?:[,(–—-]|\b(?:a|an|the|of|in|on|at|to|by|for|with|from|and|or|but|as|that|which|who|his|her"
     r"|its|their|our|my|your|is|was|are|were|Mr|Mrs|Ms|Dr|St)\.?)\s*\Z",
     re.I,
 )
-_FLATTENED = re.compile(r"(?<=[.:;?!)]),(?=[A-Z0-9])")
-_CUT = re.compile(
+_FLATTENED = lazy_pattern(r"(?<=[.:;?!)]),(?=[A-Z0-9])")
+_CUT = lazy_pattern(
     r"(?<=[.,;:?!)])\s+(?=[A-Z][A-Z /&-]{3,40}:)"  # a label in capitals: `IMPRESSION: ...`
     r"|(?<=[a-z]{2}[.!?])\s+(?=[\"“][A-Z])"
     # Whole words that the splitter takes for abbreviations of states, months and titles.
     r"|\b(?:art|etc|fed|id|ill|[Mm]ay|me|miss|mm|no)\.\s+(?=[\"“]?(?:[A-Z][a-z]|I\b|A\b))"
 )
-_NUMBER = re.compile(r"\s*\(?(?:\d{1,3}|[a-zA-Z])[.)]\s*")
-_TITLE = re.compile(r"\bMs\.\s*\Z")
+_NUMBER = lazy_pattern(r"\s*\(?(?:\d{1,3}|[a-zA-Z])[.)]\s*")
+_TITLE = lazy_pattern(r"\bMs\.\s*\Z")
 """A title that the splitter does not know, unlike Mr., Mrs. and Dr."""
-_STOP = re.compile(r"[.!?…][\"'”’»)\]]{0,4}\s|[。！？।]")
-_GAP = re.compile(r"\s|[。！？।]")
-_OPENING = re.compile(r"\s([\"'“‘«(\[]+)\s*\Z")
+_STOP = lazy_pattern(r"[.!?…][\"'”’»)\]]{0,4}\s|[。！？।]")
+_GAP = lazy_pattern(r"\s|[。！？।]")
+_OPENING = lazy_pattern(r"\s([\"'“‘«(\[]+)\s*\Z")
 _QUOTES = str.maketrans(dict.fromkeys('"“”„«»', " "))
 
 _SCRIPTS = (
-    ("ja", re.compile(r"[\u3041-\u30ff]")),
-    ("zh", re.compile(r"[\u3400-\u9fff]")),
-    ("ko", re.compile(r"[\uac00-\ud7a3]")),
-    ("ru", re.compile(r"[\u0400-\u04ff]")),
-    ("ar", re.compile(r"[\u0600-\u06ff]")),
-    ("hi", re.compile(r"[\u0900-\u097f]")),
-    ("el", re.compile(r"[\u0370-\u03ff]")),
-    ("he", re.compile(r"[\u0590-\u05ff]")),
-    ("th", re.compile(r"[\u0e00-\u0e7f]")),
+    ("ja", lazy_pattern(r"[\u3041-\u30ff]")),
+    ("zh", lazy_pattern(r"[\u3400-\u9fff]")),
+    ("ko", lazy_pattern(r"[\uac00-\ud7a3]")),
+    ("ru", lazy_pattern(r"[\u0400-\u04ff]")),
+    ("ar", lazy_pattern(r"[\u0600-\u06ff]")),
+    ("hi", lazy_pattern(r"[\u0900-\u097f]")),
+    ("el", lazy_pattern(r"[\u0370-\u03ff]")),
+    ("he", lazy_pattern(r"[\u0590-\u05ff]")),
+    ("th", lazy_pattern(r"[\u0e00-\u0e7f]")),
 )
 """Languages by script, kana before Han: Japanese has both."""
 
 
-_PARAGRAPH_BREAK = re.compile(r"\n[^\S\n]*\n\s*")
+_PARAGRAPH_BREAK = lazy_pattern(r"\n[^\S\n]*\n\s*")
 
 
 def paragraphs(text: str) -> tuple[Span, ...]:
@@ -293,11 +294,11 @@ _MARKS = (
 """Accents, vowel signs, soft hyphens and joiners: within a word, though `\\w` has none of them."""
 
 _LETTER = rf"(?:[^\W_{_UNSPACED}]|[{_MARKS}])"
-WORD = re.compile(rf"\d+(?:[.,]\d+)+|[{_UNSPACED}]+|{_LETTER}+(?:['’]{_LETTER}+)*")
+WORD = lazy_pattern(rf"\d+(?:[.,]\d+)+|[{_UNSPACED}]+|{_LETTER}+(?:['’]{_LETTER}+)*")
 """A word, in any case; of scripts written without blanks, a run of letters."""
 _INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200c\u200d\u2060\u0640"))
-_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
-_CLITIC = re.compile(r"(?:n['’]t|['’](?:s|d|ll|re|ve|m|t))\Z")
+_IS_UNSPACED = lazy_pattern(f"[{_UNSPACED}]")
+_CLITIC = lazy_pattern(r"(?:n['’]t|['’](?:s|d|ll|re|ve|m|t))\Z")
 
 
 Stem = Literal["english", "porter", "none"]

@@ -43,6 +43,7 @@ from pearl.errors import (
     suggest,
 )
 from pearl.errors.diagnostics import MAX_SUGGESTED_LENGTH
+from pearl.errors.patterns import lazy_pattern
 from pearl.notebooks import ShownInNotebooks
 
 _ALIKE = {
@@ -121,19 +122,19 @@ def _gives_rows(action: Action) -> bool:
 CODE = "reference-in-string"
 
 _NAME = r"[^\W\d]\w{0,79}+"
-_MARKED = re.compile(
+_MARKED = lazy_pattern(
     rf"\$?+(?P<braces>\{{++)\s{{0,8}}+(?P<braced>{_NAME})\s{{0,8}}+(?P<tail>[.:!|(\[][^{{}}]{{0,80}}+)?\}}++"
     rf"|\$(?P<dollar>{_NAME})|(?P<mark><<?+|\[\[?+|%\(?+|`)(?P<marked>{_NAME})(?:>>?+|\]\]?+|\)s|%|`)"
 )
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
-_STEP = re.compile(
+_STEP = lazy_pattern(
     rf"\b(?:steps?|outputs?|schritt|étape|paso|passo)[ _]?(?:(?:no\. ?|number |#)?+"
     rf"(?P<digits>\d{{1,2}}+)|(?P<word>{'|'.join(_NUMBERS)}))\b(?! of\b)"
     rf"|\b(?P<ordinal>{'|'.join(_ORDINALS)}) (?:step|output)\b(?! (?:of|in|to|towards?|for)\b)",
     re.I,
 )
-_BEFORE = re.compile(
+_BEFORE = lazy_pattern(
     r"\b(?:the (?:previous|prior|preceding|earlier) steps?|(?:previous|prior|preceding) step|steps? above"
     r"|the (?:previous|prior|preceding) (?:results?|answers?|actions?|calls?)|(?:previous|prior|preceding) outputs?"
     r"|(?:outputs?|\w{2,20}ed|found) above|the above|the aforementioned)\b"

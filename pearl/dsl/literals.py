@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from pearl.errors import Diagnostic, Fix, Span
+from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import read_data
 
-UNTYPED = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+UNTYPED = lazy_pattern(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 """Characters that are not allowed in a plan."""
 
-SPECIAL = re.compile(
+SPECIAL = lazy_pattern(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}"
     rf"""|\\["\\nt']|\\|"|{UNTYPED.pattern}"""
 )
@@ -78,7 +79,7 @@ def _escaped(character: str) -> str:
 MAX_NAME = 80
 """Maximum length of a name in characters; the grammar has the same limit."""
 
-_BLANKS = re.compile(r"\s*+")
+_BLANKS = lazy_pattern(r"\s*+")
 
 
 @cache

@@ -13,6 +13,7 @@ from pearl.dsl.literals import MAX_NAME, canonical_name, terminal, unescape
 from pearl.dsl.nodes import ListLiteral, Number, Plan, Reference, Step, String
 from pearl.dsl.signatures import ROWS, Action, Parameter, ValueType
 from pearl.errors import Diagnostic, PlanSyntaxError, Span
+from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import cache_file, read_data
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def _span(token: Token) -> Span:
     return Span(start, start + len(token))
 
 
-_NEVER = re.compile("[\ud800-\udfff\ufffe\uffff]")
+_NEVER = lazy_pattern("[\ud800-\udfff\ufffe\uffff]")
 """No character of any part of a plan."""
 
 

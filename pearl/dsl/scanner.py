@@ -20,8 +20,9 @@ from pearl.dsl.literals import (
     terminal,
 )
 from pearl.errors import Fix, Span
+from pearl.errors.patterns import lazy_pattern
 
-HEAD = re.compile(
+HEAD = lazy_pattern(
     r"[\s>#`*]*+(?:[-+•–][\s`*]++)?+"
     r"(?P<number>(?:step\s*+)?+[(\[]?+(?P<digits>\d++)"
     r"(?:[`*]*+\s*+[.):\]]++(?!\d)|(?=\s++[^\W\d]\w*+\s*+=))[\s`*]*+)?+",
@@ -29,29 +30,29 @@ HEAD = re.compile(
 )
 """The optional number, bullet and marks before the name of a step or an action."""
 
-ASSIGNS = re.compile(r"[\s`*]*+=(?!=)[\s`*]*+")
-OPENS = re.compile(r"[\s`*]*+\(")
-_NUMBER_DOT = re.compile(r"[1-9][0-9]{0,5}\. ")
-_COMMA = re.compile(r"\s*+,\s*+")
-_COLON = re.compile(r" ?: ")
-_BARE_COLON = re.compile(r"\s*+:")
-_HASH = re.compile(r" ?# ?")
-_AFTER_TYPE = re.compile(r"\s*+(?:[:#]|\Z)")
-_UNKNOWN_TYPE = re.compile(r"\s*+->\s*+(\w++)\s*+(?:[:#]|\Z)")
-_ELLIPSIS = re.compile(r"\.\.\.|…")
-_NUMBERISH = re.compile(r"[-+]?\.?[0-9][\w.]*+")
-_QUOTED = re.compile(r'"(?:[^"\\]++|\\.)*+"')
-_QUOTING = re.compile(  # a string with quotes in it, each pair around something
+ASSIGNS = lazy_pattern(r"[\s`*]*+=(?!=)[\s`*]*+")
+OPENS = lazy_pattern(r"[\s`*]*+\(")
+_NUMBER_DOT = lazy_pattern(r"[1-9][0-9]{0,5}\. ")
+_COMMA = lazy_pattern(r"\s*+,\s*+")
+_COLON = lazy_pattern(r" ?: ")
+_BARE_COLON = lazy_pattern(r"\s*+:")
+_HASH = lazy_pattern(r" ?# ?")
+_AFTER_TYPE = lazy_pattern(r"\s*+(?:[:#]|\Z)")
+_UNKNOWN_TYPE = lazy_pattern(r"\s*+->\s*+(\w++)\s*+(?:[:#]|\Z)")
+_ELLIPSIS = lazy_pattern(r"\.\.\.|…")
+_NUMBERISH = lazy_pattern(r"[-+]?\.?[0-9][\w.]*+")
+_QUOTED = lazy_pattern(r'"(?:[^"\\]++|\\.)*+"')
+_QUOTING = lazy_pattern(  # a string with quotes in it, each pair around something
     r'"(?:[^"\\]|\\.|(?<=[ (])"[^"\\\s](?:[^"\\]*[^"\\\s])?"(?=[\s.,;:!?)]))*"(?=\s*[,)\]])'
 )
-_AFTER_VALUE = re.compile(r"\s*+(?:[,)\]:]|\Z)")
+_AFTER_VALUE = lazy_pattern(r"\s*+(?:[,)\]:]|\Z)")
 _JUNK = UNTYPED.pattern[1:-1]
-_CLOSING_MARKS = re.compile(r"[`*][`*\s]*+\Z")
-_SEPARATOR = re.compile(rf"[\s`*{_JUNK}]*+(?:[:#→—–]|//|--?>?|=>)[\s`*:{_JUNK}]*+")
-_LEAD = re.compile(rf"[ \xa0{_JUNK}]*+")
-_NO_TEXT = re.compile(rf"[\s`*.;,:#{_JUNK}]*+\Z")
-_IN_PARENTHESES = re.compile(r"[\s`*]*+\((?=.*\w)(.*)\)[\s.]*\Z")
-_SURPLUS = re.compile(r"\s*+\)")
+_CLOSING_MARKS = lazy_pattern(r"[`*][`*\s]*+\Z")
+_SEPARATOR = lazy_pattern(rf"[\s`*{_JUNK}]*+(?:[:#→—–]|//|--?>?|=>)[\s`*:{_JUNK}]*+")
+_LEAD = lazy_pattern(rf"[ \xa0{_JUNK}]*+")
+_NO_TEXT = lazy_pattern(rf"[\s`*.;,:#{_JUNK}]*+\Z")
+_IN_PARENTHESES = lazy_pattern(r"[\s`*]*+\((?=.*\w)(.*)\)[\s.]*\Z")
+_SURPLUS = lazy_pattern(r"\s*+\)")
 
 _CLOSERS = {"“": '”“"', "”": '”"', "„": '“”"', "«": "»", "‘": "’'", "’": "’'", "'": "'’", "‚": "‘’"}
 

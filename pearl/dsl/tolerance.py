@@ -11,29 +11,30 @@ from typing import Literal
 from pearl.dsl.literals import UNTYPED, should_read, terminal
 from pearl.dsl.scanner import ASSIGNS, HEAD, OPENS, scan_action, scan_step
 from pearl.errors import Diagnostic, Fix, Span, apply_fixes
+from pearl.errors.patterns import lazy_pattern
 
 Role = Literal["question", "heading", "none", "action", "step", "blank", "surplus"]
 
 _JUNK = UNTYPED.pattern[1:-1]
 
-QUESTION = re.compile(
+QUESTION = lazy_pattern(
     rf"(?:Question: (?=[^ \xa0{_JUNK}])|(?i:[\s`*#>]*+question[\s`*]*+:[\s`*{_JUNK}]*+(?=.)))"
 )
-HEADING = re.compile(
+HEADING = lazy_pattern(
     r"[\s`*#>]*+(?:(?:my|the)\s++)?new\s++actions?(?:\s++(?:are|needed|required))?[\s`*]*+:?[\s`*]*+(none[\s`*.]*+)?\Z",
     re.I,
 )
 
-_TURN = re.compile(
+_TURN = lazy_pattern(
     r"[\s`*#>_]*+(?:(?:user|human|assistant|q)[\s`*_]*+:|question(?:\s?#?\d{1,4}+)?[\s`*_]*+(?::|\Z))"
     r"|\s*+(?:<\|(?:im_start|start_header_id|user)|\[INST\])",
     re.I,
 )
 """The beginning of another turn of a conversation."""
-_FENCE = re.compile(r"\s*+(?:`{3,}+|~{3,}+)[\s\w+.-]*+\Z")
-_NONE = re.compile(r"[\s`*>•-]*+\(?none(?:\s+(?:needed|required|necessary))?\)?[\s`*.]*+\Z", re.I)
-_BULLET = re.compile(r"[\s`*>]*+[-+*•–]\s")
-_CALL = re.compile(r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]++\(")
+_FENCE = lazy_pattern(r"\s*+(?:`{3,}+|~{3,}+)[\s\w+.-]*+\Z")
+_NONE = lazy_pattern(r"[\s`*>•-]*+\(?none(?:\s+(?:needed|required|necessary))?\)?[\s`*.]*+\Z", re.I)
+_BULLET = lazy_pattern(r"[\s`*>]*+[-+*•–]\s")
+_CALL = lazy_pattern(r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]++\(")
 
 
 @dataclass(slots=True)

@@ -5,7 +5,6 @@ Nothing here raises because of a text: most texts in an editor are unfinished.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +29,7 @@ from pearl.editor.outline import (
     word_at,
 )
 from pearl.errors import Diagnostic, Fix, LibraryError, Span, apply_fixes
+from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import find_data
 
 
@@ -137,7 +137,7 @@ def _used(name: str, span: Span, plan: Outline) -> Hover | None:
     return Hover(span, plan.text[step.span.start : step.span.end], used)
 
 
-_NUMBER_BEFORE = re.compile(r"[ \t]*\d*\.?[ \t]*\Z")
+_NUMBER_BEFORE = lazy_pattern(r"[ \t]*\d*\.?[ \t]*\Z")
 
 
 @dataclass(frozen=True, slots=True)

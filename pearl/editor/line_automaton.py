@@ -14,6 +14,7 @@ from typing import Any
 
 from pearl.dsl.parser import coarse_grammar
 from pearl.dsl.signatures import CTX
+from pearl.errors.patterns import lazy_pattern
 
 STARTS = ("file", "library_action")
 """The rules of the grammar that files are read by."""
@@ -57,7 +58,7 @@ _KIND_OF_TERMINAL: Mapping[str, str] = {
 
 _BREAK = re.escape("\n")
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\w+|[()\[\]|*+?]')
+_TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.)*"|\w+|[()\[\]|*+?]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +240,7 @@ _SCOPES = {
 }
 """Kind → scope, of the names that themes know (https://macromates.com/manual/en/language_grammars)."""
 
-_CODE_POINT = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.S)
+_CODE_POINT = lazy_pattern(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.S)
 
 
 def textmate_grammar() -> dict[str, Any]:

@@ -19,21 +19,22 @@ from pearl.dsl.parser import parse_action
 from pearl.dsl.signatures import CTX, Action
 from pearl.editor.line_automaton import terminals
 from pearl.errors import Span
+from pearl.errors.patterns import lazy_pattern
 
 Kind = Literal["plan", "actions"]
 """What a file has: the steps of a plan, or the actions of a library."""
 
 _NAME = terminals()["NAME"]
-_STEP = re.compile(
+_STEP = lazy_pattern(
     rf"^[ \t]*(?:\d+[.)]?[ \t]*)?(?P<output>{_NAME})[ \t]*=(?!=)[ \t]*"
     rf"(?P<action>{_NAME})?(?P<opens>[ \t]*\()?",
     re.M,
 )
 _DECLARATION = {
-    "plan": re.compile(rf"^[ \t]*-[ \t]*(?P<name>{_NAME})\([^\n]*", re.M),
-    "actions": re.compile(rf"^[ \t]*(?P<name>{_NAME})\([^\n]*", re.M),
+    "plan": lazy_pattern(rf"^[ \t]*-[ \t]*(?P<name>{_NAME})\([^\n]*", re.M),
+    "actions": lazy_pattern(rf"^[ \t]*(?P<name>{_NAME})\([^\n]*", re.M),
 }
-_ARGUMENT = re.compile(
+_ARGUMENT = lazy_pattern(
     rf'(?P<string>"(?:[^"\\\n]|\\.)*(?:"|\\?$))|(?P<name>{_NAME})|(?P<mark>[\[\](),])', re.M
 )
 

@@ -43,6 +43,7 @@ from pearl.editor.features import (
 )
 from pearl.editor.outline import Kind, outline, word_at
 from pearl.errors import DataError, Diagnostic, PearlError, Span
+from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.version import __version__
 
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
@@ -121,7 +122,7 @@ class LineIndex:
         return self.position(len(self.text))
 
 
-_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+_PUNCTUATION = lazy_pattern(r"([!-/:-@\[-`{-~])")
 _ENTITY = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 

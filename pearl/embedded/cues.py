@@ -8,6 +8,7 @@ from typing import Literal
 
 from pearl.documents.english import MONTH, NUMBER_WORD, TIME_UNIT, WEEKDAY, YEAR
 from pearl.documents.passages import terms
+from pearl.errors.patterns import lazy_pattern
 
 Kind = Literal[
     "advice", "duration", "emotion", "number", "person", "place", "reason", "thing", "time",
@@ -21,7 +22,7 @@ _PERSONS = (
 )
 
 _NEW: dict[str, tuple[tuple[re.Pattern[str], float], ...]] = {
-    kind: tuple((re.compile(pattern, re.I), strength) for pattern, strength in patterns)
+    kind: tuple((lazy_pattern(pattern, re.I), strength) for pattern, strength in patterns)
     for kind, patterns in (
         ("time", (
             (rf"\b(?:{YEAR}s?|{WEEKDAY}s?|\d{{1,2}}:\d\d|\d{{1,2}} ?[ap]\.?m\b|o['’]clock|noon|midnight|christmas|easter"
@@ -46,7 +47,7 @@ _NEW: dict[str, tuple[tuple[re.Pattern[str], float], ...]] = {
 """Patterns that count where they match a term that the question does not have."""
 
 _CUES: dict[str, re.Pattern[str]] = {
-    kind: re.compile(rf"\b(?:{words})\b", re.I)
+    kind: lazy_pattern(rf"\b(?:{words})\b", re.I)
     for kind, words in {
         "advice": r"should\w*|ought|must\w*|need(?:s|ed)? to|advis\w+|advice|recommend\w+|suggest\w+|stop|tr(?:y|ies)|avoid"
         r"|cut (?:down|back|out)|start|make sure|ha(?:ve|s|d) to|please|do not|don['’]t|never|always|instead|reduce|limit"
@@ -61,25 +62,27 @@ _CUES: dict[str, re.Pattern[str]] = {
 }  # fmt: skip
 """Patterns of the kinds that single words indicate."""
 
-_REASON = re.compile(
+_REASON = lazy_pattern(
     r"\b(?:because|so that|in order (?:to|that)|so as to|since (?!then|(?:the|last|\d))|reasons?|due to|owing to|thanks to"
     r"|on account of|as a result|result of|for fear|lest|caused?|out of (?!the\b)|led (?:to|him|her|them)|therefore|hence"
     r"|that (?:is|was) why|for the sake|in case|thus|made (?:him|her|them|it)|forced|persuaded|prompted|drove)\b",
     re.I,
 )
-_WEAK_REASON = re.compile(
+_WEAK_REASON = lazy_pattern(
     r"\b(?:so|for (?:he|she|they|it|the|his|her)|as (?:he|she|they|it|the)|wanted|hoped|feared|afraid|needed|wished|hoping"
     r"|wanting|intended|explained|trying)\b|\bto\s+[a-z]+\s+(?:the|an?|his|her|their|its|it|him|them)\b"
     r"|\bto (?:avoid|make|keep|get|save|protect|see|find|be|have|pay|prevent|help|show|prove|escape|raise|let|give|learn)\b",
     re.I,
 )
-_NUMBER = re.compile(rf"(?<![\w.])\$?\d[\d,]*(?:\.\d+)?|\b{NUMBER_WORD}\b", re.I)
-_LOOSE_NUMBER = re.compile(r"\b(?:one|single|several|few|many|most|all|every|no|once|pair)\b", re.I)
-_CAPITALISED = re.compile(r"(?<![\w'’])[A-Z][\w'’-]*\w")
-_PERSON_NOUN = re.compile(
+_NUMBER = lazy_pattern(rf"(?<![\w.])\$?\d[\d,]*(?:\.\d+)?|\b{NUMBER_WORD}\b", re.I)
+_LOOSE_NUMBER = lazy_pattern(
+    r"\b(?:one|single|several|few|many|most|all|every|no|once|pair)\b", re.I
+)
+_CAPITALISED = lazy_pattern(r"(?<![\w'’])[A-Z][\w'’-]*\w")
+_PERSON_NOUN = lazy_pattern(
     rf"\b(?:the|an?|his|her|their|my|our|its)\s+(?:[\w'’-]+\s+){{0,3}}?{_PERSONS}\b", re.I
 )
-_NO_NAME = re.compile(rf"(?:{MONTH}|{WEEKDAY}|i['’]\w+|mrs?|ms|dr|the|an|oh|yes|no|ok)", re.I)
+_NO_NAME = lazy_pattern(rf"(?:{MONTH}|{WEEKDAY}|i['’]\w+|mrs?|ms|dr|the|an|oh|yes|no|ok)", re.I)
 
 
 def sign(

@@ -13,6 +13,7 @@ from typing import Any
 from pearl.actions.calculators import calculator_of
 from pearl.data.samples import without_background
 from pearl.documents.english import MONTH, ORDINALS, YEAR
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import DecomposeTask
 
 MAX_LENGTH = 600
@@ -27,65 +28,67 @@ _PERIOD = (
     rf"|{MONTH}\.? (?:[0-9]{{1,2}} ?,? )?)?{YEAR})"
 )
 _AT = r"(?:in|for|during|at|as of|on|at the end of|by the end of|as at)"
-_DATED = re.compile(rf"(?P<what>.+?),? {_AT} (?P<period>{_PERIOD})\Z", re.I)
-_DATED_FIRST = re.compile(rf"{_AT} (?P<period>{_PERIOD}),? (?P<what>.+)\Z", re.I)
-_TWO_PERIODS = re.compile(
+_DATED = lazy_pattern(rf"(?P<what>.+?),? {_AT} (?P<period>{_PERIOD})\Z", re.I)
+_DATED_FIRST = lazy_pattern(rf"{_AT} (?P<period>{_PERIOD}),? (?P<what>.+)\Z", re.I)
+_TWO_PERIODS = lazy_pattern(
     rf"(?P<what>.+?),? {_AT} (?P<one>{_PERIOD}) (?:and|or) (?:{_AT} )?(?P<two>{_PERIOD})\Z", re.I
 )
-_LEAD = re.compile(
+_LEAD = lazy_pattern(
     r"(?:(?:please )?(?:calculate|compute|determine|find|give(?: me)?|tell me|show(?: me)?) |"
     r"(?:what|how much|how many) (?:was|were|is|are) )",
     re.I,
 )
-_JOINED = re.compile(r"\s*[?;]\s*(?:and )?|,? and (?=(?:what|how much|how many|by (?:what|how much)) )", re.I)  # fmt: skip
+_JOINED = lazy_pattern(r"\s*[?;]\s*(?:and )?|,? and (?=(?:what|how much|how many|by (?:what|how much)) )", re.I)  # fmt: skip
 _UP = r"(?:changes?|increases?|decreases?|decline|growth|rise|drop|reduction)"
 _FROM = rf"(?:from|between) (?P<old>{_PERIOD}) (?:to|and|through) (?P<new>{_PERIOD})"
 _RATE = r"(?P<rate>(?:percentage|percent|relative|rate of) )?"
 _CHANGES = (
-    re.compile(rf"(?:net |total )?{_RATE}{_UP} (?:in|of) (?P<what>.+?),? {_FROM}\Z", re.I),
-    re.compile(rf"(?:net |total )?{_RATE}{_UP} {_FROM} (?:in|of) (?P<what>.+)\Z", re.I),
-    re.compile(rf"(?P<rate>growth rate) (?:in|of) (?P<what>.+?),? {_FROM}\Z", re.I),
-    re.compile(rf"(?P<rate>)(?:net )?difference in (?P<what>.+?),? {_FROM}\Z", re.I),
+    lazy_pattern(rf"(?:net |total )?{_RATE}{_UP} (?:in|of) (?P<what>.+?),? {_FROM}\Z", re.I),
+    lazy_pattern(rf"(?:net |total )?{_RATE}{_UP} {_FROM} (?:in|of) (?P<what>.+)\Z", re.I),
+    lazy_pattern(rf"(?P<rate>growth rate) (?:in|of) (?P<what>.+?),? {_FROM}\Z", re.I),
+    lazy_pattern(rf"(?P<rate>)(?:net )?difference in (?P<what>.+?),? {_FROM}\Z", re.I),
 )
-_DID_CHANGE = re.compile(
+_DID_CHANGE = lazy_pattern(
     r"(?:by )?(?:how much|what (?P<rate>percentage|percent)) did (?P<what>.+?) (?:change|increase|decrease|grow|decline"
     rf"|rise|fall|drop),? {_FROM}\Z",
     re.I,
 )
-_WAS_MORE = re.compile(
+_WAS_MORE = lazy_pattern(
     r"(?:was|were|is|are) (?P<what>.+?) (?:(?P<more>higher|greater|larger|more)|lower|less|smaller) "
     rf"{_AT} (?P<one>{_PERIOD}) than {_AT} (?P<two>{_PERIOD})\Z",
     re.I,
 )
 _MOST = r"(?:greater|higher|larger|bigger|lower|less|smaller)"
-_WHICH = re.compile(rf"which (?:was|were|is|are) (?:the )?{_MOST}[,:]? (?P<pair>.+ or .+)\Z", re.I)
-_WHICH_YEAR = re.compile(
+_WHICH = lazy_pattern(
+    rf"which (?:was|were|is|are) (?:the )?{_MOST}[,:]? (?P<pair>.+ or .+)\Z", re.I
+)
+_WHICH_YEAR = lazy_pattern(
     rf"(?:in )?which (?:fiscal )?year (?:was|were) (?P<what>.+?) (?:the )?{_MOST},? (?P<years>.+ or .+)\Z",
     re.I,
 )
 _PAIRS = (
-    ("ratio", re.compile(r"ratio of (?P<one>.+?) to (?P<two>.+)\Z", re.I)),
-    ("share", re.compile(r"(?P<one>.+?) as an? (?:percentage|percent|share|portion) of (?P<two>.+)\Z", re.I)),
-    ("ratio", re.compile(r"(?P<one>.+?),? divided by (?P<two>.+)\Z", re.I)),
+    ("ratio", lazy_pattern(r"ratio of (?P<one>.+?) to (?P<two>.+)\Z", re.I)),
+    ("share", lazy_pattern(r"(?P<one>.+?) as an? (?:percentage|percent|share|portion) of (?P<two>.+)\Z", re.I)),
+    ("ratio", lazy_pattern(r"(?P<one>.+?),? divided by (?P<two>.+)\Z", re.I)),
 )  # fmt: skip
-_PAIRING = re.compile(r"\bdivided by\b|\bratio of\b|\bas an? (?:percentage|percent|share|portion) of\b", re.I)  # fmt: skip
+_PAIRING = lazy_pattern(r"\bdivided by\b|\bratio of\b|\bas an? (?:percentage|percent|share|portion) of\b", re.I)  # fmt: skip
 _LISTS = (
-    ("difference", re.compile(r"(?:net )?difference (?:between|of) (?P<all>.+)\Z", re.I)),
-    ("sum", re.compile(r"(?:combined )?sum of (?P<all>.+)\Z", re.I)),
-    ("average", re.compile(r"(?:average|mean) of (?P<all>.+)\Z", re.I)),
+    ("difference", lazy_pattern(r"(?:net )?difference (?:between|of) (?P<all>.+)\Z", re.I)),
+    ("sum", lazy_pattern(r"(?:combined )?sum of (?P<all>.+)\Z", re.I)),
+    ("average", lazy_pattern(r"(?:average|mean) of (?P<all>.+)\Z", re.I)),
 )
-_OF = re.compile(r" (?:of|for|at) ", re.I)
-_OWNER = re.compile(
+_OF = lazy_pattern(r" (?:of|for|at) ", re.I)
+_OWNER = lazy_pattern(
     r"(?<![\w'’])(?P<name>[A-Z][\w.&-]*(?: (?:(?:of|and|&|the) )?[A-Z&][\w.&-]*)*)(?:['’]s|(?<=s)['’]) "
 )
-_TERMS_WITH_AND = re.compile(
+_TERMS_WITH_AND = lazy_pattern(
     r"property, plant,? and equipment|research and development|selling, general,? and administrative|"
     r"cash and (?:cash equivalents|due from banks)|depreciation and amortization|general and administrative|"
     r"sales and marketing|goodwill and other intangible",
     re.I,
 )
 """Terms of reports that name one thing."""
-_UNSURE = re.compile(
+_UNSURE = lazy_pattern(
     rf"\b(?:and|or|if|which|who|whom|whose|that|when|why|how|than|between|what|where|not|{_UP}|difference|ratio|"
     r"average|mean|sum|variance|variation|percent\w*|proportion|portion|percentage|share of|most|highest|lowest|largest|smallest|"
     r"greatest|greater|higher|lower|minus|plus|times|divided|compared|versus|vs|relative|excluding|except|without|"

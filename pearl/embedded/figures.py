@@ -21,6 +21,7 @@ from pearl.documents.passages import sentences, terms
 from pearl.documents.table import Cell, Table, find_tables, scale_word
 from pearl.documents.table.quantities import is_blank, read_quantity
 from pearl.dsl.signatures import NOTHING
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask
 
 _LEAST = 0.72
@@ -58,31 +59,31 @@ _SAME = [
     )
 ]  # fmt: skip
 """Names for the same thing."""
-_CONTRAST = re.compile(r"\b(?:not|non|no|without|exclud\w+|except|before|after|high|low)\b", re.I)
+_CONTRAST = lazy_pattern(r"\b(?:not|non|no|without|exclud\w+|except|before|after|high|low)\b", re.I)
 """Words that make a name that of something else."""
-_FIRST = re.compile(r"\b(?:beginning|opening|january 1)\b", re.I)
+_FIRST = lazy_pattern(r"\b(?:beginning|opening|january 1)\b", re.I)
 """The start of a period; else its end is meant."""
-_IN_SCALE = re.compile(r"\bin (?:thousand|million|billion)s?(?: of (?:us )?dollars)?\b|\b(?:what|which)\b", re.I)  # fmt: skip
+_IN_SCALE = lazy_pattern(r"\bin (?:thousand|million|billion)s?(?: of (?:us )?dollars)?\b|\b(?:what|which)\b", re.I)  # fmt: skip
 
 # A year that is no price, no part of a date in digits and no decimal.
-_YEAR = re.compile(rf"(?<![\d.,$€£¥/-])(?<![$€£¥] )({YEAR})(?![\d%/]|[.,]\d)")
-_AFTER_DAY = re.compile(rf"\b{MONTH}[ .]*\d{{1,2}}[ ,]*({YEAR})(?!\d)", re.I)
-_IN_DIGITS = re.compile(rf"(?<![\d/])(\d{{1,2}})/(?:\d{{1,2}}/)?({YEAR}|\d\d)(?![\d/])")
-_SHORT = re.compile(r"\bfy[ -]?['’]?(\d\d)\b|(?<=\s)['’](\d\d)\b", re.I)
-_MONTH = re.compile(rf"\b({MONTH})\b(?=[ .]*\d|\W|\Z)", re.I)
-_QUARTER = re.compile(rf"\b(?:q([1-4])\b|({'|'.join(ORDINALS[:4])})[ -]quarter)", re.I)
-_YEAR_END = re.compile(r"\byears?[ -]end(?:ed|ing|s)?\b", re.I)
-_SPAN = re.compile(rf"\b{YEAR}\s*(?:[-–—]|to|through)\s*{YEAR}\b", re.I)
-_TIME_WORDS = re.compile(
+_YEAR = lazy_pattern(rf"(?<![\d.,$€£¥/-])(?<![$€£¥] )({YEAR})(?![\d%/]|[.,]\d)")
+_AFTER_DAY = lazy_pattern(rf"\b{MONTH}[ .]*\d{{1,2}}[ ,]*({YEAR})(?!\d)", re.I)
+_IN_DIGITS = lazy_pattern(rf"(?<![\d/])(\d{{1,2}})/(?:\d{{1,2}}/)?({YEAR}|\d\d)(?![\d/])")
+_SHORT = lazy_pattern(r"\bfy[ -]?['’]?(\d\d)\b|(?<=\s)['’](\d\d)\b", re.I)
+_MONTH = lazy_pattern(rf"\b({MONTH})\b(?=[ .]*\d|\W|\Z)", re.I)
+_QUARTER = lazy_pattern(rf"\b(?:q([1-4])\b|({'|'.join(ORDINALS[:4])})[ -]quarter)", re.I)
+_YEAR_END = lazy_pattern(r"\byears?[ -]end(?:ed|ing|s)?\b", re.I)
+_SPAN = lazy_pattern(rf"\b{YEAR}\s*(?:[-–—]|to|through)\s*{YEAR}\b", re.I)
+_TIME_WORDS = lazy_pattern(
     r"\b(?:fiscal|calendar|years?|quarters?|months?|ended|as|at|of|in|for|during|on|the"
     rf"|{MONTH}\b[ .]*(?:\d{{1,2}})?)\b|\([^()]*\)",
     re.I,
 )
-_FIGURE = re.compile(r"(?:[$€£¥] ?)?\(? ?[0-9][0-9,]*(?:\.[0-9]+)?(?: ?\))?(?: ?%| (?:thousand|million|billion)\b)?")  # fmt: skip
-_CLAUSE_END = re.compile(
+_FIGURE = lazy_pattern(r"(?:[$€£¥] ?)?\(? ?[0-9][0-9,]*(?:\.[0-9]+)?(?: ?\))?(?: ?%| (?:thousand|million|billion)\b)?")  # fmt: skip
+_CLAUSE_END = lazy_pattern(
     r"\s*(?:[,;:](?!\d)|\b(?:and|but|while|whereas|although|compared)\b)\s*", re.I
 )
-_MEASURED = re.compile(r"[$€£¥%]|thousand|million|billion|[0-9],[0-9]{3}|\.[0-9]", re.I)
+_MEASURED = lazy_pattern(r"[$€£¥%]|thousand|million|billion|[0-9],[0-9]{3}|\.[0-9]", re.I)
 """What makes a number a figure, and no day, note or page."""
 
 

@@ -17,6 +17,7 @@ from pearl.documents.passages import sentences, terms
 from pearl.dsl.signatures import NOTHING
 from pearl.embedded.reading import QUOTED, by_action, carry_out, weigh_own
 from pearl.embedded.sentences import SentenceIndex, SentenceRanker
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask, ItemsTask
 from pearl.replies.items import MAX_RATING, first_words, label_line, n_first_words
 
@@ -36,20 +37,20 @@ _BEARERS = frozenset(
 )
 """Terms of a condition that an item need not have: what it is, and that it says so."""
 
-_TURN = re.compile(r"\s*(?:;|\b(?:but|however|although|though|whereas)\b)\s*", re.I)
-_OPEN = re.compile(
+_TURN = lazy_pattern(r"\s*(?:;|\b(?:but|however|although|though|whereas)\b)\s*", re.I)
+_OPEN = lazy_pattern(
     r"\b(?:if|whether|unless|possibl[ey]|probabl[ey]|perhaps|maybe|may|might|could|would|should|risk"
     r"|family|suspect\w*|suspicio\w+|unlikely|likely|prevent\w*|avoid\w*|rule out|ruled out|r/o|resolved"
     r"|history|previous(?:ly)?|former(?:ly)?)\b|\?",
     re.I,
 )
 """Words beside which others may not mean what they say."""
-_RELATING = re.compile(
+_RELATING = lazy_pattern(
     r"\b(?:or|either|before|after|until|since|between|first|last|only|all|every|always|both|same|different)\b",
     re.I,
 )
 """What a condition says beyond its words: having them all is not enough."""
-_COMPARING = re.compile(
+_COMPARING = lazy_pattern(
     r"\b(?:more|less|fewer|\w+er than|over|under|above|below|at least|at most|most|least|exactly|about how)\b",
     re.I,
 )

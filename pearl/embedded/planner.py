@@ -20,6 +20,7 @@ from pearl.dsl.nodes import Argument, Plan, Reference, Step, String, print_actio
 from pearl.dsl.signatures import CTX, Action, ActionLibrary, Parameter, ValueType
 from pearl.embedded.questions import Form, Part, parts
 from pearl.embedded.row_planner import plan_rows, row_question
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask, RefineTask, StandaloneTask
 
 _MAX_ARGUMENT = 2_000
@@ -251,14 +252,14 @@ def _text(text: str, background: str = "") -> String:
 _MAX_EARLIER = 6
 _MAX_BACKGROUND = 800
 """Characters of the earlier questions."""
-_REFERS = re.compile(
+_REFERS = lazy_pattern(
     r"\A(?:and|so|but|or|then|what about|how about|in|for|the|including)\b|\b(?:it|its|they|them|theirs?|this"
     r"|that|these|those|such|same|both|ones?|he|him|his|she|hers?|then|again|also|previous|next|other|others"
     r"|another|else|instead|there)\b",
     re.I,
 )
 """What may refer to an earlier question."""
-_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_YEAR = lazy_pattern(r"\b(?:19|20)\d\d\b")
 _GENERIC = frozenset(terms(
     "change difference increase decrease sum total average ratio share percentage percent value amount figure number"
 ))  # fmt: skip
@@ -322,8 +323,8 @@ def made_query(task: ActionTask) -> str | None:
 
 _LEAST = 0.25
 """Minimum likeness of drafts that are merged."""
-_NOUN = re.compile(r"the ([a-z]{3,}(?: [a-z]{3,})?)")
-_DOING = re.compile(r"\s\w+ing\Z")
+_NOUN = lazy_pattern(r"the ([a-z]{3,}(?: [a-z]{3,})?)")
+_DOING = lazy_pattern(r"\s\w+ing\Z")
 """`the ship hiding`, in "What is the captain of the ship hiding": what is asked for is no captain."""
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pearl.documents.passages import terms
+from pearl.errors.patterns import lazy_pattern
 
 MAX_LENGTH = 600
 """Maximum characters of a question with a form."""
@@ -76,11 +77,11 @@ _FORMS: tuple[tuple[Form, str], ...] = (
     ("manner", rf"how\b(?!.*\b{_WH}\b) (?:{_DO}|can|to)\b.*"),
     ("claim", rf"{AUXILIARY}\b(?!,|.*\bor\b).+"),
 )  # fmt: skip
-_PATTERNS = [(form, re.compile(rf"(?:{pattern})\Z", re.I | re.S)) for form, pattern in _FORMS]
-_UNSURE = re.compile(r"\b(?-i:NOT|EXCEPT)\b|\b(?:what|which)\b.* not\b|\bif\b", re.I)
+_PATTERNS = [(form, lazy_pattern(rf"(?:{pattern})\Z", re.I | re.S)) for form, pattern in _FORMS]
+_UNSURE = lazy_pattern(r"\b(?-i:NOT|EXCEPT)\b|\b(?:what|which)\b.* not\b|\bif\b", re.I)
 """What makes another question of one that has a form."""
 
-_POLITE = re.compile(
+_POLITE = lazy_pattern(
     r"(?:(?:please|kindly|hello|hi|hey|so|well|now|ok|okay)[,!]?\s+|(?:according to|in|within|from"
     rf"|based on) {_DOCUMENT},?\s+"
     r"|(?:can|could|would|will) you (?:please |kindly )?(?=(?:tell|explain|describe|give|find|list"
@@ -89,37 +90,37 @@ _POLITE = re.compile(
     r" to (?:know|understand) |do you (?:know|think) (?=wh|how|if)|(?:say|explain|describe) (?=wh|how))",
     re.I,
 )
-_NEXT = re.compile(
+_NEXT = lazy_pattern(
     rf"(?:,|;|\s[-–—])?\s+(?:and|or|but)(?: also| then)?,?\s+(?={_BEFORE_WH}(?:(?:when|where|why) {AUXILIARY}"
     rf"|(?!when|where|why){_WH}\s+(?!or\b|and\b)\S))",
     re.I,
 )
-_NEXT_CLAIM = re.compile(
+_NEXT_CLAIM = lazy_pattern(
     rf",\s+(?:and|or|but)\s+(?={AUXILIARY}\s+(?:the|a|an|it|he|she|they|his|her|their|its|this|that|there|any|[A-Z]))",
     re.I,
 )
-_BARE = re.compile(
+_BARE = lazy_pattern(
     r"(?:,|;)?\s+and\s+(?P<bare>why|when|where|how(?: (?:often|long|much|many))?|(?:by |with |for )whom|who)\W*\Z",
     re.I,
 )
-_WHY_NOT = re.compile(r"(?<!\W)\W*\bwhy(?: or why)? not\W*\Z", re.I)
-_BOTH = re.compile(
+_WHY_NOT = lazy_pattern(r"(?<!\W)\W*\bwhy(?: or why)? not\W*\Z", re.I)
+_BOTH = lazy_pattern(
     rf"(?P<one>{_BEFORE_WH}{_WH})\s*(?:,|and|or|,\s*and)\s+(?P<two>{_BEFORE_WH}{_WH}(?: (?!{AUXILIARY}\b)\w+)?)\s+(?P<rest>{AUXILIARY}\s.+)\Z",
     re.I | re.S,
 )
-_ASKS = re.compile(rf"(?:{_BEFORE_WH}{_WH}|{AUXILIARY})\s", re.I)
-_STATEMENT_END = re.compile(r"(?<=[.!])[\"”'’)]*\s+(?=[A-Z])")
-_PRONOUN = re.compile(
+_ASKS = lazy_pattern(rf"(?:{_BEFORE_WH}{_WH}|{AUXILIARY})\s", re.I)
+_STATEMENT_END = lazy_pattern(r"(?<=[.!])[\"”'’)]*\s+(?=[A-Z])")
+_PRONOUN = lazy_pattern(
     r"\b(?:it|its|he|him|his|she|hers?|they|them|theirs?|this|that|these|those|there|so|then|ones?)\b",
     re.I,
 )
-_TALLY = re.compile(r"how many (?:times|(?:\w+ )?(?:different|distinct|separate))\b", re.I)
-_THING_OF = re.compile(
+_TALLY = lazy_pattern(r"how many (?:times|(?:\w+ )?(?:different|distinct|separate))\b", re.I)
+_THING_OF = lazy_pattern(
     rf"(?:what|which) {_IS} (?P<thing>(?:(?:the|some|any) )?(?:[\w'’-]+ ){{0,4}}?[\w'’-]+)"
     r" (?:of|for|between|against|behind|associated with) (?P<of>.+)\Z",
     re.I | re.S,
 )
-_COUNTED = re.compile(
+_COUNTED = lazy_pattern(
     rf"\W*{_BEFORE_WH}how (?:many|much) (?P<noun>(?:[\w'’-]+ ){{0,3}}?[\w'’-]+)(?= {AUXILIARY}\b| [\w'’-]+ed\b|\Z)",
     re.I,
 )

@@ -25,6 +25,7 @@ from pearl.embedded.figures import merge_figures, read_figures
 from pearl.embedded.planner import made_query
 from pearl.embedded.questions import Part, parts
 from pearl.embedded.sentences import SentenceHit, SentenceIndex, SentenceQuery, SentenceRanker
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask, ChooseTask, CombineTask
 
 MAX_QUOTES = 3
@@ -57,7 +58,7 @@ _COMPARING = frozenset(["COMPARE", "COMPARISON", "CONTRAST", "DIFFERENCE"])
 _NOTHING = f"{NOTHING} No passage of the document matches"
 _MAX_SUBJECT_WORDS = 40
 
-QUOTED = re.compile(r"^(?:\s*[-*]\s+)?\s*>\s?(.*)$", re.M)
+QUOTED = lazy_pattern(r"^(?:\s*[-*]\s+)?\s*>\s?(.*)$", re.M)
 """A quoted line of an earlier result, possibly a list item."""
 
 _FROM_QUESTION = 0.3
@@ -102,7 +103,7 @@ _FRAME = frozenset(terms(
     " recommendation advise advice suggest compare comparison contrast difference amount total patient make"
 ))  # fmt: skip
 """Terms that only describe the kind or place of the answer."""
-_ASKING = re.compile(
+_ASKING = lazy_pattern(
     r"\s*(?:the |a )?(?:who|whose|whom|when|where|why|how|what|which|person|name|number|date)\b",
     re.I,
 )

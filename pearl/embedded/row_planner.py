@@ -16,6 +16,7 @@ from pearl.documents.dates import read_period
 from pearl.dsl.nodes import Argument, ListLiteral, Reference, String
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.embedded.questions import AUXILIARY, MAX_LENGTH, NAME, without_lead_in
+from pearl.errors.patterns import lazy_pattern
 
 Where = tuple[str, str, str]
 """A field, an operator and what the field is compared with."""
@@ -51,7 +52,7 @@ _FIELDS = {
     "user": "User", "date": "Date", "day": "Date", "speaker": "Speaker", "week": "Date by week",
     "month": "Date by month", "quarter": "Date by quarter", "year": "Date by year", "weekday": "Date by weekday",
 }  # fmt: skip
-_DATED = re.compile(
+_DATED = lazy_pattern(
     r"\b(?:calls?|comments?|data points?|emails?|entr(?:y|ies)|instances?|messages?|posts?|records?"
     r"|reviews?|rows?|tickets?|tweets?|users?)\b",
     re.I,
@@ -66,55 +67,57 @@ _DATE = (
     r"|\d{4}-\d{2}(?:-\d{2})?|\d{1,2}[/.]\d{1,2}[/.]\d{4}|(?:19|20)\d{2})\b"
 )
 
-_THERE = re.compile(r"\s*\b(?:are|were|is|was) there\b\s*", re.I)
-_BETWEEN = re.compile(
+_THERE = lazy_pattern(r"\s*\b(?:are|were|is|was) there\b\s*", re.I)
+_BETWEEN = lazy_pattern(
     rf"\b(?:between|from) (?P<first>{_DATE}) (?:and|to|until) (?P<last>{_DATE})(?:,? inclusive)?"
 )
-_WHEN = re.compile(rf",?\s*\b(?P<word>before|after|since|until|in|on|during) (?P<date>{_DATE})")
+_WHEN = lazy_pattern(rf",?\s*\b(?P<word>before|after|since|until|in|on|during) (?P<date>{_DATE})")
 _OPERATORS = {"before": "before", "after": "after", "since": "at least", "until": "at most"}
-_LEAD_IN = re.compile(
+_LEAD_IN = lazy_pattern(
     r"\s*(?:in|according to) (?:the|this|these) (?:above |following )?(?:data|dataset|collection|file|records|rows|table),?\s*",
     re.I,
 )
-_TIMES = re.compile(r"\b(?:once|twice|times|(?:more|fewer|less) than)\b", re.I)
+_TIMES = lazy_pattern(r"\b(?:once|twice|times|(?:more|fewer|less) than)\b", re.I)
 """What is said of how many rows each of them has: no row says it."""
-_STORY = re.compile(r"\b(?:in|of) (?:the|this) (?:story|book|novel|chapter|tale|play|film|poem)\b", re.I)  # fmt: skip
-_SUBJECT = re.compile(
+_STORY = lazy_pattern(r"\b(?:in|of) (?:the|this) (?:story|book|novel|chapter|tale|play|film|poem)\b", re.I)  # fmt: skip
+_SUBJECT = lazy_pattern(
     rf"\s*{AUXILIARY}\s+(?:{NAME}|i|you|he|she|it|we|they)\b|.*?\b(?:do|does|did)\b(?! not\b)|\s*per\b",
     re.I,
 )
 """What follows a noun that is not what the question is about: somebody else is, or a rate."""
-_SEVERAL = re.compile(r"[?;]|\b(?:and|or|but),? (?:why|when|where|how|who|whom|what|which)\b", re.I)
-_PLAIN = re.compile(
+_SEVERAL = lazy_pattern(
+    r"[?;]|\b(?:and|or|but),? (?:why|when|where|how|who|whom|what|which)\b", re.I
+)
+_PLAIN = lazy_pattern(
     r"\s*(?:(?:are|were|is|was) (?:there|listed|included|sent|written|posted|made|received|recorded)|exist"
     r"|(?:are|were) there in (?:total|all)|in (?:total|all)|(?:do|does) (?:the|this) \w+ (?:have|contain))?\s*\Z",
     re.I,
 )
-_DETERMINERS = re.compile(
+_DETERMINERS = lazy_pattern(
     r"\b(?:of|the|these|those|all|different|distinct|unique|separate|individual|total|any)\b\s*",
     re.I,
 )
 _KIND = r"(?P<kind>(?:[\w'’-]+ ){0,3}?)"
-_COUNT = re.compile(
+_COUNT = lazy_pattern(
     rf"(?:how many|(?:what (?:is|was) )?(?:the )?(?:total )?number of|count(?: all)?) {_KIND}{_NOUN}(?P<rest>.*)",
     re.I,
 )
 _PER = (
-    re.compile(rf"(?P<before>.*?)\s*\b(?:per|for (?:each|every)|by (?:each )?|in each) ?{_FIELD}\s*\Z", re.I),
-    re.compile(r"(?P<before>.*?)\s*\b(?:per|for (?:each|every)) (?P<other>[\w'’-]+(?: [\w'’-]+){0,2})\s*\Z", re.I),
+    lazy_pattern(rf"(?P<before>.*?)\s*\b(?:per|for (?:each|every)|by (?:each )?|in each) ?{_FIELD}\s*\Z", re.I),
+    lazy_pattern(r"(?P<before>.*?)\s*\b(?:per|for (?:each|every)) (?P<other>[\w'’-]+(?: [\w'’-]+){0,2})\s*\Z", re.I),
 )  # fmt: skip
 _RANK = r"(?:the )?(?P<rank>most|least|fewest)"
 _RANKED = (
-    re.compile(rf"which (?:of the )?{_FIELD} (?:is|was|are|were) (?:represented |mentioned )?{_RANK} (?:often|common|frequent\w*|active)\b.*", re.I),
-    re.compile(rf"what (?:is|was) {_RANK} (?:common|frequent(?:ly occurring)?|active) {_FIELD}\b.*", re.I),
-    re.compile(rf"which (?:of the )?{_FIELD} (?:has|have|had|wrote|sent|posted|made|received|got) {_RANK} {_NOUN}(?P<rest>.*)", re.I),
-    re.compile(rf"(?:which|what) (?P<other>[\w'’-]+(?: [\w'’-]+){{0,2}}?) (?:has|have|had) {_RANK} {_NOUN}(?P<rest>.*)", re.I),
+    lazy_pattern(rf"which (?:of the )?{_FIELD} (?:is|was|are|were) (?:represented |mentioned )?{_RANK} (?:often|common|frequent\w*|active)\b.*", re.I),
+    lazy_pattern(rf"what (?:is|was) {_RANK} (?:common|frequent(?:ly occurring)?|active) {_FIELD}\b.*", re.I),
+    lazy_pattern(rf"which (?:of the )?{_FIELD} (?:has|have|had|wrote|sent|posted|made|received|got) {_RANK} {_NOUN}(?P<rest>.*)", re.I),
+    lazy_pattern(rf"(?:which|what) (?P<other>[\w'’-]+(?: [\w'’-]+){{0,2}}?) (?:has|have|had) {_RANK} {_NOUN}(?P<rest>.*)", re.I),
 )  # fmt: skip
 _COMPARED = (
-    re.compile(rf"compare how many {_NOUN} (?P<first>.+?) (?:with|to|and) how many (?:(?:of them|(?P=noun)) )?(?P<second>.+)", re.I),
-    re.compile(rf"(?:are|were) there more {_NOUN} (?P<first>.+?) than (?:(?P=noun) )?(?P<second>.+)", re.I),
+    lazy_pattern(rf"compare how many {_NOUN} (?P<first>.+?) (?:with|to|and) how many (?:(?:of them|(?P=noun)) )?(?P<second>.+)", re.I),
+    lazy_pattern(rf"(?:are|were) there more {_NOUN} (?P<first>.+?) than (?:(?P=noun) )?(?P<second>.+)", re.I),
 )  # fmt: skip
-_SHARE = re.compile(
+_SHARE = lazy_pattern(
     rf"(?:what|which) (?:share|percentage|percent|proportion|fraction) of {_KIND}{_NOUN}(?P<rest>.*)",
     re.I,
 )

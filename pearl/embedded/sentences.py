@@ -22,6 +22,7 @@ from pearl.actions.thesaurus import synonyms
 from pearl.documents.passages import sentences, terms
 from pearl.embedded.cues import Kind, sign
 from pearl.errors import Span
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm.concurrency import SingleFlight
 from pearl.llm.progress import CallProgress, report
 from pearl.retrieval import Embedder
@@ -67,13 +68,15 @@ _MAX_INDEXES = 8
 _BATCH = 256
 """Sentences that are embedded between two reports of progress."""
 
-_ANAPHOR = re.compile(
+_ANAPHOR = lazy_pattern(
     r"[\W_]*(?:\w+ ){0,2}?(?:he|she|it|they|him|her|his|hers|its|them|their|this|that|these|those|there|such)\b",
     re.I,
 )
-_TURN = re.compile(r"\[[^\]\n]{1,30}\]|[A-Z][\w.'’-]{0,24}(?:[ \t][A-Z][\w.'’-]{0,24}){0,3}:(?=\s)")
-_LOWER_WORD = re.compile(r"(?<![\w'’-])[a-z][\w'’-]*")
-_MARKS = re.compile(r"(?:[>*•‣▪+-]\s+|>)+")
+_TURN = lazy_pattern(
+    r"\[[^\]\n]{1,30}\]|[A-Z][\w.'’-]{0,24}(?:[ \t][A-Z][\w.'’-]{0,24}){0,3}:(?=\s)"
+)
+_LOWER_WORD = lazy_pattern(r"(?<![\w'’-])[a-z][\w'’-]*")
+_MARKS = lazy_pattern(r"(?:[>*•‣▪+-]\s+|>)+")
 
 
 @dataclass(frozen=True, slots=True)

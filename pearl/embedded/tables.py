@@ -14,6 +14,7 @@ from typing import Any
 
 from pearl.documents.english import MONTH, WEEKDAY, month_number
 from pearl.documents.passages import terms
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import LookupTask
 from pearl.tables.mentions import Mention, question_words
 
@@ -33,13 +34,13 @@ _OPERATORS = {
 }
 _MONTH = rf"(?P<month>{MONTH})\.?,?\s+(?P<year>(?:1[6-9]|20)\d\d)"
 _DATE = r"\d{4}-\d\d(?:-\d\d)?|(?:1[6-9]|20)\d\d"
-_COMPARISON = re.compile(
+_COMPARISON = lazy_pattern(
     rf"\b(?:between\s+(?P<low>{_DATE}|{_NUMBER})\s+and\s+(?P<high>{_DATE}|{_NUMBER})|(?:"
     + "|".join(f"(?P<o{i}>{words})" for i, words in enumerate(_OPERATORS.values()))
     + rf")\s+(?:the\s+(?:year\s+)?)?(?P<value>{_MONTH}|{_DATE}|{_NUMBER}))(?![\w:])",
     re.I,
 )
-_MOMENT = re.compile(
+_MOMENT = lazy_pattern(
     rf"\b(?P<not>not\s+)?(?P<how>open(?:s|ed)?|closed)\b(?P<between>[^,;?]*?)\b(?:on\s+|every\s+)?(?P<day>{WEEKDAY})s?\b"
     rf"(?P<part>\s+(?:morning|afternoon|evening|night|noon|midday)s?)?"
     rf"(?:\s*,?\s*(?:at\s+|from\s+|between\s+)(?P<from>{_TIME})(?:\s*(?:-|–|to|until|and)\s*(?P<to>{_TIME}))?)?",
@@ -56,18 +57,18 @@ _CUES = {
     "first": r"(?:the\s+)?(?:earliest|oldest)",
     "each": r"per|(?:in|of|for|by)\s+each|each|by",
 }
-_CUE = re.compile(
+_CUE = lazy_pattern(
     "|".join(rf"(?P<{name}>\b(?:{words})\b)" for name, words in sorted(_CUES.items(), key=lambda each: each[0] not in ("last", "count"))), re.I
 )  # fmt: skip
 
-LOGICAL = re.compile(
+LOGICAL = lazy_pattern(
     r"\b(?:no|not|non|nor|neither|never|none|without|except|excluding|other|or|either|than|more|most|less|least|"
     r"fewer|fewest|before|after|since|until|between|over|under|above|below|only|both|all|every|same|also|besides)\b"
     r"|n['’]t\b",
     re.I,
 )
 """Words that turn conditions round, join them otherwise than by `and`, or compare."""
-VAGUE = re.compile(
+VAGUE = lazy_pattern(
     r"\b(?:now|today|tonight|tomorrow|yesterday|currently|at\s+the\s+moment|near(?:by|est)?|close(?:st)?\s+to|"
     r"near\s+me|soon|recently|this\s+(?:week|month|year)|last\s+(?:week|month|year)|change[ds]?|difference|"
     r"compared?|ratio|percent(?:age)?|share|why|if)\b",
@@ -286,33 +287,33 @@ def _check_name(words: Words, mention: Mention, free: Sequence[Mention]) -> None
 
 # Queries --------------------------------------------------------------------------------------
 
-_NO = re.compile(
+_NO = lazy_pattern(
     r"\b(?:not|no|non|without|except(?:\s+for)?|excluding|other\s+than|lack(?:s|ing)?|(?:is|are|do|does)n['’]t)"
     r"(?:[\s-]+(?:a|an|the|any|in|at|have|speak|offer|located|of))*[\s-]*\Z",
     re.I,
 )
 """What turns the next condition round."""
-_JOINT = re.compile(r"[\s,]*(?:(?P<word>and|or|and/or|nor)\b)?\s*(?:(?:also\s+)?(?:in|at|a|an|the|of|for|speaks?)\s+)*", re.I)  # fmt: skip
-_HAS = re.compile(r"\b(?:have|has|having|with)\s+(?:a|an|any)\s+\Z", re.I)
-_BY_PLACE = re.compile(r"\b(?:in|at|on|from|of|near)\s+(?:the\s+)?\Z", re.I)
-_AS_CONDITION = re.compile(
+_JOINT = lazy_pattern(r"[\s,]*(?:(?P<word>and|or|and/or|nor)\b)?\s*(?:(?:also\s+)?(?:in|at|a|an|the|of|for|speaks?)\s+)*", re.I)  # fmt: skip
+_HAS = lazy_pattern(r"\b(?:have|has|having|with)\s+(?:a|an|any)\s+\Z", re.I)
+_BY_PLACE = lazy_pattern(r"\b(?:in|at|on|from|of|near)\s+(?:the\s+)?\Z", re.I)
+_AS_CONDITION = lazy_pattern(
     r"\b(?:(?:is|are|was|were|be|been)(?:\s+(?:still|now|already|\w+ly))?(?:\s+(?:at|in|on|out\s+of|to|under))?"
     r"|at|in|on|out\s+of|under)\s+\Z", re.I
 )  # fmt: skip
 """What a column stands behind that rows have to meet: `which books are on loan`."""
-_IS_ASKED = re.compile(r"\s*(?:does|do|did|is|are|was|were|has|have|had|can|could|will)\b", re.I)
-_WHICH = re.compile(
+_IS_ASKED = lazy_pattern(r"\s*(?:does|do|did|is|are|was|were|has|have|had|can|could|will)\b", re.I)
+_WHICH = lazy_pattern(
     r"\s*(?:(?:in|at|of|for|on|from)\s+)?(?:which|what)\s+(?:(?P<n>\d{1,3})\s+)?", re.I
 )
-_TOP = re.compile(r"\b(?:top|first|best)\s+(\d{1,3})\b", re.I)
-_LIST_ALL = re.compile(
+_TOP = lazy_pattern(r"\b(?:top|first|best)\s+(\d{1,3})\b", re.I)
+_LIST_ALL = lazy_pattern(
     r"\s*(?:please\s+)?(?:list|show|give|find|name)\s+(?:me\s+)?(?:all|every)\b", re.I
 )
-_YEAR = re.compile(r"(?:1[6-9]|20)\d\d(?:-\d\d)*")
-_ROW_NUMBER = re.compile(r"\s+(?:number\s+|no\.?\s*|#\s*)?(\d+(?:\.\d+)?)(?![\w:,])", re.I)
+_YEAR = lazy_pattern(r"(?:1[6-9]|20)\d\d(?:-\d\d)*")
+_ROW_NUMBER = lazy_pattern(r"\s+(?:number\s+|no\.?\s*|#\s*)?(\d+(?:\.\d+)?)(?![\w:,])", re.I)
 _AMOUNTS = frozenset(terms("quantity amount number count units pieces stock sold"))
 """Columns of which a row is of several things."""
-_PART = re.compile(r"\s*(year|quarter|month|weekday)s?\b", re.I)
+_PART = lazy_pattern(r"\s*(year|quarter|month|weekday)s?\b", re.I)
 
 
 def write_query(task: LookupTask) -> str:

@@ -6,7 +6,6 @@ document is the rank of its best passage.
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pearl.data.rows import Row, kind, read_file
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError, UsageError
+from pearl.errors.patterns import lazy_pattern
 from pearl.evals import stats
 from pearl.plugins.extras import require_extra
 
@@ -32,7 +32,7 @@ _TEXT = ("text", "query", "question")
 _JUDGED_TOPIC = ("query_id", "query-id", "qid", "topic")
 _DOCUMENT = ("doc_id", "corpus-id", "corpus_id", "document", "docid", "docno")
 _RELEVANCE = ("relevance", "score", "rel")
-_WHOLE = re.compile(r"-?\d{1,9}(\.0+)?")
+_WHOLE = lazy_pattern(r"-?\d{1,9}(\.0+)?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pearl.actions.arithmetic.matching import are_same_number
 from pearl.actions.values import Scalar, Value, as_text, items_of
@@ -18,14 +17,8 @@ from pearl.documents.evidence.finding import negations
 from pearl.documents.numbers import is_bound
 from pearl.documents.rows import Rows, shortened
 from pearl.documents.words import shared_words, words
-from pearl.dsl.checker import CheckedPlan
-from pearl.errors import ExecutionError, ModelError, PearlError
-from pearl.llm.concurrency import gather
-from pearl.planner.candidates import Plans
-from pearl.trace import AnswerStatus, PlansCompared, Trace
-
-if TYPE_CHECKING:
-    from pearl.interpreter.answer import Answer
+from pearl.errors.patterns import lazy_pattern
+from pearl.trace import AnswerStatus
 
 MIN_SHARED = 0.8
 """Token F1 from which a text is the same as one with some words more, as `the old boat of Ada` in place of
@@ -35,7 +28,7 @@ Words that are replaced or change places make another text: *sold in May* is not
 sentence that is rephrased counts as different.
 """
 
-_VERDICT = re.compile(r"\W*(yes|no|true|false)\s*(?:[,.;:!–—-]|\Z)", re.IGNORECASE)
+_VERDICT = lazy_pattern(r"\W*(yes|no|true|false)\s*(?:[,.;:!–—-]|\Z)", re.IGNORECASE)
 _TRUE = ("yes", "true")
 
 
@@ -258,69 +251,3 @@ def _maximal(groups: Sequence[frozenset[int]]) -> list[frozenset[int]]:
     """The groups that are no part of another one."""
     different = list(dict.fromkeys(groups))
     return [group for group in different if not any(group < other for other in different)]
-
-
-async def answer_by(
-    plans: Plans, execute: Callable[..., Awaitable[Answer]], token_budget: int | None, trace: Trace
-) -> Answer:
-    """Run the only plan, or each of the different plans once, at the same time, and return the answer of the largest group."""
-    if plans.n_wanted == 1:
-        return await execute(plans.different[0], token_budget=token_budget, trace=trace)
-    began = time.monotonic()
-    each = None if token_budget is None else token_budget // len(plans.different)
-
-    async def run(plan: CheckedPlan, number: int) -> Answer | ExecutionError | ModelError:
-        try:
-            return await execute(plan, token_budget=each, trace=trace.of_plan(number))
-        except (ExecutionError, ModelError) as error:
-            return error
-
-    ran = await gather(
-        [run(plan, n[0]) for plan, n in zip(plans.different, plans.written, strict=True)]
-    )
-    answers = [None if isinstance(outcome, PearlError) else outcome for outcome in ran]
-    first = next(filter(None, answers), None)
-    if first is None:
-        raise next(outcome for outcome in ran if isinstance(outcome, PearlError))
-    agreement = Agreement(
-        plans.n_wanted,
-        tuple(
-            _of(plan, numbers, outcome)
-            for plan, numbers, outcome in zip(plans.different, plans.written, ran, strict=True)
-        ),
-    )
-    trace.append(
-        PlansCompared(
-            n_plans=agreement.n_plans,
-            n_different=agreement.n_different,
-            n_agreeing=agreement.n_agreeing,
-            is_tied=agreement.is_tied,
-        )
-    )
-    chosen = None if agreement.chosen is None else answers[agreement.chosen]
-    answer = chosen or next((each for each in answers if each and each.status == "answered"), first)
-    return replace(
-        answer,
-        text=f"undecided: {agreement.why}" if agreement.is_tied else answer.text,
-        agreement=agreement,
-        usage=trace.usage,
-        duration_s=time.monotonic() - began,
-        trace=trace,
-    )
-
-
-def _of(
-    plan: CheckedPlan, written: tuple[int, ...], outcome: Answer | ExecutionError | ModelError
-) -> PlanAnswer:
-    if isinstance(outcome, PearlError):
-        return PlanAnswer(str(plan), written, "failed", outcome.message)
-    value: Value = outcome.text
-    if len(outcome.outputs) == 1:
-        value = next(s.value for s in outcome.steps if s.output == outcome.outputs[0])
-    return PlanAnswer(
-        outcome.plan,
-        written,
-        outcome.status,
-        outcome.text if outcome.has_answer else outcome.why,
-        value,
-    )

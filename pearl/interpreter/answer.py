@@ -19,6 +19,7 @@ from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
 from pearl.errors import Span
 from pearl.errors.escaping import inert
+from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.agreement import Agreement
 from pearl.llm import Usage
 from pearl.notebooks import ShownInNotebooks
@@ -348,12 +349,12 @@ MAX_TOLD = 80
 
 UNSURE = frozenset({"undecided", "degraded", "refused"})
 """Statuses of missing, incomplete or possibly wrong answers."""
-_HOW_MANY = re.compile(
+_HOW_MANY = lazy_pattern(
     r"\bhow many\b|\b(?:what|which|give|tell|find|state|count|determine|is|was)\b[^.?!]{0,40}\bthe (?:total )?number of\b"
     r"|\bwie ?viele?\b|\bcombien de\b|\bcu[aá]nt[oa]s\b|\bquant[ie]\b|\bquant[oa]s\b|\bhoeveel\b|\bсколько\b|多少|几个|いくつ|何人|몇",
     re.I,
 )
-_NUMBER = re.compile(
+_NUMBER = lazy_pattern(
     r"\d|[一二三四五六七八九十百零两]|\b(?:zero|none|no|nobody|neither|never|nothing|once|twice|thrice|one|two|three|four|five|six|seven|eight|"
     r"nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty\b[\w-]*|hundreds?|thousands?|millions?|billions?|dozens?|couple|pair|half|nil|single|only|both|"
     r"keine?r?|null|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\w+zehn|\w+zig|hundert|tausend|"
@@ -361,7 +362,7 @@ _NUMBER = re.compile(
     r"nueve|diez|nessun\w*|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|dois|duas|oito|dez)\b",
     re.I,
 )
-_NO_NUMBER = re.compile(
+_NO_NUMBER = lazy_pattern(
     r"\[\d{1,4}\]|\b(?:chapter|page|section|part|step) \d+"
     r"|\b(?:in|since|from|until|by|before|after|during|[a-z]{1,5}(?:ber|uary)|march|april|may|june|july|august),? (?:1[5-9]|20)\d\d\b",
     re.I,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
+from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
 from pearl.llm.concurrency import gather
@@ -29,7 +29,7 @@ MIN_TIMES = 4
 MIN_COPIED = 60
 """Minimum words of a copy of the document's beginning."""
 
-_WORD = re.compile(r"\w+")
+_WORD = lazy_pattern(r"\w+")
 
 
 def why_hollow(text: str, request: Request) -> str:
@@ -72,10 +72,10 @@ def why_short(error: ModelError, text: str) -> str:
     return f"the reply {what}; {kept}"
 
 
-_END = re.compile(r"""[.!?…。！？]["'”’»)\]]*(?=\s)""")
+_END = lazy_pattern(r"""[.!?…。！？]["'”’»)\]]*(?=\s)""")
 """The end of a sentence that another text follows: at the very end a word may be cut off."""
 
-_ABBREVIATED = re.compile(
+_ABBREVIATED = lazy_pattern(
     r"(?:\b(?:[A-Za-z]|Dr|Mr|Mrs|Ms|Prof|St|vs|etc|No|Nos|approx|ca|cf|Inc|Ltd|Co|Corp)|\d)\.$"
 )
 """A full stop that ends no sentence: of an abbreviation, an initial, the number of a list."""

@@ -13,6 +13,7 @@ from functools import partial
 from pearl.actions.searching import SearchedDocument
 from pearl.documents.document import Document
 from pearl.errors import ModelError, UsageError
+from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.context import Context, ContextLimits, Shown, fit, fit_prompt
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.prompt import choose_messages
@@ -22,21 +23,21 @@ from pearl.llm.messages import without_texts
 from pearl.retrieval.search import Searcher
 from pearl.trace import CallFailed, OptionChosen, Trace
 
-_MARKS = re.compile(r"[*_`]+")
+_MARKS = lazy_pattern(r"[*_`]+")
 _QUOTES = "\"'“”‘’«»"
 _BLANKS = r"[^\S\n]*+"
-_SAYS = re.compile(  # "option" alone says nothing: "Option A: it rained" weighs it
+_SAYS = lazy_pattern(  # "option" alone says nothing: "Option A: it rained" weighs it
     rf"(?:^|(?<=[\s.,:;!?]))(?:the |my )?(?:final |best |correct )?(?:answer\b{_BLANKS}(?:(?:is|would be)\b)?+|(?:option|choice)\b{_BLANKS}(?:(?:is|would be)\b|(?=[:=])))"
     rf"{_BLANKS}[:=]?+{_BLANKS}(?=(?P<rest>\S))",
     re.IGNORECASE | re.MULTILINE,
 )
 _MAX_SAID = 8
 """Times, the last ones, that a reply says "Answer:" at most, or reading takes quadratic time."""
-_LETTER = re.compile(
+_LETTER = lazy_pattern(
     r"(?:option\s+)?(?P<open>[(\[])?(?P<letter>[A-Z])(?(open)[)\]])(?:[.):]?$|(?:[.):]|\s+[-–—](?=\s)|(?=\s*\()|(?(open)(?=\s)|(?!)))\s*(?P<text>\S.*)$)",
     re.IGNORECASE,
 )
-_ANOTHER = re.compile(  # what stands after a letter: "A) or B)", "(A) (B)"
+_ANOTHER = lazy_pattern(  # what stands after a letter: "A) or B)", "(A) (B)"
     r"(?:(?:and|or)\b|[&,/+])?\s*(?:option\s+)?[(\[]?(?P<letter>[A-Z])(?:[)\].:]|$)", re.IGNORECASE
 )
 

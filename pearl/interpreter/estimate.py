@@ -425,12 +425,12 @@ class CostEstimator:
         if isinstance(given, str):  # an earlier step gives it
             n_rows = self._possible_rows(step.arguments[0], as_rows(given)).n
         try:
-            costs, possible = query_costs(step.output, action, known, given, n_rows, self._limits)
+            costs, most = query_costs(step.output, action, known, given, n_rows, self._limits)
         except (ValueError, ContextOverflowError) as error:
             raise ExecutionError(
                 f"step '{step.output}' ({step.action}): {error}", step=step.output
             ) from error
-        self._hold(step.output, possible)
+        self._hold(step.output, PossibleRows(most, inf if most else 0))
         return costs
 
     def _alone(self, task: ActionTask) -> StepCosts:

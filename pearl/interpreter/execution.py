@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Literal, NamedTuple
@@ -33,6 +33,8 @@ from pearl.errors import (
     PearlError,
     UsageError,
 )
+from pearl.errors.patterns import lazy_pattern
+from pearl.interpreter.agreement import Agreement, PlanAnswer
 from pearl.interpreter.answer import Answer, StepResult, compose
 from pearl.interpreter.asking import Asker, TextRead
 from pearl.interpreter.context import Context, ContextLimits
@@ -40,13 +42,15 @@ from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.row_steps import RowReader, RowRequests, check_numbers
 from pearl.llm import ActionTask, Completion, Model, Request, Usage
-from pearl.llm.concurrency import first_failure
+from pearl.llm.concurrency import first_failure, gather
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
 from pearl.llm.middleware.caching import ItemCache
+from pearl.planner.candidates import Plans
 from pearl.replies.typed import Reply, State
 from pearl.retrieval.search import Searcher
 from pearl.trace import (
     PlanRewritten,
+    PlansCompared,
     Purpose,
     RunFinished,
     RunStarted,
@@ -64,12 +68,12 @@ _N_FIRST = 1_000
 _CAPITAL = r"[A-Z0-9][\w.-]*+"
 _NAME = rf"(?P<name>[A-Z][\w.-]*+(?: (?:(?:and|of|de|&) )?{_CAPITAL}){{0,6}}+)"
 _NAMED = (
-    re.compile(rf"\b(?:of|for|at|by) (?:the )?{_NAME}(?:'s)?$"),
-    re.compile(rf"\b{_NAME}['’]s\b"),
-    re.compile(rf"^(?:the )?{_NAME} (?=[a-z(])"),
+    lazy_pattern(rf"\b(?:of|for|at|by) (?:the )?{_NAME}(?:'s)?$"),
+    lazy_pattern(rf"\b{_NAME}['’]s\b"),
+    lazy_pattern(rf"^(?:the )?{_NAME} (?=[a-z(])"),
 )
-_LAST_OF = re.compile(r".*\bof (?:the )?(?P<name>[^\W_]+)")
-_WORD = re.compile(r"[^\W_]+")
+_LAST_OF = lazy_pattern(r".*\bof (?:the )?(?P<name>[^\W_]+)")
+_WORD = lazy_pattern(r"[^\W_]+")
 _METRIC = frozenset(
     re.findall(
         r"\w+",
@@ -155,7 +159,7 @@ def _having(reply: Reply, sources: Sequence[ShownPassage]) -> list[ShownPassage]
     return having or list(sources)
 
 
-_FIGURE = re.compile(r"\d[\d.,]*+(?<![.,])")
+_FIGURE = lazy_pattern(r"\d[\d.,]*+(?<![.,])")
 
 
 def _words(text: str) -> list[str]:
@@ -644,3 +648,69 @@ def direct_plan(question: str) -> CheckedPlan:
     step = Step("answer", ANSWER.name, (Reference(CTX), String(question)), "Answer the question")
     plan = Plan((step,), (ANSWER,), question)
     return CheckedPlan(plan, ActionLibrary("direct", [ANSWER]), ("answer",))
+
+
+async def answer_by(
+    plans: Plans, execute: Callable[..., Awaitable[Answer]], token_budget: int | None, trace: Trace
+) -> Answer:
+    """Run the only plan, or each of the different plans once, at the same time, and return the answer of the largest group."""
+    if plans.n_wanted == 1:
+        return await execute(plans.different[0], token_budget=token_budget, trace=trace)
+    began = time.monotonic()
+    each = None if token_budget is None else token_budget // len(plans.different)
+
+    async def run(plan: CheckedPlan, number: int) -> Answer | ExecutionError | ModelError:
+        try:
+            return await execute(plan, token_budget=each, trace=trace.of_plan(number))
+        except (ExecutionError, ModelError) as error:
+            return error
+
+    ran = await gather(
+        [run(plan, n[0]) for plan, n in zip(plans.different, plans.written, strict=True)]
+    )
+    answers = [None if isinstance(outcome, PearlError) else outcome for outcome in ran]
+    first = next(filter(None, answers), None)
+    if first is None:
+        raise next(outcome for outcome in ran if isinstance(outcome, PearlError))
+    agreement = Agreement(
+        plans.n_wanted,
+        tuple(
+            _plan_answer(plan, numbers, outcome)
+            for plan, numbers, outcome in zip(plans.different, plans.written, ran, strict=True)
+        ),
+    )
+    trace.append(
+        PlansCompared(
+            n_plans=agreement.n_plans,
+            n_different=agreement.n_different,
+            n_agreeing=agreement.n_agreeing,
+            is_tied=agreement.is_tied,
+        )
+    )
+    chosen = None if agreement.chosen is None else answers[agreement.chosen]
+    answer = chosen or next((each for each in answers if each and each.status == "answered"), first)
+    return replace(
+        answer,
+        text=f"undecided: {agreement.why}" if agreement.is_tied else answer.text,
+        agreement=agreement,
+        usage=trace.usage,
+        duration_s=time.monotonic() - began,
+        trace=trace,
+    )
+
+
+def _plan_answer(
+    plan: CheckedPlan, written: tuple[int, ...], outcome: Answer | ExecutionError | ModelError
+) -> PlanAnswer:
+    if isinstance(outcome, PearlError):
+        return PlanAnswer(str(plan), written, "failed", outcome.message)
+    value: Value = outcome.text
+    if len(outcome.outputs) == 1:
+        value = next(s.value for s in outcome.steps if s.output == outcome.outputs[0])
+    return PlanAnswer(
+        outcome.plan,
+        written,
+        outcome.status,
+        outcome.text if outcome.has_answer else outcome.why,
+        value,
+    )

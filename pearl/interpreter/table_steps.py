@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from math import inf
 
 from pearl.actions.values import Scalar, Value, as_rows, as_text, number_of
 from pearl.documents.document import Document
@@ -16,7 +15,6 @@ from pearl.dsl.signatures import Action
 from pearl.interpreter.answer import Cited
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.interpreter.context import ContextLimits, ContextOverflowError
-from pearl.interpreter.estimate import PossibleRows
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.llm import Completion, LookupTask, Message, Request, TableColumn, Usage
@@ -274,8 +272,8 @@ def query_costs(
     given: Value | Document,
     n_rows: int,
     limits: ContextLimits,
-) -> tuple[StepCosts, PossibleRows]:
-    """Bounds of a question of a table, and of the rows of its answer."""
+) -> tuple[StepCosts, int]:
+    """Bounds of a question of a table, and the maximum number of rows of its answer."""
     counter, cap = limits.counter, limits.prompt_tokens
     first = Range(1, None)
     hint = 0
@@ -286,7 +284,7 @@ def query_costs(
             try:
                 found = meant(question, tables)
             except SeveralTablesError:  # nothing is asked
-                return StepCosts(), PossibleRows(0, 0)
+                return StepCosts(), 0
             asked = TableQuestion(output, action, question, found, limits)
             first, hint = Range(*counter.bounds_with(asked.prompt, "")), asked.hint_tokens
     n_calls = MAX_REPAIRS + 1
@@ -301,4 +299,4 @@ def query_costs(
     costs = StepCosts(
         Range(1, n_calls), tokens, Range(1, n_calls * limits.reply_tokens), Range(1, n_calls)
     )
-    return costs, PossibleRows(max(n_rows, SqlLimits().max_rows), inf)
+    return costs, max(n_rows, SqlLimits().max_rows)

@@ -7,6 +7,7 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 from pearl.errors import ModelError
+from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from pearl.llm import Usage
@@ -40,7 +41,7 @@ NEEDLE = 24  # Characters at the end whose earlier occurrences are candidates fo
 MAX_QUOTED = 60  # Maximum characters of the repeated unit in a message
 CHECKED_EVERY = 256  # Characters between two checks of a streamed text
 _WINDOW = MIN_TIMES * MAX_PERIOD
-_NUMBERING = re.compile(r"^[ \t]*(?:\d+[.):]|[-*•])[ \t]+", re.MULTILINE)
+_NUMBERING = lazy_pattern(r"^[ \t]*(?:\d+[.):]|[-*•])[ \t]+", re.MULTILINE)
 
 
 def loop_in(text: str) -> str | None:

@@ -14,10 +14,11 @@ from dataclasses import replace
 
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors import ModelError
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, ConstrainBy, Message, Model, Request, Task
 
-_TAG = re.compile(r"<(?=\s*+/?\s*+(?:text|input|part|answer|item)\b)", re.I)
-_TEXT = re.compile(r"<(text|item \d++)>\n")  # Begins a block of the document
+_TAG = lazy_pattern(r"<(?=\s*+/?\s*+(?:text|input|part|answer|item)\b)", re.I)
+_TEXT = lazy_pattern(r"<(text|item \d++)>\n")  # Begins a block of the document
 
 
 def block(tag: str, text: str) -> str:

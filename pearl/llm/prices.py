@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from dataclasses import dataclass
 from datetime import date
@@ -12,12 +11,13 @@ from pydantic import NonNegativeFloat, ValidationError
 
 from pearl.data.journal import Frozen, reason
 from pearl.errors import DataError
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Usage
 
 _SHIPPED = Path(__file__).with_name("prices.toml")
 _FORMAT = 'as_of = 2026-11-21, then [usd_per_million] and "NAME" = { input = 2.5, output = 10 }'
 # What may follow the beginning of a name.
-_VERSION = re.compile(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4}|latest))?\Z")
+_VERSION = lazy_pattern(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4}|latest))?\Z")
 
 
 def money(usd: float) -> str:

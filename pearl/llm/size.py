@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pearl.errors.patterns import lazy_pattern
+
 # Parameters of a small model: those sold as 3B have up to 3.3 billion, the next size begins at
 # 3.8.
 MAX_SMALL = 3.5e9
 # Of a file: 3B at four bits have 2.0 GB, 7B at two bits 2.8 and at four bits 4.4.
 SMALL_BYTES = 2_500_000_000
 
-_SIZE = re.compile(
+_SIZE = lazy_pattern(
     r"(?:(?<![a-z0-9.])|(?<=[-_:]e))(?:(\d+)x)?(\d+(?:[._]\d+)?)([bm])(?![a-z0-9])", re.I
 )
 

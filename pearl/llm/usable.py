@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask, ChooseTask, CombineTask, Completion, ItemsTask, Request
 from pearl.llm.flaws import is_blank, loop_in, repeats
 from pearl.replies.typed import says_nothing
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 # Minimum words of an echo: shorter replies may be names, which the instructions have, too.
 MIN_WORDS = 8
 MIN_SENTENCE = 4  # Minimum words of a whole sentence of the instructions that is an echo
-_WORD = re.compile(r"\w+")
-_LABEL = re.compile(r"^(?:Instruction \w{1,80}\([^\n]{0,400}\): |Purpose of this step: )", re.M)
+_WORD = lazy_pattern(r"\w+")
+_LABEL = lazy_pattern(r"^(?:Instruction \w{1,80}\([^\n]{0,400}\): |Purpose of this step: )", re.M)
 
 
 def usable(

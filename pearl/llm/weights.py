@@ -37,6 +37,7 @@ from pearl.data.journal import Frozen
 from pearl.documents.digest import RunningDigest, digest, file_sha256
 from pearl.errors import DataError, UsageError, suggest
 from pearl.errors.escaping import redacted
+from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import cache_file
 from pearl.plugins.persistence import locked_file
 
@@ -257,9 +258,9 @@ MAGIC = b"GGUF"
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0  # Seconds without a byte after which a download is given up
 PIECE_BYTES = 2**20
-_REPOSITORY_FILE = re.compile(r"hf:([\w.-]+)/([\w.-]+)/((?:[\w.-]+/)*[\w.-]+\.gguf)", re.ASCII)
-_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
-_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)", re.ASCII)
+_REPOSITORY_FILE = lazy_pattern(r"hf:([\w.-]+)/([\w.-]+)/((?:[\w.-]+/)*[\w.-]+\.gguf)", re.ASCII)
+_PLAIN = lazy_pattern(r"[\w.-]+", re.ASCII)
+_RANGE = lazy_pattern(r"bytes (\d+)-\d+/(\d+)", re.ASCII)
 
 Progress = Callable[[int, int | None], object]
 """Called with the bytes that are here, and those of the whole file, None if that is not told."""

@@ -21,6 +21,7 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import print_action
 from pearl.dsl.signatures import Action
 from pearl.errors import DataError, ModelError
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Message, Model, RefineTask, Request
 from pearl.llm.reply_limits import reply_limit
 from pearl.mining.merging import (
@@ -45,7 +46,7 @@ from pearl.plugins.extras import require_extra
 from pearl.plugins.version import __version__
 from pearl.retrieval import Embedder
 
-_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\Z")
+_NAME = lazy_pattern(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\Z")
 _BEST_FIRST = ("mined", "unreadable", "failed")
 _FORMAT_HELP = "`pearl mine` writes one; or one action a line: NAME(CTX, X) : definition"
 
@@ -154,10 +155,10 @@ def _header(line: str, source: str) -> MinedHeader:
     raise DataError(problem, path=source, line=1, help=_FORMAT_HELP)
 
 
-_LEAD = re.compile(r"\s*(?:[-*•>]\s+|\d{1,4}[.)]\s+)*")
-_NUMBERS = re.compile(r"\s*\[\s*(\d{1,6}(?:\s*[,;–-]\s*\d{1,6})*)\s*\]\s*[.`*]*\s*\Z")
-_DROP = re.compile(r"drop\s*:?\s*\[([\d\s,;–-]*)\]\s*(?::\s*)?(.*)\Z", re.I)
-_LOOKS_LIKE_ACTION = re.compile(r"\w+\s*\([^()]*\)\s*[:#]")
+_LEAD = lazy_pattern(r"\s*(?:[-*•>]\s+|\d{1,4}[.)]\s+)*")
+_NUMBERS = lazy_pattern(r"\s*\[\s*(\d{1,6}(?:\s*[,;–-]\s*\d{1,6})*)\s*\]\s*[.`*]*\s*\Z")
+_DROP = lazy_pattern(r"drop\s*:?\s*\[([\d\s,;–-]*)\]\s*(?::\s*)?(.*)\Z", re.I)
+_LOOKS_LIKE_ACTION = lazy_pattern(r"\w+\s*\([^()]*\)\s*[:#]")
 _REASON = "the model gave no reason"
 
 

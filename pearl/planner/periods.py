@@ -13,6 +13,7 @@ from typing import Literal, Self
 
 from pearl.data.samples import without_background
 from pearl.errors import UsageError
+from pearl.errors.patterns import lazy_pattern
 
 Unit = Literal["year", "quarter", "month"]
 """The unit of a period."""
@@ -224,7 +225,7 @@ def count_of(match: re.Match[str]) -> int:
     return per_unit * small[word]
 
 
-_quoted = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|‘[^’]*’|`[^`]*`|(?<!\w)'[^']*'(?!\w)")
+_quoted = lazy_pattern(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|‘[^’]*’|`[^`]*`|(?<!\w)'[^']*'(?!\w)")
 _own_date = pattern(rf"\bas\ (?:of|at)\b[^.?!;]{{0,20}}?\b{YEAR}\b")
 _for_each = pattern(r"\b(?:each|every|any|which|what)\s+(?:fiscal\s+|calendar\s+)?years?\b")
 _listed = pattern(

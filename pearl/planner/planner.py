@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ from pearl.documents.rows import Rows, document_rows
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import ModelError, PlanError, PlanningError, UsageError, suggest
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Model
 from pearl.llm.client import Client
 from pearl.llm.concurrency import SingleFlight, gather
@@ -49,7 +49,7 @@ _MAX_FIELDS = 8
 _MIN_SHARE = 0.9
 """Minimum share of the records that have a field."""
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z ]{0,19}")
+_NAME = lazy_pattern(r"[A-Za-z][A-Za-z ]{0,19}")
 
 
 def shape_card(document: Document, shape: Shape, count: Callable[[str], int]) -> str:

@@ -30,6 +30,7 @@ from pearl.dsl.decoding.constraint import (
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step, String, print_plan
 from pearl.dsl.signatures import CTX, ActionLibrary
 from pearl.errors import ModelError, PlanError, did_you_mean
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, DecomposeTask, Message, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, reply_fallback
 from pearl.llm.messages import constrained
@@ -52,17 +53,17 @@ GIVES: tuple[Gives, ...] = Gives.__args__  # type: ignore[attr-defined]
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_TEXT)]
 _Said = Annotated[_Text, StringConstraints(min_length=1)]
 _Id = Annotated[str, StringConstraints(pattern="^p[1-9][0-9]?$")]
-_FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.S)
-_POSSESSIVE = re.compile(r"['’](?:s\b)?")
-_YEAR = re.compile(r"(?<![0-9])(?:19|20)[0-9]{2}(?![0-9])")
-_NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,12})?")
-_ALONE = re.compile(
+_FENCE = lazy_pattern(r"```[\w-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.S)
+_POSSESSIVE = lazy_pattern(r"['’](?:s\b)?")
+_YEAR = lazy_pattern(r"(?<![0-9])(?:19|20)[0-9]{2}(?![0-9])")
+_NUMBER = lazy_pattern(r"[0-9]{1,12}(?:\.[0-9]{1,12})?")
+_ALONE = lazy_pattern(
     r"(?<![\w.,])(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?![\w%]|[.,][0-9]"
     r"|\s*(?:%|(?:percent|per\s+cent|points?|hundred|thousand|million|billion|trillion)\b))",
     re.I,
 )
 """A plain number of a question: not that of `Q3`, `5 %` or `3 million`."""
-_QUALIFIERS = re.compile(
+_QUALIFIERS = lazy_pattern(
     r"\b(?:excluding|excludes?|exclusive|except|without|including|inclusive|before|after|adjusted|adjusting"
     r"|not|only|besides|(?:net|gross)(?!\s+(?:change|difference|increase|decrease|growth)\b))\b",
     re.I,
@@ -619,8 +620,8 @@ def compose(
         return None
 
 
-_LESS = re.compile(r"lower|lowest|less|least|smaller|smallest|fewer|fewest", re.I)
-_WHICH = re.compile(
+_LESS = lazy_pattern(r"lower|lowest|less|least|smaller|smallest|fewer|fewest", re.I)
+_WHICH = lazy_pattern(
     rf"\b(?:which|who|whose|or)\b(?![^?]{{0,300}}\bthan\b)[^?]{{0,300}}?\b({_LESS.pattern}|greater|greatest|higher|highest|larger|largest"
     r"|bigger|biggest|more|most)\b",
     re.I,

@@ -14,13 +14,14 @@ from pearl.dsl.literals import UNTYPED
 from pearl.dsl.nodes import Item, Plan, Step, String, with_items
 from pearl.dsl.signatures import Action
 from pearl.errors import ModelError
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Message, Model, Request, StandaloneTask, Usage
 from pearl.llm.reply_limits import reply_limit
 from pearl.planner.periods import Calendar, resolve_periods
 from pearl.retrieval.queries import years_in
 from pearl.trace import QuestionUnderstood, Trace
 
-PLACEHOLDER = re.compile(r"\bANSWER_[1-9]\d{0,4}\b")
+PLACEHOLDER = lazy_pattern(r"\bANSWER_[1-9]\d{0,4}\b")
 
 MAX_ANSWER = 300
 """Maximum characters of an inserted answer."""
@@ -117,31 +118,31 @@ question refers to it, and take all other words from the questions. Compute noth
 _UNUSABLE = frozenset({"empty", "repetition", "refused", "filtered", "truncated", "malformed"})
 """Errors that concern one reply only; after others no call can succeed."""
 
-_LABEL = re.compile(
+_LABEL = lazy_pattern(
     r"\A\W*(?:(?:standalone|rewritten|rephrased|new|clear|final)\s+)*question\W*:\W*(?=\S)", re.I
 )
 _QUOTES = {'"': '"', "“": "”", "'": "'", "`": "`", "«": "»"}
-_MARK = re.compile("[?？؟]")
-_ASKING = re.compile(
+_MARK = lazy_pattern("[?？؟]")
+_ASKING = lazy_pattern(
     r"(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|has|have|had|can|could"
     r"|will|would|should|by|in|at|on|for|from|of|to|with|as|if|compare|compute|calculate|count|describe"
     r"|explain|find|give|identify|list|name|quote|say|show|sum|summari[sz]e|tell)\b",
     re.I,
 )
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_SHIFTS = re.compile(
+_NUMBER = lazy_pattern(r"\d+(?:[.,]\d+)*")
+_SHIFTS = lazy_pattern(
     r"\b(?:before|after|ago|later|earlier|previous|prior|preced\w+|next|following|subsequent|succeeding"
     r"|last|past|since|then|decade|years?|quarters?|periods?)\b",
     re.I,
 )
 _SMALL = 12
 """Numbers to this one may be words of the conversation written in digits, where the question keeps its own."""
-_SPOKEN = re.compile(
+_SPOKEN = lazy_pattern(
     r"\b(?:I|[Yy]ou|[Yy]ours?|[Mm]y|me|[Ww]e|us|[Oo]urs?|[Nn]ot|[Nn]ever|[Nn]o)\b|n['’]t\b"
 )
 """Persons of an assistant's phrases, and negations: an added one is another question."""
-_ASKED_HOW = re.compile(r"\b(?:who|whom|whose|when|where|why|how)\b", re.I)
-_AGAIN = re.compile(r"\b(?:again|repeat|once more)\b", re.I)
+_ASKED_HOW = lazy_pattern(r"\b(?:who|whom|whose|when|where|why|how)\b", re.I)
+_AGAIN = lazy_pattern(r"\b(?:again|repeat|once more)\b", re.I)
 _PLAIN = frozenset(
     terms(
         "value amount figure number year quarter period date time person people character thing reason part"

@@ -44,6 +44,7 @@ from pearl.errors import (
     render_diagnostics,
 )
 from pearl.errors.escaping import counted
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Message, Model, PlanTask, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
 from pearl.llm.messages import constrained
@@ -64,7 +65,7 @@ _GATHERING = frozenset({"LIST"})
 _VERBS = frozenset({"FIND", "GET", "LIST", "SUMMARIZE", "IDENTIFY", "X", "Y", "OF", "ALL"})
 """Words of action names that do not describe the result."""
 
-_COUNTED = re.compile(r"\b(?:how many|number of)\b", re.I)
+_COUNTED = lazy_pattern(r"\b(?:how many|number of)\b", re.I)
 
 _MAX_EXPLANATION = 100
 
@@ -223,19 +224,19 @@ CODE = "unclear-plan"
 MAX_LINES = 400
 """Lines of steps in a reply, all its plans together."""
 
-_FINAL = re.compile(
+_FINAL = lazy_pattern(
     r"\b(?:final\w*|correct\w*|revis\w*|improv\w*|better|fix\w*|updat\w*|instead|actually|wait|oops|mistake"
     r"|rewrit\w*|again|complete|whole|so the|therefore|(?:the|my) plan(?: is)?)\b",
     re.I,
 )
-_DRAFT = re.compile(r"\b(?:drafts?|attempt|first try|sketch|rough|example|think\w*)\b", re.I)
-_AGAINST = re.compile(
+_DRAFT = lazy_pattern(r"\b(?:drafts?|attempt|first try|sketch|rough|example|think\w*)\b", re.I)
+_AGAINST = lazy_pattern(
     r"\b(?:do not|don['’]t|never|should not|must not|cannot|can['’]t) (?:use|follow|run|execute|apply) "
     r"(?:this|the|that|it|a)\b|\b(?:bad|wrong|invalid|unusable) (?:example|plan)\b"
     r"|\b(?:this|that|the|above) (?:plan )?is (?:wrong|bad|invalid|incorrect|unusable|not (?:valid|usable|correct))\b",
     re.I,
 )
-_OUTPUT = re.compile(r"(\w{1,80})`?+\s*+(?:=|:=)")
+_OUTPUT = lazy_pattern(r"(\w{1,80})`?+\s*+(?:=|:=)")
 
 
 def not_meant(reply: str, checked: CheckedPlan, question: str) -> tuple[Diagnostic, ...]:

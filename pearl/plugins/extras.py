@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 from importlib.util import find_spec
@@ -12,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pearl.errors import UsageError
+from pearl.errors.patterns import lazy_pattern
 
 DISTRIBUTION = "pearl-plans"
 """The distribution's name on package indexes, where `pearl` belongs to another project."""
@@ -59,7 +59,7 @@ def extras() -> dict[str, tuple[str, ...]]:
     return {name: tuple(packages) for name, packages in sorted(missing.items())}
 
 
-_OF_EXTRA = re.compile(r"""(?P<package>[\w.-]+).*\bextra\s*==\s*['"](?P<extra>[\w.-]+)""")
+_OF_EXTRA = lazy_pattern(r"""(?P<package>[\w.-]+).*\bextra\s*==\s*['"](?P<extra>[\w.-]+)""")
 
 
 def install_hint(extra: str) -> str:

@@ -18,12 +18,13 @@ from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, r
 from pearl.dsl.literals import terminal
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING
+from pearl.errors.patterns import lazy_pattern
 from pearl.replies.typed import says_nothing
 
 _T = TypeVar("_T")
 
-_FENCE = re.compile(r"\s*```")
-_LINE = re.compile(
+_FENCE = lazy_pattern(r"\s*```")
+_LINE = lazy_pattern(
     r"(?P<indent>[ \t]*+)(?P<bullet>[-*•–+][ \t]++)?+[*_`\[(]{0,4}"
     r"(?P<word><[ \t]*+item[ \t]++|(?:item|entry|row)[ \t]*+(?:\#[ \t]*+)?+|\#[ \t]*+)?(?P<id>[0-9]{1,7})[*_`]{0,4}"
     r"(?P<mark>[ \t]*+>[ \t]*+[:：]?|[\])]?[ \t]*+[:：=|]|[.)\]](?=[ \t]|\Z)|[ \t]++[-–—](?=[ \t]))"
@@ -31,20 +32,20 @@ _LINE = re.compile(
     re.I,
 )  # fmt: skip
 """An item's number, in the ways that models write it, and its value."""
-_END_TAG = re.compile(r"</\s*+item\s++[0-9]{1,7}\s*+>\Z", re.I)
-_ID = re.compile(r"\s*+(?:<?\s*+item\s*+\#?\s*+)?+([0-9]{1,7})\s*+>?\s*+", re.I)
+_END_TAG = lazy_pattern(r"</\s*+item\s++[0-9]{1,7}\s*+>\Z", re.I)
+_ID = lazy_pattern(r"\s*+(?:<?\s*+item\s*+\#?\s*+)?+([0-9]{1,7})\s*+>?\s*+", re.I)
 _NESTED = 2
 """Characters of indent from which a line belongs to the item above it."""
-_JSON_START = re.compile(r"^[ \t]*+(?=[{\[])", re.M)
-_JSON_END = re.compile(r"[ \t]*+(?:,[ \t]*+)?+(?:\n|\Z)")
+_JSON_START = lazy_pattern(r"^[ \t]*+(?=[{\[])", re.M)
+_JSON_END = lazy_pattern(r"[ \t]*+(?:,[ \t]*+)?+(?:\n|\Z)")
 _MAX_TRIES = 8
 """Maximum failed attempts to parse JSON before the rest is read as lines."""
 _ID_KEYS = ("id", "item", "number", "n", "item_id")
 _VALUE_KEYS = ("value", "label", "answer", "result", "rating", "score", "category", "reply")
-_PICK = re.compile(
+_PICK = lazy_pattern(
     r"(?:[-*•–+]\s++)?+[*_`\[(]*+(?:<?\s*+item\s*+(?:\#\s*+)?+)?+([0-9]{1,7})[*_`\])>.:]*+", re.I
 )
-_PICKS_ON_A_LINE = re.compile(r"\[?\s*[0-9]{1,7}(?:\s*[,>]\s*[0-9]{1,7})+\s*\]?\.?")
+_PICKS_ON_A_LINE = lazy_pattern(r"\[?\s*[0-9]{1,7}(?:\s*[,>]\s*[0-9]{1,7})+\s*\]?\.?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,7 @@ _UNDECIDED = frozenset(
      "cannot tell", "can't tell", "cannot say", "cannot be determined", "not applicable",
      "both", "either", "all of the above", "none of the above", "same", "as above", "see above", "ditto", "idem", "tbd"}
 )  # fmt: skip
-_NO_VALUE = re.compile(
+_NO_VALUE = lazy_pattern(
     r"(?:i'm|i am|we are|i) (?:so |very |really |truly )?(?:sorry|afraid|apologi[sz]e|unable|not able|not sure|unsure)\b.*"
     r"|sorry\b.*|as an ai\b.*|(?:i|we) (?:do not|don't) (?:know|have)\b.*"
     r"|(?:i|we) (?:cannot|can't|can not|could not|couldn't|won't) "
@@ -246,20 +247,20 @@ _NO_VALUE = re.compile(
     re.S,
 )
 """Refusals, errors, references to other lines, denials and cut-off texts in place of a value."""
-_NOT_STATED = re.compile(
+_NOT_STATED = lazy_pattern(
     r"(?:it is |is )?(?:not (?:stated|mentioned|specified|given|reported|documented|recorded|provided|known)|unspecified|unstated)"
     r"(?: (?:in|by) the \w+)?|no (?:information|mention)(?: of \w+| given| available)?"
     r"|(?:the |this )?(?:item|text|entry|row|record) (?:does not|doesn't) (?:say|state|mention|specify)(?: \w++){0,8}"
 )
-_PLACEHOLDER = re.compile(r"<[^<>]*>|\[[^][]*\]|\{[^{}]*\}")
-_TAG = re.compile(r"</?(?:think|thinking|thought|reasoning|result|value|item|text|input)\b", re.I)
-_SPECIAL = re.compile(r"<\|\w{1,30}\|>|</?s>|<end_of_turn>|\[/?(?:EOS|INST)\]")
+_PLACEHOLDER = lazy_pattern(r"<[^<>]*>|\[[^][]*\]|\{[^{}]*\}")
+_TAG = lazy_pattern(r"</?(?:think|thinking|thought|reasoning|result|value|item|text|input)\b", re.I)
+_SPECIAL = lazy_pattern(r"<\|\w{1,30}\|>|</?s>|<end_of_turn>|\[/?(?:EOS|INST)\]")
 """Tokens of chat formats."""
-_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-_RATING = re.compile(r"([0-9]{1,2}(?:\.[0-9]{1,3})?)(?:\s*(?:/|out of)\s*10)?", re.I)
+_INVISIBLE = lazy_pattern("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_RATING = lazy_pattern(r"([0-9]{1,2}(?:\.[0-9]{1,3})?)(?:\s*(?:/|out of)\s*10)?", re.I)
 
-_SEPARATOR = re.compile(r"[:：|]")
-_MARKS = re.compile(r"[\W_]+")
+_SEPARATOR = lazy_pattern(r"[:：|]")
+_MARKS = lazy_pattern(r"[\W_]+")
 _MAX_SEPARATORS = 12
 _KEY_LENGTH = 200
 """Characters of an item that its first words are compared with."""

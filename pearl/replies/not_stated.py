@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from pearl.errors.patterns import lazy_pattern
+
 MAX_LENGTH = 600
 """Maximum characters of such a text; longer ones say more."""
 
@@ -79,18 +81,18 @@ _OTHERS = (
     r"nie (?:podano|określono|wspomniano)|brak (?:informacji|danych)|belirtilmemiş|bahsedilmiyor|ikke (?:nevnt|oppgitt|angivet)|(?:ej|inte) (?:angivet|nämnt)|tidak (?:disebutkan|dinyatakan)",
     r".{0,60}(?:언급|명시|기재|제시|설명)(?:되지|되어 있지|하지|하고 있지) 않.{0,12}|.{0,60}(?:정보|언급|내용|기록)(?:가|는|이|은)? ?없.{0,10}|.{0,60}나와 ?있지 않.{0,10}|알 수 없.{0,6}|미상",
 )
-_NOT_STATED = re.compile("|".join((*_ENGLISH, *_OTHERS)), re.I)
-_LEAD = re.compile(
+_NOT_STATED = lazy_pattern("|".join((*_ENGLISH, *_OTHERS)), re.I)
+_LEAD = lazy_pattern(
     rf"\A(?:(?:i'm |i am |we're |es tut mir |je suis )?(?:very |so )?(?:sorry|apologies|i apologi[sz]e|unfortunately|i'm afraid|regrettably|leider|leid|"
     r"désolé\w?|malheureusement|lo siento|lamentablemente|infelizmente|purtroppo|helaas|к сожалению|很?抱歉|对不起|申し訳(?:ございません|ありません)が|죄송(?:합니다|하지만))"
     rf"\s*[,.:，。、]?\s*(?:but |aber |mais |pero |that |et )?|(?:answer|result|antwort)\s*:\s*|[a-z ]{{1,30}}: (?=not\b)|(?:based on|according to|from|in) (?:the|this) {_TEXT}(?: \w+)?,? )+",
     re.I,
 )
-_END = re.compile(
+_END = lazy_pattern(
     r"(?<=\w{3}[.!?])(?<!\bMrs\.)(?<!\bProf\.)(?<!\bInc\.)(?<!\bLtd\.)\s+|(?<=[。！？])\s*|\n+|(?:;|, so|, therefore|, and)\s+(?=(?:it|the|this|there|no|so|therefore|i)\b)"
 )
-_SO = re.compile(r"(?:so|therefore|thus|hence|as such|consequently|as a result)[, ]+", re.I)
-_BUT = re.compile(
+_SO = lazy_pattern(r"(?:so|therefore|thus|hence|as such|consequently|as a result)[, ]+", re.I)
+_BUT = lazy_pattern(
     r"\b(?:but|however|except(?:ing)?|although|though|yet|only|unless|save for|apart from|aside from|other than|besides|instead|still|"
     r"otherwise|while|whereas|aber|jedoch|außer|nur|sondern|mais|sauf|cependant|seulement|pero|salvo|excepto|sino|sólo|solo|mas|exceto|"
     r"ma|tranne|maar|но|кроме)\b|但|而是|只|しかし|ただし|하지만|그러나",

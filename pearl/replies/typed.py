@@ -18,6 +18,7 @@ from pearl.dsl.decoding.constraint import Constraint, JsonForm, closed_object, r
 from pearl.dsl.literals import terminal
 from pearl.dsl.nodes import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
+from pearl.errors.patterns import lazy_pattern
 
 Value = str | bool | list[str]
 
@@ -97,10 +98,10 @@ def read_reply(
         return Reply("undecided", f"undecided: {why}", quotes, why)
 
 
-_FENCE = re.compile(r"\s*```")
-_NOTHING = re.compile(r"[\s*_`(\[]*nothing(?: was| is)? found(?:[\s*_`)\].]*|[.:;,–—].*)", re.I)
+_FENCE = lazy_pattern(r"\s*```")
+_NOTHING = lazy_pattern(r"[\s*_`(\[]*nothing(?: was| is)? found(?:[\s*_`)\].]*|[.:;,–—].*)", re.I)
 """The requested line, and usual additions of models on the same line."""
-_BUT = re.compile(
+_BUT = lazy_pattern(
     r"\b(?:but|however|except(?:ing)?|although|though|yet|only|unless|save for|apart from|aside from|"
     r"other than|besides|instead|still|otherwise|aber|jedoch|außer|nur|mais|sauf|cependant|pero|salvo|"
     r"excepto|mas|exceto|ma|tranne|но|кроме)\b|但|しかし|하지만",
@@ -115,23 +116,23 @@ _NONE = frozenset({
 })  # fmt: skip
 """Replies that mean "nothing" if a list, a number or yes or no is wanted."""
 
-_BULLET = re.compile(
+_BULLET = lazy_pattern(
     r"(?P<indent>[ \t]*)(?:[-*+•–—▪●◦○‣∙■□]|(?P<ordinal>\(?\d{1,4}[.)]|\(?[a-zA-Z]\)))"
     r"(?:[ \t]+(?P<entry>.*)|\Z)"
 )
-_SENTENCE = re.compile(r"[.!?。！？…:]['\"”’)\]*_]*\Z")
-_REMARK = re.compile(
+_SENTENCE = lazy_pattern(r"[.!?。！？…:]['\"”’)\]*_]*\Z")
+_REMARK = lazy_pattern(
     r"\W*(?:sure|here|there|the (?:text|document|passage|story|author|following)|this|these|those|it|"
     r"i|we|you|based|according|in (?:the|this)|from the|unfortunately|sorry|note|however|only|yes|"
     r"so|thus|therefore|and|or|plus|also|others?|etc|total|sum|altogether|overall)\b",
     re.I,
 )
 """Beginnings of sentences about a list; an entry that begins like this needs a bullet."""
-_MARKUP = re.compile(
+_MARKUP = lazy_pattern(
     r"[-–—*•_=~#|<>{}\[\]\\]|.*(?:\||[\[{}\]],?|<[/\w][^<>]*>)\s*\Z|.*\b(?:found|mentioned|listed|identified)\W*\Z"
 )
 """Tables, JSON, HTML, headings and marks that may be bullets or signs: not a plain entry."""
-_NO_ENTRY = re.compile(
+_NO_ENTRY = lazy_pattern(
     r"(?-i:and|or|plus|as well as|etc)\b.*|[\W_]*"
     r"|\W*(?:\d+|several|some|many|various|two|three)\s+(?:more|others?)\W*"
     r"|\W*(?:(?:in|grand)\s+)?(?:sub)?(?:total|sum|altogether|overall|insgesamt|gesamt|summe|somme|suma|totale|итого)\b"
@@ -143,14 +144,14 @@ _NO_ENTRY = re.compile(
     re.I | re.S,
 )
 """Lines that may not be entries: totals, "and so on", headings, remarks."""
-_SEVERAL = re.compile(
+_SEVERAL = lazy_pattern(
     r"[,;/&、，；،\t→+]|=>|->|\\n|\b(?:and|or|und|oder|et|ou|y|e|o|vs|as well as)\b|<br|\s[•|]\s",
     re.I,
 )
 """Separators of several entries on one line."""
-_WRITTEN_AS_ONE = re.compile(r"<br|\s[•●▪]\s|\s\(?\d{1,2}\)\s|\s2\.\s")
+_WRITTEN_AS_ONE = lazy_pattern(r"<br|\s[•●▪]\s|\s\(?\d{1,2}\)\s|\s2\.\s")
 
-_NO = re.compile(
+_NO = lazy_pattern(
     r"\b(?:no|not|none|nothing|neither|nor|never|without|cannot|unknown|unclear|unspecified|\w+n['’]t|"
     r"kein\w*|nicht\w*|weder|aucune?|rien|pas|ni|ning[uú]n\w*|nada|nessun\w*|niente|nenhum\w*|geen|niets|"
     r"ingen|inget|brak|nie|нет|не|ни|sin|sem|senza|sans|ohne|zonder|utan|nihil|nil|zilch|yok|değil|"
@@ -158,7 +159,7 @@ _NO = re.compile(
     r"|没有|沒有|無|无|未|なし|ない|ません|없|ไม่",
     re.I,
 )
-_ABSENT = re.compile(
+_ABSENT = lazy_pattern(
     r"\b(?:mention\w*|found|stated|listed|specified|described|identified|indicated|noted|information|"
     r"evidence|text|document|passage|erwähnt|genannt|gefunden|mentionn\w*|mencion\w*|trouv\w*|"
     r"encontr\w*|menzion\w*|vermeld)\b|提|言及|記載|언급",
@@ -305,8 +306,8 @@ def _unmarked(rows: Sequence[str], source: str) -> list[str]:
     return entries
 
 
-_HEADING = re.compile(r"\s*(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|.*:[\s*_]*)")
-_QUALIFIES = re.compile(
+_HEADING = lazy_pattern(r"\s*(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|.*:[\s*_]*)")
+_QUALIFIES = lazy_pattern(
     r"\b(?:others?|another|more|also|additional\w*|further|plus|too|as well|even|etc|and so on|some|few|several|many|"
     r"possibl[ey]|perhaps|maybe|may|might|could|probabl[ey]|likely|partial\w*|incomplete|includ\w+|exclud\w+|"
     r"except\w*|impl\w+|infer\w*|duplicat\w*|twice|continu\w*|example\w*)\b|\.\.\.|…",
@@ -317,7 +318,7 @@ _NUMBER_WORDS = (  # noqa: SIM905
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen twenty"
 ).split()
-_COUNT = re.compile(rf"\d[\d,.]*|\b(?:{'|'.join(_NUMBER_WORDS)})\b", re.I)
+_COUNT = lazy_pattern(rf"\d[\d,.]*|\b(?:{'|'.join(_NUMBER_WORDS)})\b", re.I)
 
 
 def _check_remarks(remarks: Sequence[str], n_entries: int) -> None:
@@ -371,14 +372,14 @@ def _refuse_others(entries: Sequence[str]) -> None:
         raise _UnclearError(f"{_short(entries[-1])} may be a number of entries, and no entry")
 
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = lazy_pattern(
     r"[\[<{(][^\[\]<>{}()]*[\]>})]|.*(?:</s>|<\|[^|>]*\|>|<(?:eos|end_of_turn|pad|unk)>|\[/?INST\]|\[end\b[^\]]*\]).*"
     r"|\[[ xX]?\].*|\W*(?:end|eof|stop|done|fin|finis|finished|complete|end of (?:the |this )?(?:list|text|document|reply|response|answer|output|entries|file)|no more(?: \w+)?)\W*"
     r"|\W*(?:error|exception|traceback|warning|fatal|timeout)\b\s*[\]:).].*|\W*(?:tbd|tba|todo|placeholder|null|undefined)\W*",
     re.I | re.S,
 )
 """Places of a template that are not filled in, marks of an end and errors."""
-_ABOUT_LIST = re.compile(
+_ABOUT_LIST = lazy_pattern(
     r"\W*(?:sources?|notes?|n\.?b\.?|references?|disclaimer|quotes?|evidence|citations?|comments?|remarks?|explanation|"
     r"reason(?:ing)?|summary|conclusion|confidence|hint|caveat|correction|update|answer|question|instructions?|result|"
     r"count|number of [\w ]+)\s*:.*"
@@ -399,11 +400,11 @@ _HEDGES = (
     r"(?:implied|inferred|possibl[ey]|maybe|perhaps|probabl[ey]|presumabl[ey]|likely|uncertain|unclear|unsure|"
     r"assumed|apparently|potential(?:ly)?|might be|may be|could be|not sure|unconfirmed|alleged(?:ly)?)"
 )
-_HEDGED = re.compile(
+_HEDGED = lazy_pattern(
     rf"\W*{_HEDGES}\b.*|.*[(\[]\W*{_HEDGES}\b[^()]*[)\]]\W*|(?:\S+\s){{0,2}}\S*\?", re.I | re.S
 )
 _NOT_SO = r"not(?: \w+)? (?:mentioned|present|stated|named|listed|included|found|seen|there|sure|in)\b[^()]*|not"
-_NEGATED = re.compile(
+_NEGATED = lazy_pattern(
     r".+(?:[:–—=]|\s-)\s*(?:no|none|not\b.*|false|absent|n/?a|0|[✗✘❌])\W*"
     r"|(?:no|not|keine?)\s(?:\S+\s?){1,3}"
     rf"|.+[(\[](?:no|none|{_NOT_SO}|absent|false)[)\]]\W*|\W*[✗✘❌].*|.*[✗✘❌]\W*|.*\ufffd.*",
@@ -430,7 +431,7 @@ def _refuse_non_instances(entries: Sequence[str], source: str) -> None:
                     raise _UnclearError(f"{_short(entry)} {what}")
 
 
-_BOLD = re.compile(r"\*\*([^*]+)\*\*\s*[-–—:(].*|\*\*([^*]+[:–—-])\*\*.*", re.S)
+_BOLD = lazy_pattern(r"\*\*([^*]+)\*\*\s*[-–—:(].*|\*\*([^*]+[:–—-])\*\*.*", re.S)
 """An entry with its explanation."""
 
 
@@ -481,14 +482,14 @@ def _refuse_groups(entries: Sequence[str], source: str) -> None:
                 raise _UnclearError(f"{_short(entry)} may be several entries{_ONE_A_LINE}")
 
 
-_NAMES_JOINED = re.compile(r"\s?[,;&/]\s?|\s(?:and|und|et|y)\s")
+_NAMES_JOINED = lazy_pattern(r"\s?[,;&/]\s?|\s(?:and|und|et|y)\s")
 
 
 def _words(text: str) -> str:
-    return f" {' '.join(re.findall(_WORD, text.casefold()))} "
+    return f" {' '.join(_WORD.findall(text.casefold()))} "
 
 
-_WORD = re.compile(r"\w+")
+_WORD = lazy_pattern(r"\w+")
 
 
 def _is_remark(line: str) -> bool:
@@ -506,16 +507,16 @@ def _key(text: str) -> str:
 
 
 _MONEY = r"(?:US\$|[$€£¥]|\b(?:USD|EUR|GBP|JPY|CHF)\b)"
-_FIGURE = re.compile(
+_FIGURE = lazy_pattern(
     rf"(?<![\w.,])(?:(?:minus|negative)\s)?[-+−]?(?:{_MONEY}\s?[-−]?)?(?:\d[\d.,]*|\.\d+)(?<![.,])"
     r"(?:e\+?\d{1,3}\b)?",
     re.I,
 )
-_IN_BRACKETS = re.compile(
+_IN_BRACKETS = lazy_pattern(
     r"[$€£¥]?\s?\([$€£¥]?\s?[\d.,]+\s?(?:%|(?:thousand|[mbtr]+illion)s?)?\)\s?[^\d()]*", re.I
 )
 """A number below 0, as accounts write it."""
-_AFTER = re.compile(
+_AFTER = lazy_pattern(
     r"(?P<unit>\s?(?:[^\W\d_]|[%‰°$€£¥])[^\s\d]*)?(?:\s[^\s\d]+){0,3}?"
     r"(?P<rest>(?:\s(?:are|is|were|was))?(?:\s(?:mentioned|named|listed|described|found|stated|given))?"
     r"(?:\s(?:in|from|by)\s(?:the|this)\s(?:whole\s)?\w+)?(?:\s\((?:see|from|per|as|according)\b[^()\d]*\))?)",
@@ -523,30 +524,30 @@ _AFTER = re.compile(
 )
 """Texts that may follow a figure: its unit, a few words, its source."""
 _ABOUT = r"(?:(?:about|around|approximately|approx\.|circa|ca\.|roughly)\s)?"
-_LEAD = re.compile(
+_LEAD = lazy_pattern(
     r"(?:.*(?:[:=]|\b(?:is|was|are|were|be|equals?|totals?|totall?ed|(?:amount|come|came)(?:s|ed)?\s+to|"
     r"stands\s+at|stood\s+at|count(?:ed)?|found|reported|recorded))\s+(?:a\s+total\s+of\s+)?"
     rf"|a\s+total\s+of\s+)?{_ABOUT}",
     re.I,
 )
 """Texts that may precede a figure: none, or the beginning of its sentence."""
-_YEAR_NAMED = re.compile(
+_YEAR_NAMED = lazy_pattern(
     r"\s*\(?\b(?:(?:in|for|of|during|at|by|as\sof|on|ended|ending|FY|fiscal|year)\s*)++"
     r"(?:(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s(?:\d{1,2},?\s)?)?"
     r"(?:19|20)\d\d\b(?!\s?(?:million|billion|thousand|[%$€£¥]))\)?,?|\b(?:19|20)\d\d(?=\s*:)|\s\((?:19|20)\d\d\)",
     re.I,
 )
 """A year that says of when a figure is."""
-_YEAR = re.compile(r"(?:19|20)\d\d")
+_YEAR = lazy_pattern(r"(?:19|20)\d\d")
 _SIGN_WORDS = r"loss\w*|decreas\w+|declin\w+|fell|drop\w*|reduc\w+|deficit|shortfall|down|negative|credit|debit|cr|dr"
-_OR_ELSE = re.compile(
+_OR_ELSE = lazy_pattern(
     rf"[?]|\s[-–—]\s*\Z|\A-?ish\b|\b(?:{_SIGN_WORDS}|wrong|ago|etc|exclud\w+|without|or|and|to|than|more|less|fewer|most|least|maximum|minimum|below|above|under|over|maybe|"
     r"perhaps|possibly|guess|think|est(?:imated?)?|each|plus|minus|und|oder|bis|mehr|weniger|et|ou|à|"
     r"moins|más|menos|più|meno|или|и|до)\b",
     re.I,
 )
 """Suffixes that change or blur the amount before them."""
-_UNSURE = re.compile(
+_UNSURE = lazy_pattern(
     r"[?~≈]|[.!;]\s|\b(?:or|maybe|perhaps|possibly|probably|likely|presumably|guess|think|believe|estimat\w+|assum\w+|"
     r"at\s(?:least|most)|more|less|fewer|than|up|over|under|above|below|nearly|almost|per|each|half|if|unless|"
     r"might|may|could|would|should|seems?|appears?|impl\w+|between|exclud\w+|except\w*|only|but|however|"
@@ -555,7 +556,7 @@ _UNSURE = re.compile(
     re.I,
 )
 """Words in a sentence that may change, blur or turn around the number in it."""
-_STATUSES = re.compile(
+_STATUSES = lazy_pattern(
     "|".join(rf"{int(status)}\s+{re.escape(status.phrase)}" for status in HTTPStatus), re.I
 )
 
@@ -577,11 +578,11 @@ def _alone(said: str) -> str:
     return _SURE.sub("", line).strip(" \t*_`\"'“”")
 
 
-_BOXED = re.compile(
+_BOXED = lazy_pattern(
     r"\${0,2}\\boxed\{([^{}]{0,200})\}\${0,2}|(?:\\\(|\$\$)(.{0,200}?)(?:\\\)|\$\$)"
 )
-_SURE = re.compile(r"\A\W*(?:sure|certainly|of course)[!,.:]\s+", re.I)
-_COURTESY = re.compile(
+_SURE = lazy_pattern(r"\A\W*(?:sure|certainly|of course)[!,.:]\s+", re.I)
+_COURTESY = lazy_pattern(
     r"(?<=\S)[ \t\r]*+\n[ \t\r]*+\n\s*+(?:let me know|is there anything else|(?:i )?hope (?:this|that) helps|feel free)\b[^\n]*\Z",
     re.I,
 )
@@ -644,12 +645,12 @@ def _amount(said: str, source: str, is_second: bool) -> Value:
     return value
 
 
-_VERDICT = re.compile(
+_VERDICT = lazy_pattern(
     r"(?:(?:so|therefore|thus|hence)\b,?\s*)?(?:(?:the\s)?(?:final\s)?(?:answer|result|verdict|value)\s*(?:is|:|=)\s*)?"
     r"[\"'“*_(\[]*(?P<verdict>yes|no|true|false)\b[\"'”*_)\]]*(?P<rest>(?:\Z|\s*[.,;:!–—]|\s+-\s|\s*\n).*)",
     re.I | re.S,
 )
-_PARTLY = re.compile(
+_PARTLY = lazy_pattern(
     r"[?]|\b(?:part(?:ly|ially|ial)?|mostly|mainly|largely|somewhat|sometimes|maybe|perhaps|possibly|probably|likely|"
     r"presumably|if|depend\w*|might|may|could|would|seems?|appears?|unclear|uncertain|impl\w+|infer\w*|suggest\w*|"
     r"assum\w+|arguabl\w+|technically|sort of|kind of|in a sense|not (?:sure|entirely|exactly|quite|really|fully)|"
@@ -660,7 +661,7 @@ _PARTLY = re.compile(
     re.I,
 )
 """Words after yes or no that take some of it back."""
-_SECOND_VERDICT = re.compile(r"\n\W*(?:yes|no|true|false)\b|\b(?:yes|true)\b", re.I)
+_SECOND_VERDICT = lazy_pattern(r"\n\W*(?:yes|no|true|false)\b|\b(?:yes|true)\b", re.I)
 
 
 def _truth(said: str, source: str, is_second: bool) -> Value:

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from pearl.documents.evidence import quoted_line
 from pearl.documents.rows import shortened
+from pearl.errors.patterns import lazy_pattern
 
 
 class Split(NamedTuple):
@@ -24,7 +25,7 @@ class Split(NamedTuple):
 _NAMES = (
     r"(?:[\w-]{1,20}:)?(?:think|thinking|thoughts?|thought_process|reasoning|reflection|scratchpad)"
 )
-_TAG = re.compile(
+_TAG = lazy_pattern(
     rf"(?P<open><\s?{_NAMES}(?:\s[^<>\n]{{0,80}})?>|\[THINK\]|◁think▷|<\|START_THINKING\|>"
     r"|<\|begin_of_thought\|>|<\|channel>\s?thought\b|<unused94>(?:thought\b)?)"
     rf"|(?P<close><\s?/\s?{_NAMES}\s?>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>"
@@ -32,18 +33,18 @@ _TAG = re.compile(
     re.I,
 )
 """Marks of DeepSeek, Qwen, Magistral, Kimi, Cohere, Gemma, Seed, OpenThinker and their kin."""
-_BEFORE_BLOCK = re.compile(r"\s*+(?:(?:\d{1,4}\s?[.:)]|[-*•]|(?:final )?answer\s?:)\s*)?", re.I)
+_BEFORE_BLOCK = lazy_pattern(r"\s*+(?:(?:\d{1,4}\s?[.:)]|[-*•]|(?:final )?answer\s?:)\s*)?", re.I)
 """Texts that may precede a block on its line."""
-_CHANNEL = re.compile(
+_CHANNEL = lazy_pattern(
     r"(?:<\|start\|>(?:assistant)?)?<\|channel\|>\s*(?P<name>\w{1,20})[^<]{0,80}"
     r"(?:<\|constrain\|>[^<]{0,40})?<\|message\|>"
     r"|\Aanalysis(?=.*assistantfinal)|assistant(?P<last>final)",
     re.S,
 )
 """Channels of gpt-oss, also with their special tokens removed."""
-_CHANNEL_END = re.compile(r"<\|(?:end|return|call)\|>")
-_MAY_HAVE_MARKS = re.compile(r"[<◁\[]|assistantfinal|\A\s*(?:assistant|Thinking\.\.\.)\s")
-_LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
+_CHANNEL_END = lazy_pattern(r"<\|(?:end|return|call)\|>")
+_MAY_HAVE_MARKS = lazy_pattern(r"[<◁\[]|assistantfinal|\A\s*(?:assistant|Thinking\.\.\.)\s")
+_LINE_END = lazy_pattern(r"[ \t\r]*+(?:\n|\Z)")
 _QUOTES = frozenset("`\"'“”‘’«»()[]{}")
 _SENTENCE_ENDS = ".!?…。！？"
 _CONTEXT = 24
@@ -57,21 +58,21 @@ _TOKEN = (
     r"|\[(?:EOS|BOS|PAD|/INST|end of text)\])"
 )
 _ROLE = r"(?:<\|start_header_id\|>|<\|im_start\|>|<start_of_turn>)\s?(?:assistant|model)\b(?:<\|end_header_id\|>)?"
-_TOKENS = re.compile(rf"(?:\s*+(?:{_ROLE}|{_TOKEN}))++\s*+|\s*assistant[ \t]*\n\s*+", re.I)
-_FOLDED = re.compile(
+_TOKENS = lazy_pattern(rf"(?:\s*+(?:{_ROLE}|{_TOKEN}))++\s*+|\s*assistant[ \t]*\n\s*+", re.I)
+_FOLDED = lazy_pattern(
     r"\s*(?:<details[^>]{0,60}>\s*<summary>[^<]{0,30}(?:think|reason|thought)[^<]{0,60}</summary>(?P<details>.*?)</details>"
     r"|Thinking\.\.\.[ \t]*\n(?P<told>.*?)\n\.\.\.done thinking\.)",
     re.S | re.I,
 )
 """Reasoning as pages and the terminal of Ollama show it."""
-_LAST_TOKEN = re.compile(rf"\s*{_TOKEN}\s*\Z", re.I)
-_NEXT_TURN = re.compile(
+_LAST_TOKEN = lazy_pattern(rf"\s*{_TOKEN}\s*\Z", re.I)
+_NEXT_TURN = lazy_pattern(
     r"(?:</s>|<\|(?:im_end|eot_id|end|endoftext|end_of_text|return)\|>|<end_of_turn>)\s{0,20}"
     r"(?:<\|(?:im_start|start_header_id|user|assistant)\|>|<start_of_turn>|\[INST\]).*",
     re.S | re.I,
 )
 """A turn that the model makes up after the end of its own."""
-_ANSWER = re.compile(r"^[ \t]*+<(answer|final_answer|final|response|output|result)>", re.M | re.I)
+_ANSWER = lazy_pattern(r"^[ \t]*+<(answer|final_answer|final|response|output|result)>", re.M | re.I)
 
 
 def without_reasoning(text: str, source: str = "") -> Split:
@@ -252,11 +253,11 @@ def _normal(text: str) -> str:
 
 
 _NO_VALUE = frozenset({"null", "undefined", "nan", "nil", "[object object]"})
-_INK = re.compile(
+_INK = lazy_pattern(
     r"\w|[^\x00-\x7f\u00a0-\u00bf\u2000-\u206f\u3000-\u303f\uff00-\uff0f]|[$%+=<>^|~&@#]"
 )
-_TAGS = re.compile(r"(?:\s*</?[a-z][\w :|-]{0,30}/?>)+\s*", re.I)
-_PLACEHOLDER = re.compile(
+_TAGS = lazy_pattern(r"(?:\s*</?[a-z][\w :|-]{0,30}/?>)+\s*", re.I)
+_PLACEHOLDER = lazy_pattern(
     r"[\[({<]{1,2}\W?(?:(?:your|the|insert|no|an?|enter) )*(?:answers?|response|reply|result|output|content|text|summary|reason|"
     r"value|placeholder)(?: (?:here|removed|blocked|omitted|goes here))?\W?[\])}>]{1,2}|\W*no (?:response|output|reply)\W*"
     r"|(?:assistant|user|system|human)\s?:?|todo|(?:### )?(?:response|answer)\s?:?",
@@ -298,20 +299,20 @@ _STATUS = (
     r"the model \S+ does not exist|please reduce the length of the messages|model is (?:currently )?loading|rate limit reached for \S+ in|"
     r"the server had an error|(?:oops\W+)?something went wrong|an (?:unexpected |internal |unknown )?error (?:has )?occurred"
 )
-_ERROR_LINE = re.compile(
+_ERROR_LINE = lazy_pattern(
     rf"[\W_]*(?:(?:{_ERROR})?(?:[45]\d\d\b[\W_]*)?(?:{_STATUS})"
     rf"|(?:{_ERROR})?[45]\d\d\b[\W_]*(?:error|not found|bad request|unauthori[sz]ed|forbidden)|{_ERROR}[1345]\d\d\d?|(?:error|exception|time-?out)\W*\Z)"
     r"(?:\s*[^\w\s].*| (?:please|try|for url|while|after \d|nginx|is|provided|has expired|or (?:not|you)|organization|on tokens).*)?",
     re.S,
 )
-_MARKED_ERROR = re.compile(
+_MARKED_ERROR = lazy_pattern(
     rf"[\[(<{{]\s?(?:error|exception|fehler)\b.*"
     rf"|(?:error|exception|fehler)\s?:.*(?:{_STATUS}|upstream|quota|token|api|connection|server|gateway|request|model|content|"
     r"failed to|null|undefined|internal|\b[45]\d\d\b).*|traceback \(most recent call last\).*",
     re.S,
 )
-_EXCEPTION = re.compile(r"\s*[A-Za-z_.]+(?:Error|Exception)\b\s?(?::|\()")
-_PAGE = re.compile(
+_EXCEPTION = lazy_pattern(r"\s*[A-Za-z_.]+(?:Error|Exception)\b\s?(?::|\()")
+_PAGE = lazy_pattern(
     r"\s*(?:<\?xml[^>]{0,200}>\s*)?<(?:!doctype html|html|head|title|error>)|\s*(?:data: ?(?:\{|\[DONE)|\[DONE\]\Z|event: ?error)",
     re.I,
 )
@@ -361,7 +362,7 @@ def _objects(text: str) -> Iterator[dict[str, object]]:
 # ---------------------------------------------------------------------------------------------
 # Refusals
 
-_FILTERED = re.compile(
+_FILTERED = lazy_pattern(
     r"\W*(?:(?:error|blocked|filtered)\W+)?(?:(?:this )?content (?:was |has been |is )?(?:filter(?:ed)?|blocked|flagged)\W*"
     r"|(?:the |this |your )?(?:content|response|output|reply|prompt|request|message|text|generation)\b[^.!?]{0,40}"
     r"\b(?:filtered|blocked|flagged|removed|rejected|withheld|stopped)\b[^.!?]{0,80}"
@@ -378,7 +379,7 @@ _I_NOT = (
     r"|(?:'d |would )?(?:prefer not to|rather not) \w|have no (?:access|ability|way))"
 )
 _REQUEST = r"(?:this|your) (?:\w+ )?(?:request|question|prompt|query|content|topic|task|instruction|conversation)s?"
-_REFUSAL = re.compile(
+_REFUSAL = lazy_pattern(
     rf"(?:{_SORRY}[^.!?]{{0,160}}?[\s,;:.!—–-]+(?:but |that |and |however,? |at this time,? |so )?|however,? |but )?i ?{_I_NOT}"
     rf"|(?:{_SORRY}[, ]+(?:but )?)?(?:that|this)(?:'s| is) (?:beyond|outside|out of)(?: of)? (?:my|the scope of my|what i) (?:\w+ )?(?:do|scope|capabilit|abilit|knowledge)"
     rf"|{_SORRY}[^.!?]{{0,80}} (?:can't|cannot|won't|unable to|not able to) (?:help|assist|do|answer|comply|provide|process|continue)"
@@ -414,7 +415,7 @@ _REFUSAL = re.compile(
     r"|îmi pare rău[^.!?]{0,60}nu pot|λυπάμαι[^.!?]{0,60}δεν μπορώ|ขออภัย.{0,60}ไม่สามารถ|(?:bu konuda )?yardımcı olam\w+|[^.!?]{0,40}אני לא יכול"
     r"|(?:क्षमा|माफ़|खेद)[^।.!?]{0,60}नहीं[^।.!?]{0,20}सक",
 )
-_OF_TEXT = re.compile(
+_OF_TEXT = lazy_pattern(
     r"\b(?:in|from|on|that|by|within) (?:the|this|that|your) (?:\w+ )?(?:text|document|passage|story|article|context|excerpt|source|transcript|file)\b"
     r"|\b(?:enough|sufficient) (?:information|context|details|data)\b|\bmention|\bstate[sd]?\b|\bspecif|\bindicat|\b(?:im|in dem) (?:text|dokument)|\b(?:dans|nel|en el|no) (?:le )?(?:texte|testo|texto|documento?)\b|\bin de tekst|в тексте"
 )
@@ -427,7 +428,7 @@ _GIVEN = (
     r"(?:text|document|passage|content|context|article|story|transcript|conversation|details?|information|question|file|"
     r"input|data|instructions?|list|paragraph|excerpt|material|items?|more|them|it|what you|which)"
 )
-_OFFER = re.compile(
+_OFFER = lazy_pattern(
     r"(?:(?:but|so|then|and|also|however|if so|once you do),? )?(?:"
     r"(?:please|kindly|could you|can you|would you|will you|feel free to|don't hesitate to|do not hesitate to)(?: please| kindly| also)?"
     rf"(?: (?:provide|share|paste|send|upload|give|supply|attach|clarify|specify|rephrase|tell me|let me|ask|reach out|try)\b[^.!?]{{0,40}}(?:{_GIVEN}|me|again|know|any|someone|help|mean)\b| (?:ask|clarify|rephrase|try again|let me know))"
@@ -459,21 +460,21 @@ _OFFER = re.compile(
     r"|(?:(?:thinking|loading|processing|generating|reading) (?:about )?(?:your|the) (?:request|text|document|question|answer|response)|please wait|one moment)\b[^.!?]{0,30}\Z"
     r"|(?:(?:i can|happy to) (?:certainly |definitely )?help(?: you)? with (?:that|this)|understood|got it|you're welcome|how are you|noted|sure(?: thing)?|certainly)\Z)"
 )
-_FILLER = re.compile(
+_FILLER = lazy_pattern(
     r"(?:of course|absolutely|okay|great|alright|hello|hi|hey|hi there|hello there|thank you(?: (?:for|so)\b.*)?|thanks(?: (?:for|a)\b.*)?|"
     r"no problem|gladly|i(?:'m| am) \w+, (?:an ai|a large|created|developed|trained)\b.*|gerne|natürlich|selbstverständlich|hallo|verstanden|bien sûr|d'accord|bonjour|claro|por supuesto|hola|entendido|certo|"
     r"certamente|ciao|zeker|natuurlijk|конечно|здравствуйте|привет|当然(?:可以)?|好的|没问题|您好|你好|明白了|はい|承知しました|かしこまりました|"
     r"こんにちは|네|알겠습니다|물론입니다|안녕하세요|(?:happy|glad) to help)"
 )
 """Fillers beside an offer, which then are not an answer."""
-_LEAD = re.compile(r"(?:sure(?: thing)?|certainly|of course|absolutely|okay|ok|great|alright|hello|hi|gerne|natürlich|bien sûr|claro)\s*[,!.:–—-]+\s*(?=\w)")  # fmt: skip
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？؟।])\s*|\n+")
+_LEAD = lazy_pattern(r"(?:sure(?: thing)?|certainly|of course|absolutely|okay|ok|great|alright|hello|hi|gerne|natürlich|bien sûr|claro)\s*[,!.:–—-]+\s*(?=\w)")  # fmt: skip
+_SENTENCE_END = lazy_pattern(r"(?<=[.!?。！？؟।])\s*|\n+")
 
-_TEMPLATE = re.compile(
+_TEMPLATE = lazy_pattern(
     r"\s*(?:\[INST\]|<\|(?:im_start|user|system|start_header_id)\|>|<start_of_turn>|###? ?(?:Instruction|System|User)\b|<<SYS>>)",
     re.I,
 )
-_TOOL_CALL = re.compile(
+_TOOL_CALL = lazy_pattern(
     r"\s*(?:```(?:\w+)?\s*)?(?:(?:<(?:\w+:)?(?:tool_calls?|function_calls?|tool_code|tool_use|invoke|function)\b|<function=|<\|python_tag\|>|"
     r"\[TOOL_CALLS\]|<\|tool_call|<｜tool|<\|action_|functions?\.\w{1,60}\()|Action:[^\n]{1,80}\nAction Input:|[A-Za-z_]\w{0,60}\((?:CTX\b|[^()\n]{0,200}[\"'])[^()\n]{0,400}\)[\s`]*\Z)",
     re.I,

@@ -22,6 +22,7 @@ from pearl.documents.comparisons import Verdict, Wanted, comparison
 from pearl.documents.dates import read_period
 from pearl.documents.numbers import find_quantity
 from pearl.errors import UsageError, did_you_mean
+from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,10 +34,10 @@ DOCUMENT = "document"
 MAX_SHOWN = 12
 """Names of fields in a message at most."""
 
-_CONDITION = re.compile(
+_CONDITION = lazy_pattern(
     r"\s*(?P<field>[^=!<>~]*[^=!<>~\s])\s*(?P<sign>!=|>=|<=|=|>|<|~)(?P<value>.*)", re.S
 )
-_RANGE = re.compile(r"\s*(?P<first>.*?)\s*\.\.\s*(?P<last>.*?)\s*", re.S)
+_RANGE = lazy_pattern(r"\s*(?P<first>.*?)\s*\.\.\s*(?P<last>.*?)\s*", re.S)
 
 _OPERATORS = {
     "=": "is", "!=": "is not", ">=": "at least", "<=": "at most", ">": "after", "<": "before",

@@ -11,6 +11,7 @@ from pathlib import Path
 from pearl.documents.document import read_bytes
 from pearl.documents.passages import Stem, terms
 from pearl.errors import DataError
+from pearl.errors.patterns import lazy_pattern
 
 
 @cache
@@ -36,16 +37,16 @@ MAX_YEARS = 30
 """Of a range of years, so many are named by it at most; of a longer one only its ends are."""
 
 _YEAR = r"(?:1[89]|20)\d\d"
-_RANGE = re.compile(
+_RANGE = lazy_pattern(
     rf"(?<![\w.,$€£¥])(?:FY\s?)?(?P<first>{_YEAR})\s*(?P<mark>[-–—/]|to|through|until|and)\s*"
     rf"(?:FY\s?)?(?P<last>{_YEAR}|(?<=[-–—/])\d\d)(?!\w|\s?%|[-.,]\d)",
     re.IGNORECASE,
 )
-_ONE = re.compile(
+_ONE = lazy_pattern(
     rf"(?<![\w.,$€£¥])(?:FY\s?)?(?P<year>{_YEAR})(?!\w|\s?%|[.,]\d)|\bFY\s?['’]?(?P<short>\d\d)\b",
     re.IGNORECASE,
 )
-_BETWEEN = re.compile(r"\bbetween\s*\Z", re.IGNORECASE)
+_BETWEEN = lazy_pattern(r"\bbetween\s*\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from pearl.documents.numbers import CURRENCIES, Quantity, unit_of
 from pearl.documents.rows import Rows
 from pearl.documents.table.quantities import is_blank, read_quantities, read_quantity
 from pearl.errors.escaping import counted
+from pearl.errors.patterns import lazy_pattern
 
 _DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−־"), "-")
 _QUOTES = dict.fromkeys(map(ord, "‘’ʼ′`´"), "'") | dict.fromkeys(map(ord, "“”„″"), '"')
@@ -54,16 +55,16 @@ _DAYS = [day[:3].lower() for day in WEEKDAYS]
 _DAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:days?)?\.?"
 _TIME = r"(?:[01]?\d|2[0-4])(?!\d)(?:[:.][0-5]\d(?!\d))?\s*(?:[ap]\.?m\b\.?)?"
 _TO = r"\s*(?:-|–|to|until|till)\s*"
-_days = re.compile(rf"({_DAY})(?:{_TO}({_DAY}))?", re.I)
-_range = re.compile(rf"({_TIME}){_TO}({_TIME})", re.I)
+_days = lazy_pattern(rf"({_DAY})(?:{_TO}({_DAY}))?", re.I)
+_range = lazy_pattern(rf"({_TIME}){_TO}({_TIME})", re.I)
 _EVERY = r"(?:daily|every ?day|all week|mon(?:day)?-sun(?:day)?)"
-_part = re.compile(
+_part = lazy_pattern(
     rf"(?P<days>{_EVERY}|{_DAY}(?:{_TO}{_DAY})?(?:(?:\s*[,&+/]\s*|\s+and\s+){_DAY}(?:{_TO}{_DAY})?)*)\s*:?\s*"
     rf"(?P<hours>closed|24 ?h(?:ours)?|{_TIME}{_TO}{_TIME}(?:(?:\s*[,&+/]\s*|\s+and\s+){_TIME}{_TO}{_TIME})*)",
     re.I,
 )
-_time = re.compile(r"(\d{1,2})(?:[:.](\d\d))?\s*(?:([ap])\.?m\b\.?)?", re.I)
-_moment = re.compile(
+_time = lazy_pattern(r"(\d{1,2})(?:[:.](\d\d))?\s*(?:([ap])\.?m\b\.?)?", re.I)
+_moment = lazy_pattern(
     rf"(?:on\s+)?(?P<day>{_DAY})(?:\s*,?\s*(?:at\s+|from\s+)?(?P<start>{_TIME})(?:{_TO}(?P<end>{_TIME}))?)?",
     re.I,
 )
@@ -184,19 +185,19 @@ def _merged(intervals: set[tuple[int, int]]) -> list[tuple[int, int]]:
 
 Kind = Literal["text", "number", "date", "hours"]
 
-_NUMBER_FIRST = re.compile(
+_NUMBER_FIRST = lazy_pattern(
     r"\s*+(?:[-+−]?\s?(?:US)?[$€£¥₪]?|[$€£¥₪]\s?[-−]?)\s?\.?\d[\d.,]*(?:[eE][-+]?\d+)?(.{0,12})",
     re.S,
 )
 """A number and the text after it."""
-_IN_BRACKETS = re.compile(r"\s*+[$€£¥₪]?\s?\(")
-_BESIDE_NUMBERS = re.compile(
+_IN_BRACKETS = lazy_pattern(r"\s*+[$€£¥₪]?\s?\(")
+_BESIDE_NUMBERS = lazy_pattern(
     r"|[(*†‡\[].*|[°%]\S*|(?!.*\b(?:st|nd|rd|th|or|and|to|plus|up|max|min|more|less)\b)[^\W\d_].*",
     re.S | re.I,
 )
 """Text allowed after a number: nothing, a footnote, a unit; not an ordinal ending or a bound."""
 _PARTS = ("year", "quarter", "month", "weekday")
-DATE_PART = re.compile(rf"(?P<name>.+) by (?P<part>{'|'.join(_PARTS)})s?", re.I | re.S)
+DATE_PART = lazy_pattern(rf"(?P<name>.+) by (?P<part>{'|'.join(_PARTS)})s?", re.I | re.S)
 """The name of a part of a column of dates."""
 _MAX_SAMPLED = 200  # maximum distinct values from which the kind of a column is inferred
 

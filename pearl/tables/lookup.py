@@ -22,6 +22,7 @@ from pearl.documents.rows import DOCUMENT, Row, Rows, shortened
 from pearl.documents.table import mended, scale_word, table_rows
 from pearl.documents.table.quantities import scale_of
 from pearl.dsl.decoding.constraint import Constraint
+from pearl.errors.patterns import lazy_pattern
 from pearl.tables import SqlEngine
 from pearl.tables.checking import QueryError
 from pearl.tables.columns import TypedColumn
@@ -34,11 +35,11 @@ from pearl.tables.terms import SHIPPED, Examples, Expand, RowSearch, Thesaurus
 
 MAX_REPAIRS = 3  # maximum replies that are sent back for repair
 
-_FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.S)
-_SQL = re.compile(r"\s*(?:select|with)\b", re.I)
-_NEXT_QUESTION = re.compile(r"\n[ \t]*Question:")
+_FENCE = lazy_pattern(r"```[\w-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.S)
+_SQL = lazy_pattern(r"\s*(?:select|with)\b", re.I)
+_NEXT_QUESTION = lazy_pattern(r"\n[ \t]*Question:")
 """A model that goes on after its query invents another example."""
-_UNDECIDED = re.compile(r"\s*undecided:(?P<why>.{1,500})", re.I | re.S)
+_UNDECIDED = lazy_pattern(r"\s*undecided:(?P<why>.{1,500})", re.I | re.S)
 """A reply that gives no query, and says why."""
 _CELL = 60  # maximum characters of a cell in a prompt
 _MAX_NAME = 500

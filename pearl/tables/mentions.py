@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pearl.documents.passages import terms
+from pearl.errors.patterns import lazy_pattern
 from pearl.retrieval.queries import read_groups
 from pearl.tables.columns import fold, word_form
 from pearl.tables.query_table import QueryTable
@@ -27,7 +28,7 @@ _MAX_SPAN = 6  # maximum words of a question, and of a mention
 _MAX_DIFFERENT = 2_000  # maximum distinct terms of a column that parts of terms may name
 _ALIKE = 0.8  # minimum similarity of words with similar spelling
 _MIN_LETTERS = 4  # minimum letters of such words
-_NOT = re.compile(r"\b(?:no|not|never|without|nor|neither|except|excepted)\b", re.I)
+_NOT = lazy_pattern(r"\b(?:no|not|never|without|nor|neither|except|excepted)\b", re.I)
 
 
 class Mention(NamedTuple):

@@ -7,7 +7,6 @@ undecided, cannot be read as what it is compared as, or of which only a part lie
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from pearl.documents.comparisons import ORDERED
 from pearl.documents.dates import read_period
 from pearl.errors.escaping import counted
+from pearl.errors.patterns import lazy_pattern
 from pearl.tables.checking import check, nearest_values
 from pearl.tables.columns import (
     WEEK,
@@ -37,7 +37,7 @@ from pearl.tables.specification import (
     conditions,
 )
 
-_MARKS = re.compile(r"[^\w\s'.,;:/&-]")  # characters other than those that join words
+_MARKS = lazy_pattern(r"[^\w\s'.,;:/&-]")  # characters other than those that join words
 
 
 @dataclass

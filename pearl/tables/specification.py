@@ -6,7 +6,6 @@ constraint for decoders: a grammar, and the same as JSON Schema.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, get_args
 
@@ -23,6 +22,7 @@ from pearl.dsl.decoding.constraint import (
     ordered_json,
     require,
 )
+from pearl.errors.patterns import lazy_pattern
 
 Operator = Literal[
     "is", "is not", "in", "not in", "contains", "does not contain", "before", "after", "at least",
@@ -216,7 +216,7 @@ def _depth(said: Any) -> int:
     return depth
 
 
-_KINDS = re.compile(r"(?:.*\b)?(?:Condition|AllOf|AnyOf|Not)\b.*")
+_KINDS = lazy_pattern(r"(?:.*\b)?(?:Condition|AllOf|AnyOf|Not)\b.*")
 """Steps of a path that name one of pydantic's alternatives, and no field."""
 
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
+from pearl.errors.patterns import lazy_pattern
 from pearl.tables.columns import TypedColumn
 
-_TOKEN = re.compile(
+_TOKEN = lazy_pattern(
     r"""(?P<comment>--[^\n]*+|/\*.*?(?:\*/|\Z)) | (?P<string>'(?:[^']|'')*+')
     | (?P<quoted>"(?:[^"]|"")*+"|`[^`]*+`|\[[^\[\]]*+\]) | (?P<number>\d[\w.]*+|\.\d\w*+) | (?P<word>[^\W\d]\w*+)
     | <>|!=|<=|>=|==|\|\||::|\S""",
@@ -25,7 +26,7 @@ _COMPARED = frozenset(["=", "==", "<>", "!=", "<", ">", "<=", ">="])
 _ARITHMETIC = frozenset("+-*/%")
 _OF_NUMBERS = frozenset(["avg", "max", "min", "sum", "total"])
 _GIVES_NUMBERS = frozenset(["abs", "avg", "count", "length", "round", "sum", "total"])
-_NUMERIC_TYPE = re.compile(r"(?:big|huge|small|tiny)?int|real|num|dec|float|double", re.I)
+_NUMERIC_TYPE = lazy_pattern(r"(?:big|huge|small|tiny)?int|real|num|dec|float|double", re.I)
 _CLAUSES = frozenset(["from", "where", "group", "having", "window", "order", "limit", "offset"])
 _NESTED = frozenset(["except", "fetch", "intersect", "join", "qualify", "union", "values", "with"])
 _ENDS_OF_ORDER = frozenset(["limit", "offset", "rows", "range", "groups", "union", ";"])

@@ -6,7 +6,6 @@ element, so documents, models and users cannot inject markup. Colours are the no
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import date
 from functools import singledispatch
@@ -20,6 +19,7 @@ from pearl.dsl.nodes import Plan, Step, one_line, print_argument, print_header
 from pearl.errors import PearlError
 from pearl.errors.diagnostics import Diagnostic, excerpt
 from pearl.errors.escaping import escaped
+from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.answer import MAX_SHOWN, Answer
 from pearl.llm import Usage
 from pearl.trace import Event, Trace
@@ -40,7 +40,7 @@ _FRAME = "border-left:3px solid #7a8794;padding:.1em 0 .1em .9em;margin:.3em 0;m
 _NOT_TYPESET = "tex2jax_ignore mathjax_ignore"
 """Else notebooks read what is between two dollar signs as a formula."""
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = lazy_pattern("[\ud800-\udfff]")
 
 
 class Html(str):

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-import re
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from pearl.errors import PearlError, UsageError
 from pearl.errors.escaping import json_bytes
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm.prices import Prices, read_prices
 from pearl.view.listing import Totals, cells_of, details_of, served_index
 from pearl.view.page import render_page
@@ -31,7 +31,7 @@ HOST = "127.0.0.1"
 LINES_AT_ONCE = 500
 """Rows that are sent before others may ask."""
 
-_POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
+_POLICY = lazy_pattern(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
 
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",

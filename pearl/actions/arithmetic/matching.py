@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from enum import StrEnum
 from typing import Literal
@@ -10,10 +9,11 @@ from typing import Literal
 from pearl.documents.numbers import Quantity, find_quantity
 from pearl.documents.table.quantities import read_quantity
 from pearl.documents.words import words
+from pearl.errors.patterns import lazy_pattern
 
 _ANY = Decimal("0.01")  # difference that `Rule.ONE_PERCENT` allows, relative to the reference
 
-_FIRST_DIGIT = re.compile(r"\W*(?:US)?\W*[0-9]")
+_FIRST_DIGIT = lazy_pattern(r"\W*(?:US)?\W*[0-9]")
 _MAX_UNIT_WORDS = 2  # words that a number may be followed by, as in `3 million dollars`
 MAX_POWER = 100  # numbers beyond 10 to this power are equal only if they are written alike
 

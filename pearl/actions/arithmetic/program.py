@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pearl.documents.numbers import UnclearNumberError
 from pearl.errors import did_you_mean
+from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import read_data
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ MAX_STEPS = 64
 
 MAX_DIGITS = 40  # maximum digits of a number: longer ones are not quantities
 
-_WORD = re.compile(r"(?<!\w)([A-Za-z_]\w*)\s*\(\Z|\A([A-Za-z_]\w*)\s*\(")
+_WORD = lazy_pattern(r"(?<!\w)([A-Za-z_]\w*)\s*\(\Z|\A([A-Za-z_]\w*)\s*\(")
 _ARITY = 2
 
 

@@ -9,25 +9,17 @@ them. `run` raises `ValueError` with the reason for invalid values.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pearl import plugins
+from pearl.actions.searching import FoundRows, SearchedDocument
 from pearl.actions.values import Value, argument, as_rows
-from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action
 
 if TYPE_CHECKING:
-    from pearl.actions.searching import Fetched, SearchedDocument
     from pearl.retrieval.search import Searcher
 
 __all__ = ["CONTRACT", "BySearch", "FoundRows", "known", "search"]
-
-
-class FoundRows(NamedTuple):
-    """The rows that a search found, and its record for the trace."""
-
-    rows: Rows
-    fetched: Fetched
 
 
 class BySearch(Protocol):

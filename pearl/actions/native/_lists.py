@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal, localcontext
 from itertools import chain
 
@@ -13,6 +12,7 @@ from pearl.documents.numbers import check_alike
 from pearl.documents.rows import Rows
 from pearl.documents.table.quantities import numbers_of
 from pearl.dsl.signatures import Parameter, ValueType
+from pearl.errors.patterns import lazy_pattern
 
 PLUGINS = Family()
 
@@ -49,7 +49,7 @@ def last(items: list[str]) -> Value:
     return items[-1]
 
 
-_LEADING = re.compile(r"\s*+([-+]?(?:\d{1,3}(?:,\d{3})++|\d++)(?:\.\d++)?)")
+_LEADING = lazy_pattern(r"\s*+([-+]?(?:\d{1,3}(?:,\d{3})++|\d++)(?:\.\d++)?)")
 
 
 @PLUGINS.action("SORT", _ITEMS, "Return the entries of ITEMS in ascending order", returns=_LIST)

@@ -17,6 +17,7 @@ from pearl.documents.numbers import CURRENCIES, Quantity, UnclearNumberError, qu
 from pearl.documents.rows import Rows, shortened
 from pearl.documents.table.quantities import read_quantity, scale_of
 from pearl.dsl.signatures import Action, Parameter
+from pearl.errors.patterns import lazy_pattern
 
 ACTION = Action(
     "CALCULATE",
@@ -35,12 +36,12 @@ ACTION = Action(
 )
 IS_SPECIALISED = True
 
-_DENIES = re.compile(
+_DENIES = lazy_pattern(
     r"\b(?:no|not|none|nothing|neither|never|without|cannot|unable|unclear|unknown|unavailable)\b|n['’]t\b",
     re.I,
 )
 """Words of texts that deny a number, even if they contain another one: `not given for 2008`."""
-_YEAR = re.compile(r"\b(?:19|20)[0-9]{2}\b")
+_YEAR = lazy_pattern(r"\b(?:19|20)[0-9]{2}\b")
 _ADDITIVE = frozenset({"add", "subtract"})
 
 

@@ -23,6 +23,7 @@ from pearl.documents.table import Cell, Table, tables_in, tables_of_rows
 from pearl.documents.table.quantities import is_blank
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import Span, did_you_mean
+from pearl.errors.patterns import lazy_pattern
 
 ACTION = Action(
     "EVALUATE",
@@ -120,7 +121,7 @@ MIN_DIGITS = 3
 
 MAX_PLACES = 100  # maximum places of a number in a text
 
-_WORDS = re.compile(r"\w+")
+_WORDS = lazy_pattern(r"\w+")
 
 
 class Figures:

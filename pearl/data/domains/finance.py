@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from pearl.data.domains import Domain, Source
 from pearl.errors import DataError
+from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:  # what reads data is imported when data is read
     from pearl.data.columns import Names
@@ -47,14 +48,14 @@ DOMAIN = Domain(
     is_apart=True,
 )
 
-_OPERAND = re.compile(r"(?<![#_\w.])-?\d*\.?\d+%?")
+_OPERAND = lazy_pattern(r"(?<![#_\w.])-?\d*\.?\d+%?")
 """A number of a program, other than `#0` and `const_100`."""
 
-_NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?|(?<![\w.,])\.\d+")
-_SENTENCE = re.compile(r".+?(?:\s\.(?=\s|$)|[.;](?=\s+[A-Z(]|$)|$)", re.DOTALL)
+_NUMBER = lazy_pattern(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?|(?<![\w.,])\.\d+")
+_SENTENCE = lazy_pattern(r".+?(?:\s\.(?=\s|$)|[.;](?=\s+[A-Z(]|$)|$)", re.DOTALL)
 _SPLITS = ("train", "dev", "test")
-_KIND = re.compile(r"(Single|Double)_(.+)")
-_COPY = re.compile(r"-\d+$")
+_KIND = lazy_pattern(r"(Single|Double)_(.+)")
+_COPY = lazy_pattern(r"-\d+$")
 _FEATURES = {
     "has_duplicate_columns": "duplicate columns",
     "has_non_numeric_values": "non-numeric values",

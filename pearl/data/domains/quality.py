@@ -25,6 +25,7 @@ from pearl.data.rows import Row, from_rows, kind
 from pearl.data.samples import Sample
 from pearl.documents.document import Document, read_as
 from pearl.errors import DataError
+from pearl.errors.patterns import lazy_pattern
 
 DOMAIN = Domain(
     "Stories and essays, as in QuALITY",
@@ -41,7 +42,7 @@ FIELDS = (
     "gold_label", "difficult", "hard", "validation", *generic.FIELDS,
 )  # fmt: skip
 
-_MARKUP = re.compile(r"</?(?:html|body|div|p|br|h[1-6])\b[^<>]*>", re.I)
+_MARKUP = lazy_pattern(r"</?(?:html|body|div|p|br|h[1-6])\b[^<>]*>", re.I)
 _N_OPTIONS = 4
 _YES = ("true", "yes", "1", "1.0")
 _NO = ("false", "no", "0", "0.0")

@@ -16,13 +16,14 @@ from pearl.documents.document import Document
 from pearl.documents.evidence.normal import UNSPACED, normalise
 from pearl.documents.table.apart import TablesApart
 from pearl.errors import Span
+from pearl.errors.patterns import lazy_pattern
 
 MIN_PASSAGE_WORDS = 4
 """Minimum words of a passage; a shorter quote is a term or a title, which may occur in many
 places."""
 CHARACTERS_PER_WORD = 2  # minimum characters in scripts without blanks between words
 
-_QUOTED_LINE = re.compile(
+_QUOTED_LINE = lazy_pattern(
     r"""[ \t]* (?:(?:[-*+•]|\d{1,3}[.)])[ \t]+)?  # may be an item of a list
     > (?:[ \t]*>)*+ (?!=|[-+−–±~≈<.,$€£¥₹]*\d(?!\d?[.)]\s))  # `>=` and `>5 mg` compare
     [ \t]* (?P<text>.*)""",
@@ -47,13 +48,13 @@ _SINGLE = "|".join(
     for begin, mark in ((r"(?<!\w)‘", "’"), (r"(?<!\w)'", "'"))
     for end in (rf"(?!{_POSSESSIVE})(?<=\S){mark}(?!\w)", rf"(?<=\S){mark}(?!\w)")
 )
-_INLINE = re.compile(
+_INLINE = lazy_pattern(
     "|".join(rf"{begin}((?:{_WITHIN}[^{marks}])+){end}" for begin, marks, end in _PAIRS)
     + f"|{_SINGLE}",
 )
-_MARK = re.compile("""["“„‚«‹「『”»›‘']""")
+_MARK = lazy_pattern("""["“„‚«‹「『”»›‘']""")
 """Characters that may begin an inline quotation: a fast test, since most paragraphs have none."""
-_KEY = re.compile(r"[{,]\s*\Z"), re.compile(r"\s*:")
+_KEY = lazy_pattern(r"[{,]\s*\Z"), lazy_pattern(r"\s*:")
 """The text before and after a key of a JSON object: keys are no quotes."""
 
 
@@ -146,15 +147,15 @@ _PARTS = (
     "[不没沒未无無非否勿莫毋]|ない|なく|なかっ|なけれ|ません|ずに"  # Chinese, Japanese
     "|않|못|없|아니|아닌|말라|마세요|제외|ไม่|มิได้|ปราศจาก"  # Korean, Thai
 )
-_NEGATION = re.compile(
+_NEGATION = lazy_pattern(
     rf"(?<![^\W_])(?:{'|'.join(_WORDS)})(?!\w)|(?<!\w)\w+n't\b|{_PARTS}", re.IGNORECASE
 )
 _REACH = 32  # characters inspected before a quote; the longest negation has fewer
 
-_BEFORE = re.compile(
+_BEFORE = lazy_pattern(
     rf"(?<![^\W_])(?:{'|'.join(_WORDS)}|\w+n['’]t)[^\S\n]?\n?[^\S\n]?\Z", re.IGNORECASE
 )
-_ASIDE = re.compile(r"[(\[（][^()\[\]（）]*[)\]）]")
+_ASIDE = lazy_pattern(r"[(\[（][^()\[\]（）]*[)\]）]")
 
 
 def negations(omitted: str) -> tuple[str, ...]:
@@ -183,8 +184,8 @@ def with_negation(text: str, start: int) -> int:
     return start if found is None else found.start()
 
 
-_BAR = re.compile(r"(?<!\\)\|")
-_NO_LETTERS = re.compile(r"[\W_]+")
+_BAR = lazy_pattern(r"(?<!\\)\|")
+_NO_LETTERS = lazy_pattern(r"[\W_]+")
 
 
 class TableRowFinder:

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from pearl.errors import Span
+from pearl.errors.patterns import lazy_pattern
 
 _REACH = 24  # characters inspected on either side of a boundary; no rule needs more
 _AT = "\0"
@@ -46,7 +47,7 @@ def _join(before: str, between: str, after: str, backwards: str | None = None) -
     return f"{_cut(joint + before, after)}|{_cut(before, between + after)}"
 
 
-_JOINED = re.compile(
+_JOINED = lazy_pattern(
     "|".join((
         _join(r"\d", r"[.,:'’·/^×*]", r"\d"),
         _join(_W, rf"{_HYPHEN}(?:[ \t]*\n\s*)?", _W, rf"(?:\s*\n[ \t]*)?{_HYPHEN}"),
@@ -69,7 +70,7 @@ _JOINED = re.compile(
     ))
 )  # fmt: skip
 
-_UNIT = re.compile(
+_UNIT = lazy_pattern(
     rf"""(?:{_SPACE}|\s)(?:
       [kcmµμnd]?(?:g|m|l|L|s|mol|W|V|Hz|J|Pa|Bq|Gy|Sv)|mcg|ug|lbs?|oz|ft|feet|foot|inch(?:es)?|yd|yards?
     | miles?|mi|kcal|cal|mEq|mmHg|IU|U|units?|cc|bpm|dB|[kMGT]i?B|[kMG]Hz|MW|GW|[kMGT]Wh
@@ -84,7 +85,7 @@ _UNIT = re.compile(
     )(?!{_W}) | {_SPACE}(?:[%‰°]|{_CURRENCY})(?!{_SPACE}?\d)""",
     re.VERBOSE,
 )
-_CURRENCY_APART = re.compile(rf"{_CURRENCY}{_SPACE}\Z")
+_CURRENCY_APART = lazy_pattern(rf"{_CURRENCY}{_SPACE}\Z")
 
 
 def is_inside_token(text: str, at: int) -> bool:
@@ -114,7 +115,7 @@ def with_units(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-UNSPACED = re.compile(
+UNSPACED = lazy_pattern(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai and Lao, Burmese, Khmer
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
@@ -192,8 +193,8 @@ _PLAIN = _FoldTable(lambda character: p if len(p := _plain(character)) == 1 else
 _KINDS = _FoldTable(lambda character: _kind(_plain(character)))
 
 _SIGN = "\u02d7"  # the minus of a number, distinct from other dashes: `was -5` is not `was - 5`
-_SIGNS = re.compile(r"[-−–‐‑](?=[.·]?\d)(?<![\w–—-][-−–‐‑])(?<!\d[ \u00a0][-−–‐‑])")
-_LINE_END = re.compile(r"\xad+|[-‐‑\xad]\s+|.*\n", re.DOTALL)
+_SIGNS = lazy_pattern(r"[-−–‐‑](?=[.·]?\d)(?<![\w–—-][-−–‐‑])(?<!\d[ \u00a0][-−–‐‑])")
+_LINE_END = lazy_pattern(r"\xad+|[-‐‑\xad]\s+|.*\n", re.DOTALL)
 """A hyphen that may come from line breaking: `exam-\\nple`, or `exam- ple` where lines were
 joined."""
 
@@ -202,7 +203,7 @@ _LETTERS = frozenset("acmnx")
 _POINTS = frozenset(".,:/·")
 
 # Every alternative begins with the same character set, which keeps the search fast.
-_EDITS = re.compile(
+_EDITS = lazy_pattern(
     r"""[ z'x…-](?:
       (?<=[x…]) [mn]*                                        # a ligature, an ellipsis
     | (?<=') [ z']* '                                        # nested marks of quotation
@@ -210,7 +211,7 @@ _EDITS = re.compile(
     )""",
     re.VERBOSE,
 )
-_EDITS_OR_CLUSTERS = re.compile(rf"[^ zmn-][mn]+|{_EDITS.pattern}", re.VERBOSE)
+_EDITS_OR_CLUSTERS = lazy_pattern(rf"[^ zmn-][mn]+|{_EDITS.pattern}", re.VERBOSE)
 """Matches, in a string of kinds, every place where the normal form may differ in length."""
 
 

@@ -24,6 +24,7 @@ from pearl.documents.evidence.finding import (
 from pearl.documents.evidence.normal import MAX_PLACES, NormalText, Range, with_units
 from pearl.documents.passages import sentences
 from pearl.errors import Span
+from pearl.errors.patterns import lazy_pattern
 
 Match = Literal["exact", "normalised", "elided"]
 """How a passage is quoted: literally, with typographic differences, or with omissions."""
@@ -58,23 +59,23 @@ class Quote:
         return self.result in {"exact", "normalised", "elided"}
 
 
-_OMISSION = re.compile(r"[(\[]?(?:…|\.[ ]?\.[ ]?\.)[)\]]?")
-_ATTRIBUTION = re.compile(
+_OMISSION = lazy_pattern(r"[(\[]?(?:…|\.[ ]?\.[ ]?\.)[)\]]?")
+_ATTRIBUTION = lazy_pattern(
     rf"""(?:(?<=[.!?…"'”’»」』。！？]\s)|(?<=\n)) (?:[–—―]|--?) [^\n]{{1,{MAX_ATTRIBUTION_LENGTH}}} $
     | [(\[（【] (?P<source>[^()\[\]（）【】]{{1,{MAX_ATTRIBUTION_LENGTH}}}) [)\]）】] [\s.]* $""",
     re.VERBOSE,
 )
-_SENTENCE_END = re.compile(r"""[.!?…"'”’»」』。！？]$""")
-_LOCATOR = re.compile(
+_SENTENCE_END = lazy_pattern(r"""[.!?…"'”’»」』。！？]$""")
+_LOCATOR = lazy_pattern(
     r"""^[\d\s,;:.–-]+$ | (?<!\d)(?:1[5-9]|20)\d\d(?!\d) | § | [第页頁章节節]
     | \b(?:pp?|pages?|ch|chap|chapters?|sec|sections?|lines?|vol|volume|par|paras?|paragraphs?|verses?
       |act|scene|no|note|art|articles?|clauses?|part|book|Seiten?|S|Kapitel|Absatz|Zeile|chapitre|capítulo
       |página|pagina|capitolo|стр|гл|страница|глава)\b[.]?\s*(?:\d|[ivxlc]+\b)""",
     re.VERBOSE | re.IGNORECASE,
 )
-_ASIDE = re.compile(r"[ \t]*\n?[ \t]*[(\[（【]")
-_PARAGRAPH_END = re.compile(r"\n\s*\n")
-_NOTHING = re.compile(r"""[\s.…,;:'"“”„‘’«»()\[\]*_–—-]*""")
+_ASIDE = lazy_pattern(r"[ \t]*\n?[ \t]*[(\[（【]")
+_PARAGRAPH_END = lazy_pattern(r"\n\s*\n")
+_NOTHING = lazy_pattern(r"""[\s.…,;:'"“”„‘’«»()\[\]*_–—-]*""")
 
 
 class Verifier:

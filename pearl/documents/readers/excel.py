@@ -7,7 +7,6 @@ a value in each of its rows.
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
@@ -20,6 +19,7 @@ from zipfile import BadZipFile, ZipFile
 from pearl.documents.document import check_size
 from pearl.documents.table import markdown
 from pearl.errors import DataError
+from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.extras import install_hint
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ _DAMAGE = (BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError,
 
 _UNCOMPUTED = "(formula without a value)"
 
-_FORMULA = re.compile(rb"<(?:[\w.-]++:)?f[\s/>]")  # the element of a formula, with any prefix
-_CURRENCY = re.compile(r"\[\$([$€£¥])[^\]]*\]|(?<!\[)([$€£¥])")
-_UNNAMED = re.compile(r"Sheet[0-9]*")
+_FORMULA = lazy_pattern(rb"<(?:[\w.-]++:)?f[\s/>]")  # the element of a formula, with any prefix
+_CURRENCY = lazy_pattern(r"\[\$([$€£¥])[^\]]*\]|(?<!\[)([$€£¥])")
+_UNNAMED = lazy_pattern(r"Sheet[0-9]*")
 _YEARS = range(1900, 2101)
 
 MAX_CELLS = 20_000_000  # maximum cells of a sheet, blank ones included
@@ -119,7 +119,7 @@ def _fill(grid: Grid, top: int, bottom: int, left: int, right: int) -> None:
         row[left : left + n] = [text] * n
 
 
-_NUMERIC = re.compile(r"[-$€£¥]*[0-9][0-9.,]*%?")
+_NUMERIC = lazy_pattern(r"[-$€£¥]*[0-9][0-9.,]*%?")
 
 
 def _blocks(grid: Grid) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError
+from pearl.errors.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from inscriptis.model.html_element import HtmlElement as InscriptisElement
@@ -15,21 +16,21 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".html", ".htm", ".xhtml")
 
-_BEGINNING = re.compile(
+_BEGINNING = lazy_pattern(
     rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype\s+html|html)\b", re.I
 )
-_DECLARED_ENCODING = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I)
+_DECLARED_ENCODING = lazy_pattern(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I)
 _DECLARATION_BYTES = 1024
 """Bytes within which a page must declare its encoding (HTML Living Standard, 13.2.3.2)."""
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1f]")
-_XML_DECLARATION = re.compile(r"\A<\?xml [^>]+?\?>")
+_CONTROLS = lazy_pattern(r"[\x00-\x08\x0b\x0e-\x1f]")
+_XML_DECLARATION = lazy_pattern(r"\A<\?xml [^>]+?\?>")
 _ATTRIBUTE = r"""(?:[\s/]*+(?:=[^\s/=>]*+|[^\s/=>]++)(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)?+)?+)"""
-_ELEMENT = re.compile(rf"<[A-Za-z][^\s/>]*+{_ATTRIBUTE}*+")
+_ELEMENT = lazy_pattern(rf"<[A-Za-z][^\s/>]*+{_ATTRIBUTE}*+")
 _MOST_ATTRIBUTES = 10_000
 """Maximum attributes of an element: libxml2 compares each with all earlier ones."""
 
-_LONG_NUMBER = re.compile(r"[0-9]{4,}")
+_LONG_NUMBER = lazy_pattern(r"[0-9]{4,}")
 
 _MAX_SPAN = 100  # maximum columns or rows of a merged cell
 _MAX_SPREAD = 100_000  # maximum cells added to a page

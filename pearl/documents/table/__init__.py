@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
@@ -27,6 +26,7 @@ from pearl.documents.units import Piece
 from pearl.documents.units.record import columns as unique_names
 from pearl.documents.units.record import find_markdown, json_lists, split
 from pearl.errors import Span, did_you_mean
+from pearl.errors.patterns import lazy_pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def _joined_marks(rows: Sequence[Row]) -> Sequence[Row]:
     return joined
 
 
-_AGAIN = re.compile(r" \([0-9]+\)\Z")
+_AGAIN = lazy_pattern(r" \([0-9]+\)\Z")
 
 
 def _one_heading(rows: Sequence[Row]) -> Sequence[Row]:
@@ -304,8 +304,8 @@ def _caption(text: str, start: int, end: int, first: Piece) -> str:
     return ""
 
 
-_WORD = re.compile(r"\w+")
-_KEY = re.compile(r'"([^"]+)"\s*:\s*\[\s*\Z')  # the key of a list in a JSON report
+_WORD = lazy_pattern(r"\w+")
+_KEY = lazy_pattern(r'"([^"]+)"\s*:\s*\[\s*\Z')  # the key of a list in a JSON report
 
 
 def tables_of_rows(rows: list[Row], source: str = "") -> list[Table]:

@@ -7,7 +7,6 @@ one of the labels: a line that reads like one is escaped.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -24,17 +23,18 @@ from pearl.documents.table.quantities import scale_of
 from pearl.documents.units import Piece
 from pearl.documents.units.record import below_headers
 from pearl.errors import Span
+from pearl.errors.patterns import lazy_pattern
 
 MAX_ROW = 2_000
 """Maximum characters of a row or header; longer ones are prose, and stay in the text."""
 
 MAX_CAPTION = 200  # maximum characters of a caption or a label
 
-_WORD = re.compile(r"\w+")
+_WORD = lazy_pattern(r"\w+")
 _OF_RULES = frozenset("|:-=+_, ;\t\n")
-_DELIMITER = re.compile(r"[|\t,;]")
-_SENTENCE_END = re.compile(r"[.!?…。！？]['\"”’)]*$")
-_LIKE_LABEL = re.compile(r"tables|text|table\d+.*")
+_DELIMITER = lazy_pattern(r"[|\t,;]")
+_SENTENCE_END = lazy_pattern(r"[.!?…。！？]['\"”’)]*$")
+_LIKE_LABEL = lazy_pattern(r"tables|text|table\d+.*")
 
 
 @dataclass(frozen=True)

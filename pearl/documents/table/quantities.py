@@ -24,18 +24,19 @@ from pearl.documents.numbers import (
     find_quantity,
     quantity,
 )
+from pearl.errors.patterns import lazy_pattern
 
 MAX_LENGTH = 60  # maximum characters of a numeric cell
-_CODE = re.compile(r"\W*0[0-9]+\W*")  # A code or a telephone number, not a quantity
+_CODE = lazy_pattern(r"\W*0[0-9]+\W*")  # A code or a telephone number, not a quantity
 
-_ASIDE = re.compile(r"[^(]*[^\W_%][^(]*\((?!.*(?:thousand|[mbtr]illion)s\b)", re.I)
+_ASIDE = lazy_pattern(r"[^(]*[^\W_%][^(]*\((?!.*(?:thousand|[mbtr]illion)s\b)", re.I)
 """Brackets after a number that do not hold its scale: a footnote or an earlier value."""
 
-_SMALL_IN_BRACKETS = re.compile(r"\(\s*([0-9]{1,2})\s*\)")
+_SMALL_IN_BRACKETS = lazy_pattern(r"\(\s*([0-9]{1,2})\s*\)")
 """Below 0 in a cell; `read_quantities` decides whether it may be the number of a footnote."""
 
-_RESTATED = re.compile(r"(?P<first>[^()]+?)\s*\(\s*(?P<again>[^()]+?)\s*\)\s*(?P<percent>%?)")
-_FOOTNOTE = re.compile(r"\s*(?:\(\s*[a-z]\s*\)|[*†‡]+|\[[0-9a-z]{1,2}\])\s*\Z")
+_RESTATED = lazy_pattern(r"(?P<first>[^()]+?)\s*\(\s*(?P<again>[^()]+?)\s*\)\s*(?P<percent>%?)")
+_FOOTNOTE = lazy_pattern(r"\s*(?:\(\s*[a-z]\s*\)|[*†‡]+|\[[0-9a-z]{1,2}\])\s*\Z")
 _BLANKS = frozenset({
     "", "-", "--", "—", "–", "―", "−", "n/a", "na", "n.a.", "nm", "n/m", "none", "nil", "null", "nan",
     "$ -", "$-", "$ —", "$—",
@@ -72,7 +73,7 @@ def scale_of(text: str) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
-_NAMED_SCALE = re.compile(rf"\b((?:{'|'.join(SCALES)})s?)\b", re.I)
+_NAMED_SCALE = lazy_pattern(rf"\b((?:{'|'.join(SCALES)})s?)\b", re.I)
 
 
 def _restated(match: re.Match[str], is_point_decimal: bool) -> Quantity | None:
@@ -88,11 +89,11 @@ def _restated(match: re.Match[str], is_point_decimal: bool) -> Quantity | None:
 
 Kind = Literal["text", "number", "percent", "money", "date"]
 
-_YEAR = re.compile(r"(?:19|20)[0-9]{2}")
-_DIGIT = re.compile(r"[0-9]")
-_DECIMAL = re.compile(r"(?<![0-9.])[0-9]{1,3}(?:,[0-9]{3})*\.(?:[0-9]{1,2}|[0-9]{4,})(?![0-9.,])")
-_BOTH = re.compile(r"[0-9],[0-9]{3}\.[0-9]|(?<![0-9])0\.[0-9]")
-_BRACKETS = re.compile(r"\s*[$€£¥]?\s*\(.*\)\s*%?\s*", re.S)
+_YEAR = lazy_pattern(r"(?:19|20)[0-9]{2}")
+_DIGIT = lazy_pattern(r"[0-9]")
+_DECIMAL = lazy_pattern(r"(?<![0-9.])[0-9]{1,3}(?:,[0-9]{3})*\.(?:[0-9]{1,2}|[0-9]{4,})(?![0-9.,])")
+_BOTH = lazy_pattern(r"[0-9],[0-9]{3}\.[0-9]|(?<![0-9])0\.[0-9]")
+_BRACKETS = lazy_pattern(r"\s*[$€£¥]?\s*\(.*\)\s*%?\s*", re.S)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ in many files: it is kept, and comes before what operators mean by these words.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from pearl import plugins
 from pearl.errors import Span
+from pearl.errors.patterns import lazy_pattern
 
 __all__ = ["CONTRACT", "UNITS", "DocumentUnit", "Piece", "left_out", "left_out_note", "trimmed"]
 
@@ -89,7 +89,7 @@ def left_out(text: str, pieces: Sequence[Piece]) -> tuple[Span, ...]:
     return tuple(found)
 
 
-_WORD = re.compile(r"\w+")
+_WORD = lazy_pattern(r"\w+")
 
 
 def left_out_note(text: str, pieces: Sequence[Piece], unit: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pearl.documents.passages import is_wrapped, paragraphs
 from pearl.documents.units import Piece, left_out, record, trimmed, turn
 from pearl.documents.units._plain import split_lines, split_paragraphs
+from pearl.errors.patterns import lazy_pattern
 
 _LEAST_BY_FORM = 0.5
 """Minimum share of the text in records or turns, which have a distinctive form."""
@@ -19,7 +20,7 @@ _MAX_LINES = 10  # maximum mean number of lines of a paragraph that is an entry
 
 _OF_RULES = frozenset("|:- \t")
 
-_ITEM = re.compile(r"^([ \t]*+)(?:[-*•‣▪–]|\(?\d{1,9}[.)]|\(?[a-zA-Z][.)])[ \t]+(?=\S)", re.M)
+_ITEM = lazy_pattern(r"^([ \t]*+)(?:[-*•‣▪–]|\(?\d{1,9}[.)]|\(?[a-zA-Z][.)])[ \t]+(?=\S)", re.M)
 
 
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:

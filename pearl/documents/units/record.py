@@ -27,6 +27,7 @@ from typing import NamedTuple, cast
 
 from pearl.documents.passages import paragraphs
 from pearl.documents.units import Piece, left_out
+from pearl.errors.patterns import lazy_pattern
 
 MAX_LENGTH = 40  # maximum characters of a name
 
@@ -34,7 +35,7 @@ MAX_WORDS = 5
 
 MAX_KNOWN = 1_000
 
-_fits_name = re.compile(r"[^\W\d_][^:|\t\n]*(?<!\s)").fullmatch
+_fits_name = lazy_pattern(r"[^\W\d_][^:|\t\n]*(?<!\s)").fullmatch
 
 
 def is_key(text: str) -> bool:
@@ -86,10 +87,10 @@ def columns(header: Sequence[str]) -> tuple[str, ...]:
 
 _MAX_VAIN = 4  # failed parses may scan the text this many times: time is linear
 
-_CANDIDATE = re.compile(r"^[ \t]*+(?:\[\s*+)?(?=\{)", re.M)
-_AFTER = re.compile(r"\s*+(?:,\s*+(?=\{)|\])|[ \t]*+,?[ \t]*+(?=\n|\Z)")
-_BLANKS = re.compile(r"[ \t\n\r]*")
-_SURROGATES = re.compile(r"[\ud800-\udfff]")
+_CANDIDATE = lazy_pattern(r"^[ \t]*+(?:\[\s*+)?(?=\{)", re.M)
+_AFTER = lazy_pattern(r"\s*+(?:,\s*+(?=\{)|\])|[ \t]*+,?[ \t]*+(?=\n|\Z)")
+_BLANKS = lazy_pattern(r"[ \t\n\r]*")
+_SURROGATES = lazy_pattern(r"[\ud800-\udfff]")
 
 _decode = json.JSONDecoder(
     object_pairs_hook=list, parse_float=str, parse_int=str, parse_constant=str
@@ -126,7 +127,7 @@ def find_json(text: str) -> list[Piece]:
     return pieces
 
 
-_LIST = re.compile(r'"(?:[^"\\\n]|\\.){1,100}"\s*:\s*\[\s*(?=\{)')  # A key with a list of objects
+_LIST = lazy_pattern(r'"(?:[^"\\\n]|\\.){1,100}"\s*:\s*\[\s*(?=\{)')  # A key with a list of objects
 
 
 def json_lists(text: str) -> list[Piece]:
@@ -218,8 +219,8 @@ def _skip_blanks(text: str, at: int) -> int:
 
 # Tables in Markdown: a header, a line of dashes, and rows up to a line without bars.
 
-_BAR = re.compile(r"(?<!\\)\|")
-_DASHES = re.compile(r"\s*:?-+:?\s*")
+_BAR = lazy_pattern(r"(?<!\\)\|")
+_DASHES = lazy_pattern(r"\s*:?-+:?\s*")
 _OF_RULES = frozenset("|:- \t")
 
 
@@ -268,7 +269,7 @@ def _row_cells(row: str, most: int = 0) -> list[str]:
 # Lines of pairs: `Date: Feb 02, 2023 || User: 76153 || Text: ...`.
 
 _SEPARATORS = ("||", " | ", "\t")
-_BULLET = re.compile(r"\s*(?:[-*•]|\(?\d{1,9}[.)])\s+")
+_BULLET = lazy_pattern(r"\s*(?:[-*•]|\(?\d{1,9}[.)])\s+")
 
 
 def find_pairs(text: str) -> list[Piece]:
@@ -340,7 +341,7 @@ def _longer(text: str, piece: Piece, end: int) -> Piece:
 
 # Blocks of `Key: value` lines with blank lines between them.
 
-_KEYED = re.compile(r"^[ \t]*([^:\n|]{1,60}):(?=\s|\Z)", re.M)
+_KEYED = lazy_pattern(r"^[ \t]*([^:\n|]{1,60}):(?=\s|\Z)", re.M)
 
 
 def find_blocks(text: str) -> list[Piece]:
@@ -385,10 +386,10 @@ _UNQUOTED = frozenset("\t|")  # delimiters of files in which quote marks are oft
 _MAX_CELL = 2**31 - 1  # characters; Python's own limit is 131,072
 
 
-_YEAR = re.compile(r"(?:19|20)[0-9]{2}")
-_GROUPED = re.compile(r"[-$€£¥(]*[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?[%)]*")
-_NUMERIC = re.compile(r"[-+$€£¥(]*[0-9][0-9.,]*[%)]*")
-_SPACED = re.compile(r"[,;] +[a-z]")
+_YEAR = lazy_pattern(r"(?:19|20)[0-9]{2}")
+_GROUPED = lazy_pattern(r"[-$€£¥(]*[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?[%)]*")
+_NUMERIC = lazy_pattern(r"[-+$€£¥(]*[0-9][0-9.,]*[%)]*")
+_SPACED = lazy_pattern(r"[,;] +[a-z]")
 
 
 class _Row(NamedTuple):

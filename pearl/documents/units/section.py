@@ -8,6 +8,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from pearl.documents.units import Piece, trimmed
+from pearl.errors.patterns import lazy_pattern
 
 _MAX_HEADING = 100  # maximum characters of a heading
 
@@ -16,20 +17,22 @@ _MAX_SHARE_OF_CAPITALS = 0.5
 
 _ITEM = 3  # level of `1. ...`: a heading or the item of a list
 
-_FENCE = re.compile(r"\s*(?:```|~~~)")
-_MARKDOWN = re.compile(r"[ ]{0,3}(#{1,6})[ \t]++(?=\S)(.+)")
-_RULE = re.compile(r"[ ]{0,3}(={3,}|-{3,})[ \t]*")
-_LABEL = re.compile(
+_FENCE = lazy_pattern(r"\s*(?:```|~~~)")
+_MARKDOWN = lazy_pattern(r"[ ]{0,3}(#{1,6})[ \t]++(?=\S)(.+)")
+_RULE = lazy_pattern(r"[ ]{0,3}(={3,}|-{3,})[ \t]*")
+_LABEL = lazy_pattern(
     r"[ \t]*((?:(?P<outer>article|part|chapter|title|schedule|appendix|annex|exhibit)|section|clause|§§?)[ ]?"
     r"(?:[\dIVXLC]{1,6}|[A-Z])(?:\.\d{1,3}){0,4}\b(?:[ ]?[.:)–—-]+(?=\s|\Z))?)[ \t]*",
     re.I,
 )
-_NUMBER = re.compile(r"[ \t]*(\d{1,3}((?:\.\d{1,3}){0,5})[.)]?)(?:[ \t]+|\Z)")
-_CAPITALS = re.compile(
+_NUMBER = lazy_pattern(r"[ \t]*(\d{1,3}((?:\.\d{1,3}){0,5})[.)]?)(?:[ \t]+|\Z)")
+_CAPITALS = lazy_pattern(
     r"[ \t]*([^\Wa-z\d_][^\na-z]{1,60}?)(?:[ \t]*(?P<colon>:)(?=[\s,]|\Z)|[ \t]*\Z)"
 )
-_RUN_IN = re.compile(r"([^.:\n]{2,60}?)[.:](?=\s|\Z)")
-_SMALL = re.compile(r"(?!of\b|and\b|the\b|to\b|in\b|for\b|on\b|by\b|or\b|a\b|an\b|with\b)[a-z]\w*")
+_RUN_IN = lazy_pattern(r"([^.:\n]{2,60}?)[.:](?=\s|\Z)")
+_SMALL = lazy_pattern(
+    r"(?!of\b|and\b|the\b|to\b|in\b|for\b|on\b|by\b|or\b|a\b|an\b|with\b)[a-z]\w*"
+)
 
 
 class _Heading(NamedTuple):

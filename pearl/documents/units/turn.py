@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pearl.documents.passages import paragraphs
 from pearl.documents.units import Piece, trimmed
+from pearl.errors.patterns import lazy_pattern
 
 _TIME = r"[\[(]?\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?(?:[ ]?[AaPp]\.?[Mm]\.?)?[\])]?"
 _WORD = r"[^\W_a-z][\w.'’&-]{0,24}"
@@ -19,7 +20,7 @@ _BEHIND = rf"(?:[ \t]*(?P<later>[\[(]{_TIME}[\])]))?"
 _COLON = r"(?::(?=\s|\*|\Z)|：)"
 
 _STYLES = tuple(
-    re.compile(pattern, re.M)
+    lazy_pattern(pattern, re.M)
     for pattern in (
         rf"{_BEFORE}\[(?P<name>[^\W\d_][^\]\[\n]{{0,39}})\]:?(?=\s|\Z)",
         rf"{_BEFORE}(?:\*\*)?(?P<name>{_NAME}){_BEHIND}(?:\*\*)?{_COLON}",

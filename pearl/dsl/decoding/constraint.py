@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
 from pearl.errors import UsageError
+from pearl.errors.patterns import lazy_pattern
 
 Schema = Mapping[str, Any]
 
@@ -190,7 +191,7 @@ class Constraint:
                 return json.dumps(self.json_form.schema, ensure_ascii=False, indent=2) + "\n"
 
 
-_TOKEN = re.compile(
+_TOKEN = lazy_pattern(
     r"""(?P<blank>[ \t]+|//[^\n]*)
       | (?P<string>"(?:[^"\\\n]|\\.)*")
       | (?P<regex>/(?:[^/\\\n]|\\.)+/)
@@ -285,7 +286,7 @@ def _rule(name: str) -> str:
     return prefix + name.strip("_").lower().replace("_", "-")
 
 
-_PIECE = re.compile(
+_PIECE = lazy_pattern(
     r"""(?P<class>\[(?:[^\]\\]|\\.)+\])
       | (?P<open>\(\?:|\((?!\?))
       | (?P<mark>[|)])
@@ -322,7 +323,7 @@ def _pieces(pattern: str) -> list[str]:
     return pieces
 
 
-_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
+_ESCAPE = lazy_pattern(r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
 
 
 def _escape(text: str, *, in_class: bool) -> str:

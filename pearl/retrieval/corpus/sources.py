@@ -26,6 +26,7 @@ from pearl.data.rows import Row, parse_line, raw_lines, read_file
 from pearl.documents.digest import RunningDigest, digest, digest_after
 from pearl.documents.document import from_bytes, from_text, read_bytes
 from pearl.errors import DataError, UsageError
+from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import is_inside
 from pearl.retrieval.corpus import CorpusDocument
 
@@ -123,7 +124,7 @@ CONTRACT = CorpusSource
 
 
 _SOURCES = "pearl.retrieval.corpus.sources"
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.I)
+_ADDRESS = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.I)
 
 
 @dataclass(frozen=True, slots=True)

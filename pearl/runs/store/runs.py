@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from pearl.documents.digest import digest
+from pearl.errors.patterns import lazy_pattern
 from pearl.runs.store.database import decoded, unpacked
 
 LOCAL = "name a --store on a local disk"
@@ -75,7 +76,7 @@ COLUMNS = (
 )
 """Columns that `info_of` reads."""
 
-_ID = re.compile(r"\d{8}-[0-9a-f]{4,}")
+_ID = lazy_pattern(r"\d{8}-[0-9a-f]{4,}")
 
 
 def is_id(text: str) -> bool:

@@ -98,7 +98,7 @@ def test_the_embedded_model_writes_no_code() -> None:
     async def main() -> None:
         await rlm.predict(Pearl(), sample(), STORY, Effort(), Trace())
 
-    with pytest.raises(UsageError, match="needs a model that writes code, and 'extractive' writes"):
+    with pytest.raises(UsageError, match="needs a model that writes code"):
         asyncio.run(main())
 
 

@@ -18,6 +18,7 @@ from time import monotonic, sleep
 from typing import IO
 
 from pearl.documents.tokens import TokenizerError
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm.backends.openai import servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.sessions import ServerTokenizer
@@ -106,7 +107,7 @@ class WorkerProcess:
         self._stderr.extend(map(_without_time, stderr))
 
 
-_REASON = re.compile(r"(?:error loading model|failed to initialize the context): (.+)")
+_REASON = lazy_pattern(r"(?:error loading model|failed to initialize the context): (.+)")
 
 
 def _reason(lines: Sequence[str]) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -18,6 +17,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, Field
 
 from pearl.errors import ModelError
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Request
 from pearl.llm.backends.openai import faults, replies
 from pearl.llm.backends.openai.endpoint import Endpoint
@@ -27,7 +27,7 @@ from pearl.llm.flaws import is_blank
 from pearl.llm.usable import trimmed, usable
 
 if TYPE_CHECKING:
-    from pearl.llm.backends.openai import Parameters
+    from pearl.llm.backends.openai.endpoint import Parameters
     from pearl.llm.backends.openai.sessions import HttpSession
 
 MAX_REQUESTS = 50_000  # Maximum requests per batch (OpenAI's limit)
@@ -37,8 +37,8 @@ TRANSFER_TIMEOUT_S = 3600.0  # Time limit of an upload or download in seconds
 MAX_RESULT_BYTES = 2**30  # Maximum bytes of a reply file: five times the request file
 PAGE = 100
 MAX_PAGES = 10  # Entries of the listing of batches that are searched, latest first
-_MARK = re.compile(r"\[ref: ([a-p]{6})\]")
-_MARK_LINE = re.compile(rf"[ \t*_`>#]*+{_MARK.pattern}[ \t*_`]*+:?+\n?")
+_MARK = lazy_pattern(r"\[ref: ([a-p]{6})\]")
+_MARK_LINE = lazy_pattern(rf"[ \t*_`>#]*+{_MARK.pattern}[ \t*_`]*+:?+\n?")
 _ASKED = "\n\nBegin your reply with this line: [ref: {}]"
 _MARK_TOKENS = 16  # What the mark takes of a reply at most
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from pearl.errors import ModelError, ModelErrorKind, did_you_mean
+from pearl.errors.patterns import lazy_pattern
 from pearl.llm.backends.openai.endpoint import KEY_VARIABLE, Endpoint
 
 _STATUSES: Mapping[int, ModelErrorKind] = {
@@ -126,7 +127,7 @@ def _message(body: object) -> str:
 Refuses = Callable[[StatusError], bool]
 """Whether an error rejects a constraint."""
 
-_OF_CONSTRAINTS = re.compile(
+_OF_CONSTRAINTS = lazy_pattern(
     r"(?<![a-z])(?:grammar|schema|structured|[eg]bnf|lark|regex|tool|format|complex)",
     re.IGNORECASE,
 )
@@ -237,7 +238,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-_DURATION = re.compile(
+_DURATION = lazy_pattern(
     r"(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9}(?:\.\d+)?)s)?(?:(\d{1,9})ms)?", re.ASCII
 )
 
