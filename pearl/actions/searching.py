@@ -10,12 +10,12 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pearl.actions.groups import first_of
-from pearl.actions.values import among_best
+from pearl.actions.values import Fetched, FetchedPassage, FoundRows, among_best
 from pearl.documents.document import Document, heading, part_spans
 from pearl.documents.passages import terms
 from pearl.documents.rows import DOCUMENT, TEXT_COLUMN, Row, Rows, document_fields, unused_name
@@ -29,36 +29,6 @@ from pearl.retrieval.weighting import TermRanker
 
 if TYPE_CHECKING:
     from pearl.retrieval.search import Searcher
-
-
-class FetchedPassage(NamedTuple):
-    """A passage that was found."""
-
-    text: str
-    span: Span
-    document: str
-    rank: int = 0
-    score: float = 0.0
-    fields: Mapping[str, str] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """The result of a search of the document."""
-
-    queries: tuple[str, ...]
-    method: str
-    k: int
-    hits: tuple[FetchedPassage, ...]
-    notes: tuple[str, ...] = ()
-    duration_s: float = 0.0
-
-
-class FoundRows(NamedTuple):
-    """The rows that a search found, and its record for the trace."""
-
-    rows: Rows
-    fetched: Fetched
 
 
 class SearchedDocument:

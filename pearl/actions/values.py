@@ -6,16 +6,17 @@ List entries that differ only in case and blanks are equal.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 from pearl.documents.comparisons import key_of
 from pearl.documents.numbers import Quantity, UnclearNumberError, quoted, read_number
 from pearl.documents.rows import Row, Rows, shortened, without_duplicates
 from pearl.dsl.signatures import NOTHING, Parameter, ValueType
+from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
 
 SAMPLED = "an estimate"  # the beginning of notes on samples
@@ -246,3 +247,33 @@ def argument(value: Value, parameter: Parameter) -> Any:
             return value
         case _:
             return coerce(value, parameter.type)
+
+
+class FetchedPassage(NamedTuple):
+    """A passage that was found."""
+
+    text: str
+    span: Span
+    document: str
+    rank: int = 0
+    score: float = 0.0
+    fields: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The result of a search of the document."""
+
+    queries: tuple[str, ...]
+    method: str
+    k: int
+    hits: tuple[FetchedPassage, ...]
+    notes: tuple[str, ...] = ()
+    duration_s: float = 0.0
+
+
+class FoundRows(NamedTuple):
+    """The rows that a search found, and its record for the trace."""
+
+    rows: Rows
+    fetched: Fetched

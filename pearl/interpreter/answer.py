@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import IO, Any, Literal
 
-from pearl.actions.searching import Fetched
-from pearl.actions.values import Scalar, Value, as_text, behind, is_estimate
+from pearl.actions.values import Fetched, Scalar, Value, as_text, behind, is_estimate
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, shown_ranks
 from pearl.documents.rows import Row, Rows, shortened

@@ -9,7 +9,8 @@ from functools import partial
 from math import ceil
 from typing import Literal, NamedTuple, get_args
 
-from pearl.actions.searching import Fetched, FetchedPassage, SearchedDocument, order, with_tables
+from pearl.actions.searching import SearchedDocument, order, with_tables
+from pearl.actions.values import Fetched, FetchedPassage
 from pearl.documents.document import heading
 from pearl.documents.passages import chunks
 from pearl.documents.table.apart import LABELS, TablesApart

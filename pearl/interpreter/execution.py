@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 from pearl.actions import by_search, native
 from pearl.actions.arithmetic.program import DivisionByZeroError, MagnitudeError, NotGivenError
 from pearl.actions.groups import NONE
-from pearl.actions.searching import Fetched, SearchedDocument
-from pearl.actions.values import EmptyListError, Scalar, Value, behind
+from pearl.actions.searching import SearchedDocument
+from pearl.actions.values import EmptyListError, Fetched, Scalar, Value, behind
 from pearl.documents.document import Document
 from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import UnclearNumberError

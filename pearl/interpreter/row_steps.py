@@ -17,8 +17,16 @@ from pearl.actions.by_row import (
     selected,
     shown_text,
 )
-from pearl.actions.searching import Fetched, placed
-from pearl.actions.values import Value, as_rows, as_text, number_of, wilson, without_repeats
+from pearl.actions.searching import placed
+from pearl.actions.values import (
+    Fetched,
+    Value,
+    as_rows,
+    as_text,
+    number_of,
+    wilson,
+    without_repeats,
+)
 from pearl.documents.digest import text_sha256
 from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Rows

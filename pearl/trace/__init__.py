@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar,
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
-from pearl.actions.searching import Fetched
+from pearl.actions.values import Fetched
 from pearl.errors import DataError, ModelErrorKind
 from pearl.errors.escaping import json_bytes
 from pearl.llm import (

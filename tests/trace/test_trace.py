@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pearl import Pearl, Trace, read_trace
-from pearl.actions.searching import Fetched, FetchedPassage
+from pearl.actions.values import Fetched, FetchedPassage
 from pearl.documents.document import from_text
 from pearl.errors import DataError, Span
 from pearl.trace import MAX_PASSAGES, SCHEMA_VERSION, RunFinished, RunStarted, StepFailed, retrieved

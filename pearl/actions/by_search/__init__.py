@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pearl import plugins
-from pearl.actions.searching import FoundRows, SearchedDocument
-from pearl.actions.values import Value, argument, as_rows
+from pearl.actions.values import FoundRows, Value, argument, as_rows
 from pearl.dsl.signatures import Action
 
 if TYPE_CHECKING:
+    from pearl.actions.searching import SearchedDocument
     from pearl.retrieval.search import Searcher
 
 __all__ = ["CONTRACT", "BySearch", "FoundRows", "known", "search"]

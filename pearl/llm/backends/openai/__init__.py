@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pearl.documents.tokens import DEFAULT_WINDOW, known_window
 from pearl.errors import ModelError, UsageError
-from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.backends.openai import faults, replies, servers, streaming
