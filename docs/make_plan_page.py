@@ -13,9 +13,7 @@ from pearl.actions.operators import with_operators
 from pearl.dsl.checker import MAX_STEPS, compile_plan, diagnose
 from pearl.dsl.parser import read
 from pearl.errors import Diagnostic, render_diagnostics
-from pearl.planner.writer import finish_plan
-from pearl.planner.writer import not_meant
-from pearl.planner.writer import unread
+from pearl.planner.writer import finish_plan, not_meant, unread
 from pearl.plugins.files import find_data
 
 PAGE = Path(__file__).with_name("plan_reference.md")
