@@ -253,7 +253,7 @@ def test_code_runs_in_the_sandbox_unless_the_user_says_otherwise(
     monkeypatch.setattr(dspy, "PythonInterpreter", Missing)
     record = asked(openai_server, Effort())
     assert record.error == (
-        "ExecutionError: the model's code cannot be run, for which dspy needs Deno and, once, the network: "
+        "ExecutionError: the model's code cannot run (dspy needs Deno and, once, the network): "
         "there is no Deno"
     )
 

@@ -76,7 +76,7 @@ def test_workers_were_killed_indeed(clustered: dict[str, Any]) -> None:
 @needs_ray
 @pytest.mark.slow
 def test_a_worker_of_another_version_is_refused(clustered: dict[str, Any]) -> None:
-    assert "this is pearl 0.0.1" in clustered["skew"]
+    assert "the driver pearl 0.0.1" in clustered["skew"]
     assert clustered["skew"].count("\n") < 3
 
 
