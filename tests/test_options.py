@@ -220,6 +220,7 @@ OF_TABLES = {"sql_engine"}
 
 
 OF_ANSWERS = {
+    "chat": {"strict_items"},
     "eval": {"strict_items"},
     "execute": {"strict_items"},
     "refine fewshot": {"strict_items"},
@@ -228,15 +229,15 @@ OF_ANSWERS = {
 """Settings that change what an answer says, but not what is asked or the exit code; a demo has no tables."""
 
 
+def first_item_only(prompt: str) -> str:
+    n_words = re.search(r"with the first (\d+) words", prompt)
+    item = prompt.partition("<item 1>\n")[2].split()
+    return f"1 | {' '.join(item[: int(n_words[1])])}: yes" if n_words else "1: yes"
+
+
 def answer(seen: Seen) -> Canned:
     plan = "no plan at all" if seen.body["model"] == "bad" else PLAN
-    said = "B"  # which is no reply for the rows of MAP
-    if "FILTER" in seen.prompt:
-        said = "1: yes"
-        echoed = re.search(r"the first (\d+) words of the item", seen.prompt)
-        item = re.search(r"item 1\W*\n(.+)", seen.prompt)
-        if echoed and item:
-            said = f"1 | {' '.join(item[1].split()[: int(echoed[1])])}: yes"
+    said = first_item_only(seen.prompt) if "FILTER" in seen.prompt else "B"  # no reply to MAP
     is_plan = "Question:" in seen.prompt
     is_cut = seen.body["model"] == "cut" and not is_plan
     if is_cut:

@@ -51,7 +51,8 @@ def test_several_logs_into_a_folder_that_is_made(
     assert capsys.readouterr().err.startswith("skipped reliability: ")
     before = {path.name: path.read_bytes() for path in Path("new/deep").iterdir()}
     assert len(before) == 9
-    assert run(["view", "a.jsonl", "b.jsonl", "--out", "new/deep"]) == 0
+    assert run(["view", "a.jsonl", "b.jsonl", "--out", "new/deep"]) == 2
+    assert run(["view", "a.jsonl", "b.jsonl", "--out", "new/deep", "--force"]) == 0
     assert {path.name: path.read_bytes() for path in Path("new/deep").iterdir()} == before
 
 
