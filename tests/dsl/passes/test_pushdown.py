@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from hashlib import sha256
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl import Document, Pearl
+from pearl.documents.rows import Rows
 from pearl.documents.tokens import Counter
 from pearl.dsl.graph import build_graph
 from pearl.dsl.passes import pushdown, rewrite_plan
@@ -77,6 +80,11 @@ def values(
     return {result.output: result for result in results}, oracle.asked
 
 
+def without_notes(value: Any) -> Any:
+    """Rows without notes: rows that were left out first cannot stay undecided."""
+    return replace(value, notes=()) if isinstance(value, Rows) else value
+
+
 records = st.lists(
     st.tuples(
         st.sampled_from(["Ada", "ada ", "Nils", "7", "07", "2023-01-02", ""]),
@@ -104,7 +112,9 @@ def test_what_is_selected_first_is_the_same_in_the_end(step: str, text: str, whe
     assert "mood_rows" in pushed
     for name in ("rows", "found", "ans"):
         one, other = written[name], pushed[name]
-        assert (one.value, one.state, one.why) == (other.value, other.state, other.why)
+        values_of_step = [without_notes(result.value) for result in (one, other)]
+        assert values_of_step[0] == values_of_step[1]
+        assert (one.state, one.why) == (other.state, other.why)
     assert asked_less <= asked
     kept = pushed["mood_rows"].rows
     assert kept is not None
