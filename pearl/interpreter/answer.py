@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import IO, Any, Literal
 
+from pearl.actions.groups import NONE
 from pearl.actions.values import Fetched, Scalar, Value, as_text, behind, is_estimate
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, shown_ranks
@@ -16,6 +17,7 @@ from pearl.documents.rows import Row, Rows, shortened
 from pearl.documents.table import cell_span
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
+from pearl.dsl.signatures import Action
 from pearl.errors import Span
 from pearl.errors.escaping import inert
 from pearl.errors.patterns import lazy_pattern
@@ -330,6 +332,33 @@ class StepResult:
             usage=self.usage,
             duration_s=self.duration_s,
         )
+
+
+def computed(
+    step: Step, action: Action, value: Value, why: str = "", state: State = "found"
+) -> StepResult:
+    """The result of a computed step; an empty value is "nothing", a found one with a reason undecided."""
+    rows = behind([value])
+    if rows is not None:
+        why = why or rows_undecided(rows)
+    entries = value.rows if isinstance(value, Scalar) and value.value == NONE else value
+    if isinstance(entries, list | Rows) and not entries and not why:
+        state = "nothing"
+    elif why and state == "found":
+        state = "undecided"
+    return StepResult(step.output, action.name, value, action.is_native, state=state, why=why)
+
+
+def void(step: Step, action: Action, why: str) -> StepResult:
+    """The result of a step without a value."""
+    return computed(step, action, f"undecided: {why}", why)
+
+
+def rows_undecided(rows: Rows, n_asked: int = 0) -> str:
+    """How many rows are undecided; "" for none."""
+    n = len(rows.undecided)
+    n_rows = max(n_asked, n + len(rows.values))
+    return f"{n:,} of {n_rows:,} rows are undecided" if n else ""
 
 
 def _plain(value: Value) -> str | int | float | bool | list[str]:

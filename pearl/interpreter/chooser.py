@@ -14,14 +14,13 @@ from pearl.actions.searching import SearchedDocument
 from pearl.documents.document import Document
 from pearl.errors import ModelError, UsageError
 from pearl.errors.patterns import lazy_pattern
-from pearl.interpreter.context import Context, ContextLimits, Shown, fit, fit_prompt
-from pearl.interpreter.offloading import off_loop
+from pearl.interpreter.asking import call_failed
+from pearl.interpreter.context import Context, ContextLimits, Shown, fit, fit_prompt, off_loop
 from pearl.interpreter.prompt import choose_messages
 from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.llm import ChooseTask, Model, Request, Usage
-from pearl.llm.messages import without_texts
 from pearl.retrieval.search import Searcher
-from pearl.trace import CallFailed, OptionChosen, Trace
+from pearl.trace import OptionChosen, Trace
 
 _MARKS = lazy_pattern(r"[*_`]+")
 _QUOTES = "\"'“”‘’«»"
@@ -204,19 +203,7 @@ async def _ask(
         completion = await model.complete(request)
     except ModelError as error:
         if trace is not None:
-            trace.append(
-                CallFailed(
-                    step="",
-                    purpose="choose",
-                    model=model.name,
-                    kind=error.kind,
-                    prompt=without_texts(request.messages),
-                    reply=error.reply,
-                    duration_s=time.monotonic() - began,
-                    usage=error.usage or Usage(),
-                    is_sent=error.is_sent,
-                )
-            )
+            trace.append(call_failed("", "choose", model.name, request, error, began))
         raise
     index = read_choice(completion.text, task.options)
     return Choice(index, completion.text, completion.usage, n_cached=int(completion.is_remembered))
@@ -236,17 +223,14 @@ async def _fit(
 
     most = limits.prompt_tokens
     n_document = await off_loop(len(text), partial(count, text))
-    how = Shown(
-        "full", count, " ".join([task.question, *task.options]), searcher, limits.max_retrieved,
-        corpus=searched if searched.is_corpus else None,
-    )  # fmt: skip
+    query = " ".join([task.question, *task.options])
+    corpus = searched if searched.is_corpus else None
 
     async def show(available_tokens: int | None) -> Context:
-        is_whole = (
-            limits.strategy == "full" or available_tokens is None or n_document <= available_tokens
-        )
-        asked = how if is_whole else replace(how, strategy="retrieve")
-        return await fit(text, asked, available_tokens, n_document)
+        fits = available_tokens is None or n_document <= available_tokens
+        is_whole = limits.strategy == "full" or fits
+        chosen = replace(limits, strategy="full" if is_whole else "retrieve", max_parts=None)
+        return await fit(text, Shown(chosen, query, searcher, corpus), available_tokens, n_document)
 
     if most is None:
         return await show(None)

@@ -28,8 +28,8 @@ from pearl.interpreter.context import (
     PASSAGE_TOKENS,
     ContextLimits,
     ContextOverflowError,
+    awaited,
 )
-from pearl.interpreter.offloading import at_once
 from pearl.interpreter.requests import MARK_TOKENS, PROMPT_MARGIN, RequestBuilder, chunk_size
 from pearl.interpreter.row_steps import ITEM_TOKENS, MAX_ROUNDS, RowRequests, RowStep, check_numbers
 from pearl.llm import ActionTask, CombineTask
@@ -487,12 +487,11 @@ class CostEstimator:
         is_known = not self._unknown.are_in(*map(as_text, known))
         if is_known and not self._calls.may_wait:
             try:
-                found = at_once(by_search.search(action, self._calls.searcher, values))
+                found = awaited(by_search.search(action, self._calls.searcher, values))
             except ValueError as error:
                 raise ExecutionError(str(error), step=step.output) from error
-            if found is not None:
-                self._values[step.output] = self._texts[step.output] = found.rows
-                return
+            self._values[step.output] = self._texts[step.output] = found.rows
+            return
         n: int | None = None
         with suppress(ValueError):  # an earlier step gives it
             n = whole_number(number_of(known[-1]), "K", least=1)
@@ -557,10 +556,7 @@ class CostEstimator:
         document = task.document
         if self._unknown.are_in(document, *texts) or self._is_ranked(document):
             return self._vague(task, document)
-        found = at_once(self._calls.pieces(task, document))
-        if found is None:
-            return self._vague(task, document)
-        _, pieces = found
+        _, pieces = awaited(self._calls.pieces(task, document))
         tokens = NONE
         for piece in pieces:
             tokens += self._prompt(piece)
@@ -639,7 +635,7 @@ class CostEstimator:
             int(available.most or 0)
         ):
             cut = self._calls.cut(document, chunk_size(int(available.least)))
-            prefixes = tuple(self._prefix(replace(task, document=text)) for text in cut.texts)
+            prefixes = tuple(self._prefix(replace(task, document=text)) for text in cut)
         merging = self._merging(task, parts)
         tokens = Range.of(min(least, most), most)
         return self._costs(tokens, int(parts.least), parts.most, merging, prefixes)
@@ -678,7 +674,7 @@ class CostEstimator:
             at = chunk_size(int(available.most))
             while at >= chunk_size(int(available.least)):
                 fits = at >= length.upper
-                counts.append(1 if fits else len(self._calls.cut(document, at).texts))
+                counts.append(1 if fits else len(self._calls.cut(document, at)))
                 at = chunk_size(at - 1)
             n = max(counts)
             least = min(counts) if length.least > available.most else 1

@@ -12,15 +12,13 @@ from typing import Literal, NamedTuple
 
 from pearl.actions import by_search, native
 from pearl.actions.arithmetic.program import DivisionByZeroError, MagnitudeError, NotGivenError
-from pearl.actions.groups import NONE
 from pearl.actions.searching import SearchedDocument
-from pearl.actions.values import EmptyListError, Fetched, Scalar, Value, behind
+from pearl.actions.values import EmptyListError, Fetched, Value, behind
 from pearl.documents.document import Document
 from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import UnclearNumberError
 from pearl.documents.rows import DOCUMENT, Rows
 from pearl.dsl.checker import CheckedPlan
-from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import Plan, Reference, Step, String
 from pearl.dsl.passes import Rewritten, rewrite_plan
@@ -35,23 +33,21 @@ from pearl.errors import (
 )
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.agreement import Agreement, PlanAnswer
-from pearl.interpreter.answer import Answer, StepResult, compose
-from pearl.interpreter.asking import Asker, TextRead
-from pearl.interpreter.context import Context, ContextLimits
-from pearl.interpreter.offloading import off_loop
+from pearl.interpreter.answer import Answer, StepResult, compose, computed, void
+from pearl.interpreter.asking import Asker, TextReply
+from pearl.interpreter.context import Context, ContextLimits, off_loop
 from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.row_steps import RowReader, RowRequests, check_numbers
-from pearl.llm import ActionTask, Completion, Model, Request, Usage
+from pearl.llm import ActionTask, Model, Usage
 from pearl.llm.concurrency import first_failure, gather
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
 from pearl.llm.middleware.caching import ItemCache
 from pearl.planner.candidates import Plans
-from pearl.replies.typed import Reply, State
+from pearl.replies.typed import Reply
 from pearl.retrieval.search import Searcher
 from pearl.trace import (
     PlanRewritten,
     PlansCompared,
-    Purpose,
     RunFinished,
     RunStarted,
     StepFailed,
@@ -182,32 +178,21 @@ async def run(
     searcher: Searcher | None = None,
 ) -> tuple[StepResult, ...]:
     """Run every step."""
-    interpreter = _Interpreter(graph, document, model, limits, trace, fallback, items, searcher)
-    return await interpreter.run()
+    calls = RequestBuilder(graph, document, limits, searcher)
+    asker = Asker(model, calls, fallback or reply_fallback(model.constrains), trace)
+    return await _Interpreter(calls, asker, items).run()
 
 
 class _Interpreter:
     """One run of one plan over one document."""
 
-    def __init__(
-        self,
-        graph: PlanGraph,
-        document: Document,
-        model: Model,
-        limits: ContextLimits,
-        trace: Trace,
-        fallback: ConstraintFallback | None,
-        items: ItemCache | None,
-        searcher: Searcher | None,
-    ) -> None:
-        self._graph = graph
-        self._calls = RequestBuilder(graph, document, limits, searcher)
-        self._row_calls = RowRequests(self._calls)
+    def __init__(self, calls: RequestBuilder, asker: Asker, items: ItemCache | None) -> None:
+        self._graph = calls.graph
+        self._calls = calls
+        self._row_calls = RowRequests(calls)
         self._items = items
-        self._document = document
-        self._trace = trace
-        fallback = fallback or reply_fallback(model.constrains)
-        self._asker = Asker(model, self._calls, fallback, trace)
+        self._trace = asker.trace
+        self._asker = asker
 
     async def run(self) -> tuple[StepResult, ...]:
         for step in self._graph.steps:
@@ -225,7 +210,11 @@ class _Interpreter:
         except BaseExceptionGroup as failed:
             first = first_failure(failed)
             if isinstance(first, ExecutionError):
-                first.finished = tuple(each.result() for each in tasks if _is_finished(each))
+                first.finished = tuple(
+                    task.result()
+                    for task in tasks
+                    if task.done() and not task.cancelled() and task.exception() is None
+                )
             raise first from first.__cause__
         return tuple(task.result() for task in tasks)
 
@@ -247,7 +236,7 @@ class _Interpreter:
                 self._trace.append(StepFailed(step=step.output, error=str(error)))
                 raise _step_error(step, error) from error
             result = replace(
-                _void(step, self._graph.checked.action(step), error.message),
+                void(step, self._graph.checked.action(step), error.message),
                 state="refused", n_calls=1, usage=error.usage or Usage(),
                 value="refused: the model did not carry out this step",
             )  # fmt: skip
@@ -259,7 +248,7 @@ class _Interpreter:
         action = self._graph.checked.action(step)
         unsure = next((result for result in _inputs(step, before) if result.is_void), None)
         if unsure is not None and not _may_take(action, unsure):
-            return _void(step, action, _traced(unsure))
+            return void(step, action, _traced(unsure))
         values = {name: result.value for name, result in before.items()}
         if action.searches:
             return await self._search(step, action, values)
@@ -275,7 +264,10 @@ class _Interpreter:
         if action.reads_rows:
             return await self._by_row(step, inputs)
         if action.asks_table:
-            return await self._of_table(step, action, values)
+            from pearl.interpreter.table_steps import read_table  # late: few plans query a table
+
+            given, question = self._calls.asked(step, values)
+            return await read_table(step, action, question, given, self._asker)
         task, shown = self._calls.task(step, inputs)
         if task.document is None:
             read = await self._asker.read(step, "step", self._calls.whole(task))
@@ -301,10 +293,10 @@ class _Interpreter:
         self,
         step: Step,
         task: ActionTask,
-        read: TextRead,
+        read: TextReply,
         before: Mapping[str, StepResult],
         context: Context | None,
-    ) -> TextRead:
+    ) -> TextReply:
         """The reading; undecided if the figure may belong to another company than the named one."""
         inputs = (before[each.name].rows for each in step.references() if not each.is_context)
         shown = [
@@ -321,20 +313,10 @@ class _Interpreter:
     async def _by_row(self, step: Step, inputs: Mapping[str, Value]) -> StepResult:
         """The result of a step that is carried out for each row."""
         row_step = self._row_calls.step(step, inputs)
-        reader = RowReader(
-            step, row_step, self._row_calls, self._asker, self._calls.limits, self._items,
-            self._document.digest, self._calls.searcher.reranker,
-        )  # fmt: skip
-        read = await reader.run()
-        n_undecided = len(read.rows.undecided)
-        return StepResult(
-            step.output, row_step.task.action.name, read.rows, False, "rows",
-            self._calls.coverage(row_step.rows), read.n_calls, read.usage,
-            reply="\n\n".join(read.replies),
-            state="undecided" if n_undecided else "found" if read.rows else "nothing",
-            why=_rows_undecided(read.rows, len(row_step.rows)), fetched=self._told(step, read.ranked),
-            verdicts=read.verdicts,
-        )  # fmt: skip
+        reader = RowReader(step, row_step, self._row_calls, self._asker, self._items)
+        result = await reader.run()
+        self._told(step, result.fetched)
+        return result
 
     async def _search(self, step: Step, action: Action, inputs: Mapping[str, Value]) -> StepResult:
         """The result of an action that searches."""
@@ -345,41 +327,7 @@ class _Interpreter:
             found = await by_search.search(action, self._calls.searcher, values)
         except ValueError as error:
             raise ExecutionError(str(error), step=step.output) from error
-        return replace(_computed(step, action, found.rows), fetched=self._told(step, found.fetched))
-
-    async def _of_table(
-        self, step: Step, action: Action, inputs: Mapping[str, Value]
-    ) -> StepResult:
-        """The result of a question about a table."""
-        from pearl.interpreter.table_steps import read_table  # late: few plans query a table
-        from pearl.tables.lookup import SeveralTablesError
-
-        given, question = self._calls.asked(step, inputs)
-        try:
-            read = await read_table(
-                step.output, action, question, given, self._calls.limits, partial(self._query, step)
-            )
-        except SeveralTablesError as error:
-            return _void(step, action, str(error))
-        except ValueError as error:
-            raise ExecutionError(str(error), step=step.output) from error
-        result = _computed(step, action, read.value, read.why, read.state)
-        if read.event is not None:
-            self._trace.append(read.event)
-        return replace(
-            result, is_native=False, n_calls=read.n_calls, usage=read.usage, cited=read.cited
-        )  # fmt: skip
-
-    async def _query(
-        self,
-        step: Step,
-        request: Request,
-        constraint: Constraint | None,
-        flaw: Callable[[str], str | None],
-    ) -> Completion:
-        """Send a request for a query."""
-        purpose: Purpose = "step" if len(request.messages) == 1 else "again"
-        return await self._asker.ask(step, purpose, request, constraint, flaw)
+        return replace(computed(step, action, found.rows), fetched=self._told(step, found.fetched))
 
     def _told(self, step: Step, fetched: Fetched | None) -> Fetched | None:
         """Record a search in the trace."""
@@ -405,20 +353,20 @@ class _Interpreter:
             rows = behind(values)  # an undecided row may be an entry
             value = [] if rows is None else replace(rows, rows=(), doubtful=rows.undecided)
         except NotGivenError as error:
-            return _computed(step, action, _absent(error, before), "", "nothing")
+            return computed(step, action, _absent(error, before), "", "nothing")
         except ValueError as error:
             missing = missing or _nothing_in(inputs)
             if not missing and list(step.references()) and _is_unclear(error, inputs):
-                return _void(step, action, str(error))
+                return void(step, action, str(error))
             if not missing:
                 raise ExecutionError(str(error), step=step.output) from error
         if missing:
-            return _computed(step, action, missing, why, "nothing")
+            return computed(step, action, missing, why, "nothing")
         shows_document = any(reference.is_context for reference in step.references())
         found_none = bool(inputs) and all(each.state == "nothing" for each in inputs)
         # Joined texts are "nothing" only if all of them are.
         is_none = native.is_joining(action) and found_none and not shows_document
-        return _computed(step, action, value, why, "nothing" if is_none else "found")
+        return computed(step, action, value, why, "nothing" if is_none else "found")
 
 
 def _inputs(step: Step, before: Mapping[str, StepResult]) -> list[StepResult]:
@@ -433,32 +381,6 @@ def _may_take(action: Action, unsure: StepResult) -> bool:
     if action.is_native:
         return native.is_joining(action)  # joined texts include the undecided one
     return unsure.state != "refused"
-
-
-def _computed(
-    step: Step, action: Action, value: Value, why: str = "", state: State = "found"
-) -> StepResult:
-    """The result of a computed step; an empty value is "nothing", a found one with a reason undecided."""
-    rows = behind([value])
-    if rows is not None and rows.undecided and not why:
-        why = _rows_undecided(rows)
-    found = value.rows if isinstance(value, Scalar) and value.value == NONE else value
-    if isinstance(found, list | Rows) and not found and not why:
-        state = "nothing"
-    elif why and state == "found":
-        state = "undecided"
-    return StepResult(step.output, action.name, value, True, state=state, why=why)
-
-
-def _void(step: Step, action: Action, why: str) -> StepResult:
-    """The result of a step without a value."""
-    return StepResult(
-        step.output, action.name, f"undecided: {why}", action.is_native, state="undecided", why=why
-    )
-
-
-def _is_finished(task: asyncio.Task[StepResult]) -> bool:
-    return task.done() and not task.cancelled() and task.exception() is None
 
 
 def _missing(step: Step, action: Action, before: Mapping[str, StepResult]) -> str:
@@ -501,12 +423,6 @@ def _absent(error: NotGivenError, before: Mapping[str, StepResult]) -> str:
     """The value of a step that lacks an operand, and the steps that found none."""
     names = ", ".join(f"'{name}'" for name, each in before.items() if each.state == "nothing")
     return f"{NOTHING} {error}{f': nothing in {names}' if names else ''}"
-
-
-def _rows_undecided(rows: Rows, n_asked: int = 0) -> str:
-    n = len(rows.undecided)
-    n_rows = max(n_asked, n + len(rows.values))
-    return f"{n:,} of {n_rows:,} rows are undecided" if n else ""
 
 
 def _step_error(step: Step, error: PearlError) -> ExecutionError:

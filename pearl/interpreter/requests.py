@@ -21,9 +21,9 @@ from pearl.interpreter.context import (
     Shown,
     fit,
     fit_prompt,
+    off_loop,
     split,
 )
-from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
 from pearl.llm import ActionTask, CombineTask, Message, Request
 from pearl.replies.typed import says_nothing
@@ -53,11 +53,11 @@ class RequestBuilder:
         self.limits = limits
         self.searcher = searcher or Searcher()
         self.searched = SearchedDocument(document)
-        self._document = document
+        self.document = document
         self._text = document.text
         self._question = graph.checked.plan.question or ""
         self._n_tokens: dict[str, int] = {}
-        self._cuts: dict[tuple[str, int], Context] = {}
+        self._cuts: dict[tuple[str, int], tuple[str, ...]] = {}
         self._last: tuple[ActionTask, tuple[Message, ...]] | None = None
 
     @property
@@ -75,7 +75,7 @@ class RequestBuilder:
 
     @cached_property
     def _apart(self) -> TablesApart:
-        return TablesApart(self._document)
+        return TablesApart(self.document)
 
     def apart(self, document: str) -> TablesApart | None:
         """The tables of a text that prompts show apart from it; None for other texts."""
@@ -109,11 +109,11 @@ class RequestBuilder:
         """The table of a step that queries one, and its question."""
         given, question = self.values(step, earlier)
         is_document = _is_context(step.arguments[0])
-        return self._document if is_document else given, as_text(question)
+        return self.document if is_document else given, as_text(question)
 
     @cached_property
     def _rows(self) -> Rows:
-        return document_rows(self._document)
+        return document_rows(self.document)
 
     def length(self, step: Step) -> int:
         """Characters of the document in a step's arguments."""
@@ -255,7 +255,7 @@ class RequestBuilder:
         prompt = "".join(message.content for message in self._action_messages(task))
         return self.limits.counter.at_most(prompt) + MERGING_TOKENS + PROMPT_MARGIN <= most
 
-    def cut(self, document: str, available_tokens: int) -> Context:
+    def cut(self, document: str, available_tokens: int) -> tuple[str, ...]:
         """Split a document that is too long for one call, independently of the step."""
         key = (document, available_tokens)
         if key not in self._cuts:
@@ -308,18 +308,16 @@ class RequestBuilder:
         n_tokens = 0
         if is_counted:
             n_tokens = await off_loop(len(document), partial(self.count, document))
-        corpus = self.corpus(document)
         if (
             available_tokens is not None and 0 < available_tokens < n_tokens
             and limits.max_parts is None and self.is_split(document)
         ):  # fmt: skip
             size = chunk_size(available_tokens)
-            return await off_loop(len(document), partial(self.cut, document, size))
+            parts = await off_loop(len(document), partial(self.cut, document, size))
+            return Context("map-reduce", parts, 1.0)
         query = " ".join([*(value for _, value in task.arguments), task.explanation])
-        shown = Shown(
-            limits.strategy, limits.counter.count, query, self.searcher, limits.max_retrieved,
-            limits.max_parts, corpus, self.apart(document),
-        )  # fmt: skip
+        corpus = self.corpus(document)
+        shown = Shown(limits, query, self.searcher, corpus, self.apart(document))
         return await fit(document, shown, available_tokens, n_tokens)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from pearl.actions.by_row import (
     ByRow,
@@ -33,8 +33,9 @@ from pearl.documents.rows import Rows
 from pearl.dsl.nodes import Argument, Number, Step, String, items_of
 from pearl.dsl.signatures import NOTHING, Action
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
+from pearl.interpreter.answer import StepResult, rows_undecided
 from pearl.interpreter.asking import Asker
-from pearl.interpreter.context import ContextLimits, ContextOverflowError
+from pearl.interpreter.context import ContextOverflowError
 from pearl.interpreter.prompt import items_messages
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, Completion, ItemsTask, Request, Usage
@@ -215,18 +216,6 @@ UNREADABLE: frozenset[ModelErrorKind] = frozenset(
 """Errors that concern one batch only: its rows are asked about again."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowsRead:
-    """The result of a step that was carried out row by row."""
-
-    rows: Rows
-    n_calls: int
-    usage: Usage
-    replies: tuple[str, ...] = ()
-    ranked: Fetched | None = None
-    verdicts: Mapping[str, int] = field(default_factory=dict)
-
-
 class RowReader:
     """Carries out one step row by row."""
 
@@ -236,30 +225,27 @@ class RowReader:
         row_step: RowStep,
         requests: RowRequests,
         asker: Asker,
-        limits: ContextLimits,
         cache: ItemCache | None,
-        document: str,
-        reranker: Reranker | None = None,
     ) -> None:
         self._step = step
         self._row_step = row_step
         self._requests = requests
         self._asker = asker
-        self._limits = limits
+        self._limits = asker.calls.limits
         self._cache = cache
-        self._document = document
-        self._reranker = reranker
+        self._document = asker.calls.document.digest
+        self._reranker = asker.calls.searcher.reranker
         self._n_calls = 0
         self._usage = Usage()
         self._replies: list[str] = []
         self._why = ""  # why some replies about rows could not be read to the end
         self._failure: ModelError | None = None
         # With a token budget, all prompts of the step together have its share.
-        self._left = limits.max_prompt_tokens
+        self._left = self._limits.max_prompt_tokens
         self._shown = row_step.shown(row_step.rows)
         self._texts = row_step.texts(row_step.rows)
 
-    async def run(self) -> RowsRead:
+    async def run(self) -> StepResult:
         """Ask about all rows."""
         rows, task = self._row_step.rows, self._row_step.task
         note = ""  # why a reranker did not score them
@@ -297,9 +283,15 @@ class RowReader:
         if unstated or self._why:
             n, why = replies.count(None), f": {self._why}" if self._why else ""
             result = result.noting(f"{self._step.output}: {n:,} undecided{unstated}{why}")
-        replied = tuple(self._replies)
-        ranked = self._ranked(result, is_scored=is_scored)
-        return RowsRead(result, self._n_calls, self._usage, replied, ranked, verdicts)
+        n_undecided = len(result.undecided)
+        return StepResult(
+            self._step.output, task.action.name, result, False, "rows",
+            self._asker.calls.coverage(rows), self._n_calls, self._usage,
+            reply="\n\n".join(self._replies),
+            state="undecided" if n_undecided else "found" if result else "nothing",
+            why=rows_undecided(result, len(rows)), verdicts=verdicts,
+            fetched=self._ranked(result, is_scored=is_scored),
+        )  # fmt: skip
 
     def _ranked(self, rows: Rows, *, is_scored: bool) -> Fetched | None:
         """The rows of a result as they were ranked for the step's query, if it has one."""

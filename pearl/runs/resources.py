@@ -15,7 +15,7 @@ from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import build_graph
 from pearl.dsl.passes.critical_path import n_following
 from pearl.errors import BudgetError, PausedError, PearlError
-from pearl.interpreter.offloading import off_loop
+from pearl.interpreter.context import off_loop
 from pearl.llm.concurrency import SingleFlight
 from pearl.pipeline import Pearl
 
