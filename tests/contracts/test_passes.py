@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
@@ -11,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl import plugins
 from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
 from pearl.dsl.checker import CheckedPlan, check
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import Plan, Reference, Step
-from pearl.dsl.passes import Rewritten, rewrite_plan
+from pearl.dsl.passes import PASSES, rewrite_plan
 from pearl.interpreter.answer import StepResult
 from pearl.interpreter.context import ContextLimits
 from pearl.interpreter.execution import run
@@ -26,11 +24,6 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.trace import Trace
 from tests.dsl import strategies
 from tests.examples import examples
-
-PASSES: dict[str, Callable[[PlanGraph], Rewritten]] = {
-    name: plugins.load("pearl.dsl.passes", name).rewrite
-    for name in plugins.names("pearl.dsl.passes")
-}
 
 each_pass = pytest.mark.parametrize(
     "rewrite", [*PASSES.values(), rewrite_plan], ids=[*PASSES, "all"]

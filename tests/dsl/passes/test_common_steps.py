@@ -21,7 +21,7 @@ TWICE = """\
 def test_steps_by_row_stay_two_because_later_steps_call_their_columns_by_output() -> None:
     oracle = Oracle(lambda text: "root" if "beet" in text else "fruit")
     pearl = Pearl(Reading(oracle))
-    done = common_steps.rewrite(build_graph(pearl.compile(TWICE)))
+    done = common_steps(build_graph(pearl.compile(TWICE)))
     assert done.stands_for == {"again": "rows"}
     answer = asyncio.run(pearl.execute(TWICE, Document("apple 1\nbeet 2\ndate 3")))
     assert answer.text.splitlines()[0] == "| a | b |"

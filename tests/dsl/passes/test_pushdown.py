@@ -74,7 +74,7 @@ def values(
     oracle = Oracle()
     asked = pearl(Scripted(oracle))
     graph = build_graph(asked.compile(text))
-    graph = pushdown.rewrite(graph).graph if is_pushed else graph
+    graph = pushdown(graph).graph if is_pushed else graph
     limits = ContextLimits(Counter(), items_per_call=3)
     results = asyncio.run(run(graph, document, Scripted(oracle), limits, Trace()))
     return {result.output: result for result in results}, oracle.asked
@@ -139,7 +139,7 @@ def test_what_is_selected_first_is_the_same_in_the_end(step: str, text: str, whe
 )
 def test_what_might_change_the_answer_stays(model_step: str, where: str, last: str) -> None:
     graph = build_graph(pearl(Scripted(Oracle())).compile(plan_of(model_step, where, last)))
-    assert pushdown.rewrite(graph).graph is graph
+    assert pushdown(graph).graph is graph
 
 
 def test_it_goes_before_all_model_steps_it_follows() -> None:
