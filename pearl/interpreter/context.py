@@ -17,7 +17,8 @@ from pearl.documents.document import AT_ONCE, heading
 from pearl.documents.passages import chunks
 from pearl.documents.table.apart import LABELS, Atom, TablesApart
 from pearl.documents.tokens import Counter
-from pearl.errors import ExecutionError, Span, UsageError, suggest
+from pearl.dsl.nodes import Step
+from pearl.errors import ExecutionError, PearlError, Span, UsageError, suggest
 from pearl.llm.reply_limits import reading_limit
 from pearl.retrieval.search import Searcher
 from pearl.tables import SqlEngine, check_engine
@@ -70,6 +71,18 @@ def awaited(work: Coroutine[Any, Any, Result]) -> Result:
 
 class ContextOverflowError(ExecutionError):
     """The mandatory content of one call exceeds its token limit."""
+
+
+def step_error(step: Step, error: Exception) -> ExecutionError:
+    """The error of a run or a forecast: what failed in which step."""
+    message = error.message if isinstance(error, PearlError) else str(error)
+    failed = ExecutionError(
+        f"step '{step.output}' ({step.action}): {message}", step=step.output,
+        help=getattr(error, "help", None),
+    )  # fmt: skip
+    if isinstance(error, PearlError):
+        failed.exit_code = error.exit_code  # keep the exit code of the cause
+    return failed
 
 
 @dataclass(frozen=True, slots=True)

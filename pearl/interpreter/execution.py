@@ -35,7 +35,7 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.agreement import Agreement, PlanAnswer
 from pearl.interpreter.answer import Answer, StepResult, compose, computed, void
 from pearl.interpreter.asking import Asker, TextReply
-from pearl.interpreter.context import Context, ContextLimits, off_loop
+from pearl.interpreter.context import Context, ContextLimits, off_loop, step_error
 from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.row_steps import RowReader, RowRequests, check_numbers
 from pearl.llm import ActionTask, Model, Usage
@@ -234,7 +234,7 @@ class _Interpreter:
                 or self._calls.limits.is_strict
             ):
                 self._trace.append(StepFailed(step=step.output, error=str(error)))
-                raise _step_error(step, error) from error
+                raise step_error(step, error) from error
             result = replace(
                 void(step, self._graph.checked.action(step), error.message),
                 state="refused", n_calls=1, usage=error.usage or Usage(),
@@ -423,14 +423,6 @@ def _absent(error: NotGivenError, before: Mapping[str, StepResult]) -> str:
     """The value of a step that lacks an operand, and the steps that found none."""
     names = ", ".join(f"'{name}'" for name, each in before.items() if each.state == "nothing")
     return f"{NOTHING} {error}{f': nothing in {names}' if names else ''}"
-
-
-def _step_error(step: Step, error: PearlError) -> ExecutionError:
-    failed = ExecutionError(
-        f"step '{step.output}' ({step.action}): {error.message}", step=step.output, help=error.help
-    )
-    failed.exit_code = error.exit_code  # keep the exit code of the cause
-    return failed
 
 
 ANSWER = Action(
