@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from typing import Literal
 
-from pearl.dsl.literals import UNTYPED, should_read, terminal
-from pearl.dsl.scanner import ASSIGNS, HEAD, OPENS, scan_action, scan_step
+from pearl.dsl.literals import UNTYPED, terminal
+from pearl.dsl.scanner import ASSIGNS, HEAD, OPENS, scan_action, scan_step, should_read
 from pearl.errors import Diagnostic, Fix, Span, apply_fixes
 from pearl.errors.patterns import lazy_pattern
 

@@ -11,7 +11,7 @@ from pearl.actions.operators import with_operators
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, check, compile_plan, diagnose, mend_plan
 from pearl.dsl.nodes import CTX, Plan, Reference, Step, print_plan
 from pearl.dsl.parser import parse, read
-from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanCheckError, PlanError, PlanSyntaxError
 from tests.dsl.strategies import broken_texts, libraries, valid_plans, wild_plans
 
@@ -105,11 +105,6 @@ def test_compile_reports_broken_lines_and_broken_meaning_together() -> None:
     assert compile_plan("b = SUMMARIZE(CTX)", LIBRARY, tolerant=True).outputs == ("b",)
 
 
-def test_outputs_are_what_no_step_consumes() -> None:
-    text = '1. a = FIND(CTX, "x") : x\n2. b = FIND(CTX, [a, "y"]) : x\n3. c = FIND(CTX, "z") : x'
-    assert compile_plan(text, LIBRARY).outputs == ("b", "c")
-
-
 def test_new_actions_live_with_their_plan_only() -> None:
     text = "New actions:\n- MINE(CTX) : x\n\n1. a = MINE(CTX) : x"
     checked = compile_plan(text, LIBRARY)
@@ -159,26 +154,6 @@ def test_types(call: str, is_valid: bool) -> None:
         f"4. a = {call} : x"
     )
     assert codes(text) == ([] if is_valid else ["wrong-type"])
-
-
-@pytest.mark.parametrize(
-    ("type_", "call", "is_valid"),
-    [
-        (ValueType.NUMBER, "T(3)", True),
-        (ValueType.NUMBER, "T(text)", True),
-        (ValueType.NUMBER, 'T("3")', False),
-        (ValueType.NUMBER, "T(CTX)", False),
-        (ValueType.BOOL, "T(text)", True),
-        (ValueType.BOOL, "T(1)", False),
-        (ValueType.TABLE, "T(text)", True),
-        (ValueType.TABLE, "T(CTX)", False),
-        (ValueType.PASSAGES, "T(text)", True),
-    ],
-)
-def test_types_that_no_action_file_has_yet(type_: ValueType, call: str, is_valid: bool) -> None:
-    library = LIBRARY.extended([Action("T", (Parameter("X", type_),), "x", is_native=True)])
-    text = f'1. text = FIND(CTX, "x") : x\n2. a = {call} : x'
-    assert codes(text, library) == ([] if is_valid else ["wrong-type"])
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def plan_form(
         for call in [*ways, new]
     )
     steps = {"type": "array", "items": step, "minItems": 1, "maxItems": max_steps}
-    declarations = _declarations(_ref("new"), MAX_NEW_ACTIONS, max_text)
+    declarations = _declarations(_ref("new"), max_text)
     schema = {**closed_object({"new_actions": declarations, "steps": steps}), "$defs": defs}
 
     def text_of(value: Any) -> str:
@@ -164,11 +164,9 @@ def plan_form(
     return JsonForm(schema, text_of, hint)
 
 
-def header_form(
-    library: ActionLibrary, *, max_actions: int = MAX_NEW_ACTIONS, max_text: int | None = None
-) -> JsonForm:
+def header_form(library: ActionLibrary, *, max_text: int | None = None) -> JsonForm:
     """The new actions of a plan, `{"new_actions": [...]}`."""
-    declarations = _declarations(_new_name(library), max_actions, max_text)
+    declarations = _declarations(_new_name(library), max_text)
     schema = closed_object({"new_actions": declarations})
 
     def text_of(value: Any) -> str:
@@ -207,11 +205,11 @@ def _new_name(library: ActionLibrary) -> Schema:
     return {"type": "string", "pattern": f"^({names_except(library).replace('(?:', '(')})$"}
 
 
-def _declarations(name: Schema, max_actions: int, max_text: int | None) -> Schema:
+def _declarations(name: Schema, max_text: int | None) -> Schema:
     declaration = closed_object(
         {"name": name, "parameters": _names(_SIGNATURES), "definition": _text(max_text)}
     )
-    return {"type": "array", "items": declaration, "maxItems": max_actions}
+    return {"type": "array", "items": declaration, "maxItems": MAX_NEW_ACTIONS}
 
 
 def _suffix(counts: Counts) -> str:
@@ -398,9 +396,7 @@ def sketch_constraint(
     max_text: int | None = None,
 ) -> Constraint:
     """The reply to a mining prompt: new actions or none, then steps."""
-    grammar = static_grammar(
-        library, new_actions="required", max_steps=max_steps, max_text=max_text
-    )
+    grammar = static_grammar(library, requires_new=True, max_steps=max_steps, max_text=max_text)
     form = plan_form(library, max_steps=max_steps, max_text=max_text)
     return Constraint("sketch", grammar, form)
 
