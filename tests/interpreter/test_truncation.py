@@ -71,10 +71,6 @@ def test_what_is_kept_is_the_beginning(text: str) -> None:
     assert not kept or len(kept) < len(text)
 
 
-def test_a_loop_is_kept_once() -> None:
-    assert kept_text("It was late. " + "Then he slept. " * 100) == "It was late. Then he slept."
-
-
 def test_a_reply_that_is_cut_off_is_asked_for_once_more_with_more_room() -> None:
     scripted, trace = model(cut("It leak"), "It leaked."), Trace()
     answer = run(ONE, scripted, trace)
