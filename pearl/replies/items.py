@@ -547,22 +547,6 @@ def _read_picks(text: str, n: int, n_picks: int) -> ItemReplies:
 # Constraints for decoders
 
 
-def items_constraint(
-    n: int,
-    kind: ItemKind,
-    labels: Sequence[str] = (),
-    *,
-    n_picks: int = 0,
-    max_item_tokens: int = MAX_ITEM_TOKENS,
-    max_text: int | None = None,
-) -> Constraint:
-    """The language of the replies to an `ItemsTask`, as `read_items` takes them."""
-    lines = tuple(dict.fromkeys(map(label_line, labels)))
-    return _items_constraint(
-        n, kind, lines, n_picks, line_length(max_item_tokens, max_text), max_text
-    )
-
-
 def line_length(max_item_tokens: int, max_text: int | None = None) -> int:
     """Maximum characters of a free line under a constraint."""
     length = max_item_tokens * _CHARACTERS_A_TOKEN
@@ -570,21 +554,28 @@ def line_length(max_item_tokens: int, max_text: int | None = None) -> int:
 
 
 @lru_cache(maxsize=32)
-def _items_constraint(
+def items_constraint(
     n: int,
     kind: ItemKind,
-    labels: tuple[str, ...],
-    n_picks: int,
-    max_length: int,
-    max_text: int | None,
+    labels: tuple[str, ...] = (),
+    *,
+    n_picks: int = 0,
+    max_item_tokens: int = MAX_ITEM_TOKENS,
+    max_text: int | None = None,
 ) -> Constraint:
-    value = _terminal(n, kind, labels, max_length)
+    """The language of the replies to an `ItemsTask`, as `read_items` takes them."""
+    allowed = _allowed(n, kind, labels)
+    if kind == "line":
+        text = terminal("TEXT").pattern.removesuffix("*")
+        value = f"/{text}{{0,{line_length(max_item_tokens, max_text) - 1}}}/"
+    else:
+        escaped = (one.replace("\\", r"\\").replace('"', r"\"") for one in allowed)
+        value = " | ".join(f'"{one}"' for one in escaped)
     if kind == "pick":
         start = ' "\\n" '.join(["VALUE"] * n_picks)
     else:
-        start = ' "\\n'.join(f'{i}: " VALUE' for i in range(1, n + 1))
-        start = f'"{start}'
-    form = _json_form(n, kind, labels, n_picks, max_text)
+        start = '"' + ' "\\n'.join(f'{i}: " VALUE' for i in range(1, n + 1))
+    form = _json_form(n, kind, allowed, n_picks, max_text)
     return Constraint(f"items-{kind}", f"start: {start}\nVALUE: {value}\n", form)
 
 
@@ -596,50 +587,36 @@ def form_flaw(
     lines = text.strip("\n").split("\n")
     if len(lines) != len(ids):
         return f"it has {len(lines)} lines, not {len(ids)}"
-    allowed = None if kind == "line" else set(_allowed(n, kind, list(map(label_line, labels))))
+    allowed = _allowed(n, kind, labels)
     for id, line in zip(ids, lines, strict=True):
         # Blanks at its end are lost where a line is empty.
         value = f"{line} ".removeprefix(id).strip() if f"{line} ".startswith(id) else None
-        if value is None or (allowed is not None and value not in allowed):
+        if value is None or (kind != "line" and value not in allowed):
             return f"{line[:60]!r} is not of the form"
     return None
 
 
-def _allowed(n: int, kind: ItemKind, labels: Sequence[str]) -> Sequence[str]:
-    """The values that are allowed, on one line each; any other text for `line`."""
-    match kind:
-        case "yes_no":
-            return _YES_NO
-        case "label":
-            return labels
-        case "rating":
-            return [str(i) for i in range(MAX_RATING + 1)]
-        case "pick":
-            return [str(i) for i in range(1, n + 1)]
-        case "line":
-            return ()
-
-
-def _terminal(n: int, kind: ItemKind, labels: Sequence[str], max_length: int) -> str:
-    """The terminal of one value."""
-    if kind == "line":
-        text = terminal("TEXT").pattern.removesuffix("*")
-        return f"/{text}{{0,{max_length - 1}}}/"
-    allowed = _allowed(n, kind, labels)
-    escaped = (value.replace("\\", r"\\").replace('"', r"\"") for value in allowed)
-    return " | ".join(f'"{value}"' for value in escaped)
+def _allowed(n: int, kind: ItemKind, labels: Sequence[str]) -> list[str]:
+    """The values that are allowed, on one line each; any text for `line`."""
+    return {
+        "yes_no": list(_YES_NO),
+        "label": list(dict.fromkeys(map(label_line, labels))),
+        "rating": [str(i) for i in range(MAX_RATING + 1)],
+        "pick": [str(i) for i in range(1, n + 1)],
+        "line": [],
+    }[kind]
 
 
 def _json_form(
-    n: int, kind: ItemKind, labels: Sequence[str], n_picks: int, max_text: int | None
+    n: int, kind: ItemKind, allowed: Sequence[str], n_picks: int, max_text: int | None
 ) -> JsonForm:
     """The same as an object of the pairs, or as an array of the numbers chosen."""
     ids = [str(i) for i in range(1, n + 1)]
     one: dict[str, Any] = {"type": "string"}
     if kind in ("rating", "pick"):
-        one = {"type": "integer", "enum": [int(value) for value in _allowed(n, kind, labels)]}
+        one = {"type": "integer", "enum": [int(value) for value in allowed]}
     elif kind != "line":
-        one["enum"] = list(_allowed(n, kind, labels))
+        one["enum"] = list(allowed)
     elif max_text is not None:
         one["maxLength"] = max_text
     if kind == "pick":

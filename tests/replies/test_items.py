@@ -465,7 +465,7 @@ def test_any_labels_make_a_grammar(labels: list[str]) -> None:
     labels = [label for label in labels if label_line(label)]
     if not labels:
         return
-    constraint = items_constraint(2, "label", labels)
+    constraint = items_constraint(2, "label", tuple(labels))
     try:
         validate(constraint.lark)
     except UsageError as error:  # pragma: no cover
