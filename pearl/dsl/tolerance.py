@@ -71,8 +71,6 @@ def rows(text: str) -> list[Line]:
 
 def _spans(text: str) -> Iterator[Span]:
     at = 0
-    if not text:
-        return
     for source in text.removesuffix("\n").split("\n"):
         yield Span(at, at + len(source))
         at += len(source) + 1
@@ -212,9 +210,7 @@ def _bare_declarations(text: str, region: Sequence[Line], first: int) -> int:
         row = region[i]
         if row.form == "blank":
             continue
-        if not (row.is_bullet and row.is_call):
-            break
-        if not _is_declared(text, row):
+        if not (row.is_bullet and _is_declared(text, row)):
             break
         begin = i
     return begin

@@ -109,15 +109,6 @@ class RowEvidence:
         }
 
 
-@dataclass(slots=True)
-class _Found:
-    """One row of the document and the steps computed from it."""
-
-    row: Row
-    is_decided: bool = True
-    steps: list[str] = field(default_factory=list)
-
-
 def ranks_at(fetched: Iterable[tuple[str, Fetched]], start: int) -> tuple[tuple[str, int], ...]:
     """The ranks of the passages that hold a place of the document, by the step that found them."""
     found: dict[str, int] = {}
@@ -135,18 +126,26 @@ def row_evidence(
     cited: Sequence[Cited] = (),
 ) -> tuple[RowEvidence, ...]:
     """The rows behind outputs, in the order of the document, each once."""
-    found: dict[object, _Found] = {}
+    found: dict[object, Row] = {}
+    steps: dict[object, list[str]] = {}
+    is_decided: dict[object, bool] = {}
     for output, rows in outputs:
         decided: dict[object, bool] = {}
-        for row, is_decided in _leaves(rows):
-            found.setdefault(row.key, _Found(row))
+        for row, is_sure in _leaves(rows):
+            found.setdefault(row.key, row)
             # Surely in one group, it does not matter that it may be in others.
-            decided[row.key] = decided.get(row.key, False) or is_decided
-        for key, is_decided in decided.items():
-            found[key].steps.append(output)
-            found[key].is_decided &= is_decided
-    ordered = sorted(found.values(), key=lambda each: each.row.spans[:1])
-    return tuple(_evidence(each, document, fetched, cited) for each in ordered)
+            decided[row.key] = decided.get(row.key, False) or is_sure
+        for key, is_sure in decided.items():
+            steps.setdefault(key, []).append(output)
+            is_decided[key] = is_decided.get(key, True) and is_sure
+    return tuple(
+        replace(
+            _evidence(row, document, fetched, cited),
+            steps=tuple(steps[key]),
+            is_decided=is_decided[key],
+        )
+        for key, row in sorted(found.items(), key=lambda item: item[1].spans[:1])
+    )
 
 
 def _leaves(rows: Rows) -> Iterator[tuple[Row, bool]]:
@@ -168,36 +167,23 @@ def _parts(row: Row, *, is_decided: bool, shows_possible: bool) -> Iterator[tupl
 
 
 def _evidence(
-    found: _Found,
-    document: Document,
-    fetched: Sequence[tuple[str, Fetched]],
-    cited: Sequence[Cited],
+    row: Row, document: Document, fetched: Sequence[tuple[str, Fetched]], cited: Sequence[Cited]
 ) -> RowEvidence:
-    row = found.row
-    source, span = "", None
-    ranks: tuple[tuple[str, int], ...] = ()
-    number: int | None = None
-    cells: tuple[CellEvidence, ...] = ()
-    if row.spans:
-        start, end = row.spans[0].start, row.spans[-1].end
-        source, at = document.locate(start)
-        span = Span(at, at + end - start)
-        ranks = ranks_at(fetched, start)
-        those = [each for each in cited if start in each.numbers]
-        number = those[0].numbers[start] if those else None
-        columns = dict.fromkeys(name for each in those for name in each.columns)
-        cells = tuple(_cell(row, name, at - start) for name in columns if row.fields.get(name))
-    return RowEvidence(
-        row.text,
-        row.value,
-        row.fields,
-        tuple(found.steps),
-        source,
-        span,
-        found.is_decided,
-        ranks,
-        number,
-        cells,
+    """A row with its place in the document, its ranks and the cells that steps cite."""
+    evidence = RowEvidence(row.text, row.value, row.fields, ())
+    if not row.spans:
+        return evidence
+    start, end = row.spans[0].start, row.spans[-1].end
+    source, at = document.locate(start)
+    those = [each for each in cited if start in each.numbers]
+    columns = dict.fromkeys(name for each in those for name in each.columns)
+    return replace(
+        evidence,
+        source=source,
+        span=Span(at, at + end - start),
+        ranks=ranks_at(fetched, start),
+        number=those[0].numbers[start] if those else None,
+        cells=tuple(_cell(row, name, at - start) for name in columns if row.fields.get(name)),
     )
 
 

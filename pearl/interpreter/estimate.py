@@ -192,7 +192,8 @@ class CostEstimator:
         """Costs of a question of a table: a query, and again where it cannot be used."""
         from pearl.interpreter.table_steps import query_costs  # late: few plans ask a table
 
-        given, question = self._calls.asked(step, self._values)
+        given, question = self._calls.values(step, self._values)
+        question = as_text(question)
         known = None if self._unknown.are_in(question) else question
         n_rows = 0
         if isinstance(given, str):  # an earlier step gives it
@@ -238,7 +239,7 @@ class CostEstimator:
 
     def _search(self, step: Step, action: Action) -> None:
         """Keep the rows of a search, or their bounds if the search cannot run now."""
-        values = self._calls.searched_values(step, self._values)
+        values = self._calls.values(step, self._values)
         known = [value for value in values if not isinstance(value, SearchedDocument | Rows)]
         is_known = not self._unknown.are_in(*map(as_text, known))
         if is_known and not self._calls.may_wait:

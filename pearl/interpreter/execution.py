@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from pearl.actions import by_search, native
 from pearl.actions.arithmetic.program import DivisionByZeroError, MagnitudeError, NotGivenError
 from pearl.actions.searching import SearchedDocument
-from pearl.actions.values import EmptyListError, Fetched, Value, behind
+from pearl.actions.values import EmptyListError, Fetched, Value, as_text, behind
 from pearl.documents.document import Document
 from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import UnclearNumberError
@@ -266,8 +266,8 @@ class _Interpreter:
         if action.asks_table:
             from pearl.interpreter.table_steps import read_table  # late: few plans query a table
 
-            given, question = self._calls.asked(step, values)
-            return await read_table(step, action, question, given, self._asker)
+            given, question = self._calls.values(step, values)
+            return await read_table(step, action, as_text(question), given, self._asker)
         task, shown = self._calls.task(step, inputs)
         if task.document is None:
             read = await self._asker.read(step, "step", self._calls.whole(task))
@@ -320,7 +320,7 @@ class _Interpreter:
 
     async def _search(self, step: Step, action: Action, inputs: Mapping[str, Value]) -> StepResult:
         """The result of an action that searches."""
-        values = self._calls.searched_values(step, inputs)
+        values = self._calls.values(step, inputs)
         if n_characters := self._calls.length(step):
             await off_loop(n_characters, self._calls.searched.prepare)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from typing import Any
 
 from pearl.actions.searching import SearchedDocument, placed, shown_with_tables
 from pearl.actions.values import Value, as_text
@@ -83,33 +84,25 @@ class RequestBuilder:
             return None
         return self._apart if self.corpus(document) or document != self._text else None
 
-    def values(self, step: Step, earlier: Mapping[str, Value]) -> list[Value]:
-        """The values of a step's arguments."""
+    def values(self, step: Step, earlier: Mapping[str, Value]) -> list[Any]:
+        """The values of a step's arguments; `CTX` is what its parameter reads of the document."""
         action = self.graph.checked.action(step)
         return [
-            self._rows if _is_context(argument) and action.parameter(i).reads == "rows"
+            self._read(action.parameter(i).reads) if _is_context(argument)
             else _value(argument, earlier, self._text)
             for i, argument in enumerate(step.arguments)
         ]  # fmt: skip
 
-    def searched_values(
-        self, step: Step, earlier: Mapping[str, Value]
-    ) -> list[Value | SearchedDocument]:
-        """Like `values`, for a step that searches: `CTX` becomes the passages of the document."""
-        action = self.graph.checked.action(step)
-        return [
-            self.searched if _is_context(argument) and action.parameter(i).reads == "passages"
-            else value
-            for i, (argument, value) in enumerate(
-                zip(step.arguments, self.values(step, earlier), strict=True)
-            )
-        ]  # fmt: skip
-
-    def asked(self, step: Step, earlier: Mapping[str, Value]) -> tuple[Value | Document, str]:
-        """The table of a step that queries one, and its question."""
-        given, question = self.values(step, earlier)
-        is_document = _is_context(step.arguments[0])
-        return self.document if is_document else given, as_text(question)
+    def _read(self, reads: str) -> Value | Document | SearchedDocument:
+        """The document as rows, as passages, as a table or as a text."""
+        match reads:
+            case "rows":
+                return self._rows
+            case "passages":
+                return self.searched
+            case "table":
+                return self.document
+        return self._text
 
     @cached_property
     def _rows(self) -> Rows:

@@ -333,27 +333,23 @@ class RowReader:
         """Set tokens of a budget aside for these requests, before any of them is sent."""
         if self._left is None or not (batches or n_long):
             return
-        n_tokens = sum(map(self._tokens, batches))
-        if n_tokens > self._left or (n_long and (batches or n_long > 1)):
+        if (n_long and (batches or n_long > 1)) or not self._is_left(*batches):
             n = sum(len(batch.items) for batch in batches) + n_long
             raise ContextOverflowError(
                 f"its {n:,} rows do not fit the {self._left:,} tokens that it may take of them",
                 help="raise --token-budget, or let the plan select fewer rows first",
             )
-        self._left -= n_tokens
 
-    def _is_left(self, task: ItemsTask) -> bool:
-        """Whether a budget has tokens left for one more request, which are set aside."""
+    def _is_left(self, *tasks: ItemsTask) -> bool:
+        """Whether a budget has tokens left for these requests, which are then set aside."""
         if self._left is None:
             return True
-        n_tokens = self._tokens(task)
+        count = self._limits.counter.count
+        n_tokens = sum(count(self._requests.request(task).prompt) for task in tasks)
         if n_tokens > self._left:
             return False
         self._left -= n_tokens
         return True
-
-    def _tokens(self, task: ItemsTask) -> int:
-        return self._limits.counter.count(self._requests.request(task).prompt)
 
     async def _batch(self, task: ItemsTask) -> dict[str, str | None]:
         """The replies about the items of one batch."""

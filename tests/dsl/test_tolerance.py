@@ -110,6 +110,8 @@ def test_it_is_forgiven(reply: str) -> None:
     "reply",
     [
         f"{STEP}\n2. Then I sum it up.",
+        '1. hello\n2. ans = FIND(CTX, "x") : Find x',
+        'FIND(CTX)\nans = FIND(CTX, "x") : Find x',
         f"New actions:\n- None\n\n1. First, I read.\n{STEP}",
         "New actions:\n- COUNT X : Count\n\n" + STEP,
         f"{STEP}\n\nNew actions:\n- COUNT_X(CTX, X) : Count",
