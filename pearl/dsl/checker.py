@@ -70,7 +70,7 @@ def skeleton(name: str) -> str:
 
 
 def unlike(name: str, other: str) -> str:
-    """The first character in which a name departs from another that looks the same, in words."""
+    """The Unicode name of the first character that differs between two names that look alike."""
     pairs = zip(name, other, strict=False)
     found = next((a for a, b in pairs if a != b), name[len(other) : len(other) + 1] or name[-1])
     return unicodedata.name(found, f"U+{ord(found):04X}")
@@ -278,7 +278,7 @@ def _literal(argument: Argument, parameter: Parameter, action: Action) -> Iterat
     if choices and isinstance(argument, String | Number) and str(argument.value) not in choices:
         yield Diagnostic(
             "unknown-unit" if parameter.name == "UNIT" else "unknown-operator",
-            f"'{argument.value}' is no {parameter.name} of '{action.name}'",
+            f"'{argument.value}' is not a valid {parameter.name} of '{action.name}'",
             argument.span,
             help=suggest(str(argument.value), choices, "choices"),
         )

@@ -151,7 +151,7 @@ class _Line:
         """Skip blanks and report them as errors."""
         end = self.after_blanks()
         if end > self.at:
-            self.mend("a blank that does not belong here", self.at, end, "")
+            self.mend("unexpected blank", self.at, end, "")
         self.at = end
 
     def seen(self, at: int) -> str:
@@ -226,7 +226,7 @@ class _Line:
             self.at = gives.end()
         elif in_library and (wrong := self.match(_UNKNOWN_TYPE)):
             raise self.broken(
-                f"there is no type '{short(wrong[1])}'", *wrong.span(1), advice=_TYPES_HELP
+                f"unknown type '{short(wrong[1])}'", *wrong.span(1), advice=_TYPES_HELP
             )
         if in_library and (self.at >= self.end or self.match(_HASH)):
             mark = self.match(_HASH)
@@ -259,7 +259,7 @@ class _Line:
         if not opens:
             raise self.broken(f"'(' is missing after '{short(name)}'", self.at, advice=advice)
         if opens[0] != "(":
-            self.mend("a blank that does not belong here", self.at, opens.end(), "(")
+            self.mend("unexpected blank", self.at, opens.end(), "(")
         self.at = opens.end()
         self.sequence(")", value)
         return name
@@ -270,7 +270,7 @@ class _Line:
         is_first = True
         while not self.text.startswith(closer, self.at, self.end) or not is_first:
             if self.text.startswith(",", self.at, self.end):
-                raise self.broken("there is nothing before the comma", self.at)
+                raise self.broken("a value is missing before the comma", self.at)
             if self.at >= self.end:
                 raise self.broken(f"the line ends before '{closer}'", self.at)
             begin = self.at
@@ -288,7 +288,7 @@ class _Line:
                     )
                 self.at = comma.end()
             elif comma:
-                self.mend("a comma too many", self.at, comma.end(), "")
+                self.mend("one comma too many", self.at, comma.end(), "")
                 self.at = comma.end()
                 break
             elif self.text.startswith(closer, after, self.end):
@@ -316,7 +316,7 @@ class _Line:
         if is_word and not self.is_signature and (rest.isalnum() or rest in "_'’-"):
             word = self.match(terminal("NAME"), after)
             if closer == "]" and word and word[0] == "for":
-                raise self.broken("a list names its items one by one", after, word.end(),
+                raise self.broken("a list cannot contain a loop", after, word.end(),
                           advice="loops do not exist: name every item, or pass a list from an earlier step")  # fmt: skip
             raise self.broken(
                 "words must be in double quotes", begin, here, advice='write "..." around a text'
@@ -337,11 +337,9 @@ class _Line:
             self.name("the name of a parameter", _ACTION_HELP)
             return
         if is_first:
-            raise self.broken(
-                "the dots follow no parameter that they could repeat", self.at, dots.end()
-            )
+            raise self.broken("the dots need a parameter before them", self.at, dots.end())
         if dots[0] != "...":
-            self.mend("dots read '...'", self.at, dots.end(), "...")
+            self.mend("the dots are written '...'", self.at, dots.end(), "...")
         begin, self.at = self.at, dots.end()
         comma = self.match(_COMMA)
         if comma and not self.text.startswith(")", comma.end(), self.end):
@@ -424,7 +422,7 @@ class _Line:
             return
         while surplus := self.match(_SURPLUS):
             self.error(
-                "a ')' too many", surplus.end() - 1, fix=Fix(Span(self.at, surplus.end()), "")
+                "one ')' too many", surplus.end() - 1, fix=Fix(Span(self.at, surplus.end()), "")
             )
             self.at = surplus.end()
         separator = self.match(_SEPARATOR)

@@ -183,7 +183,7 @@ def _is_declaration(below: Sequence[Line]) -> bool:
 
 
 def _first_step(region: Sequence[Line], heading: int) -> int:
-    """Index of the first step; a line that resembles one counts if there is none."""
+    """Index of the first step; without any, the first line that resembles one."""
     is_certain = any(row.is_step for row in region)
     first = len(region)
     for i, row in enumerate(region):
@@ -359,7 +359,7 @@ def _remove(text: str, run: Sequence[Line]) -> None:
     lead = len(source) - len(source.lstrip()) if source.strip() else 0
     why = {
         "fence": "a code fence around the plan",
-        "blank": "a blank line that does not belong here",
+        "blank": "unexpected blank line",
         "none": "'- None' beside something else",
     }.get(line.form, "text that is not part of a plan")
     if len(run) > 1:

@@ -133,7 +133,7 @@ def row_evidence(
         decided: dict[object, bool] = {}
         for row, is_sure in _leaves(rows):
             found.setdefault(row.key, row)
-            # Surely in one group, it does not matter that it may be in others.
+            # A row that is certain in one group stays decided if it is uncertain in others.
             decided[row.key] = decided.get(row.key, False) or is_sure
         for key, is_sure in decided.items():
             steps.setdefault(key, []).append(output)
@@ -389,7 +389,7 @@ class Answer(ShownInNotebooks):
     """An answer with its evidence.
 
     Attributes:
-        question: As it was asked.
+        question: The question as the user wrote it.
         text: The answer.
         evidence: Passages of the document, in the order in which the steps quote them.
         unverified: Quotes that could not be verified, with their step and the reason.
@@ -397,8 +397,8 @@ class Answer(ShownInNotebooks):
         steps: Every step with its value, in plan order.
         outputs: The steps that form the answer: those whose output no other step uses.
         method: `plan`, or `direct` if there was no valid plan and the fallback was enabled.
-        understood: How the question was understood; None where it was planned as it was asked.
-        agreement: How far independent plans agree; None where one was written.
+        understood: How the question was understood; None if it was planned unchanged.
+        agreement: How far independent plans agree; None for a single plan.
     """
 
     question: str
@@ -425,11 +425,11 @@ class Answer(ShownInNotebooks):
     def status(self) -> AnswerStatus:
         """`refused` if the model refused a step.
 
-        `undecided` if a step of the answer is, or any step that has no value therefore, or if
-        different answers of several plans are equally frequent. `nothing_found` if no step of the
-        answer found anything. `degraded` if the answer may lack something or be wrong: a reply was
-        cut off, a quote is not in the document, a part found nothing, or it says no number where
-        one is asked for.
+        `undecided` if a step of the answer is undecided, if any step has no value, or if different
+        answers of several plans are equally frequent. `nothing_found` if no step of the answer found
+        anything. `degraded` if the answer may be incomplete or wrong: a reply was cut off, a quote is
+        not in the document, a part found nothing, or the question asks for a number and the answer
+        has none.
         """
         return self._judged[0]
 
@@ -440,7 +440,7 @@ class Answer(ShownInNotebooks):
 
     @property
     def has_answer(self) -> bool:
-        """Whether its text answers the question, be it that nothing was found."""
+        """Whether its text answers the question; "nothing found" is an answer, too."""
         return self.status not in ("undecided", "refused")
 
     @property
@@ -549,7 +549,7 @@ def _told(step: StepResult, why: str) -> str:
 
 
 def _understood(understood: Understood | None) -> dict[str, Any]:
-    """The question as it was planned, with its notes; nothing where it was planned as it was asked."""
+    """The planned question with its notes; empty if the question was planned unchanged."""
     if understood is None:
         return {}
     return {"understood": {"question": understood.question, "notes": list(understood.notes)}}

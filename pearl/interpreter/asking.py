@@ -33,7 +33,7 @@ _WORD = lazy_pattern(r"\w+")
 
 
 def why_hollow(text: str, request: Request) -> str:
-    """Why the reply to a step says nothing; "" if it may."""
+    """The reason why a reply to a step has no content of its own; "" for none."""
     words = _words(text)
     if len(words) < MIN_WORDS or not isinstance(request.task, ActionTask | CombineTask):
         return ""
@@ -72,12 +72,12 @@ class TextReply:
 def why_short(error: ModelError, text: str) -> str:
     """The note on a reply of which only the beginning is kept."""
     what = "was cut off at its limit" if error.kind == "truncated" else "repeated itself"
-    kept = "its beginning is kept" if text else "nothing of it is whole"
+    kept = "its beginning is kept" if text else "it has no whole sentence"
     return f"the reply {what}; {kept}"
 
 
 _END = lazy_pattern(r"""[.!?…。！？]["'”’»)\]]*(?=\s)""")
-"""The end of a sentence that another text follows: at the very end a word may be cut off."""
+"""The end of a sentence before more text: at the very end, a word may be cut off."""
 
 _ABBREVIATED = lazy_pattern(
     r"(?:\b(?:[A-Za-z]|Dr|Mr|Mrs|Ms|Prof|St|vs|etc|No|Nos|approx|ca|cf|Inc|Ltd|Co|Corp)|\d)\.$"
@@ -88,7 +88,7 @@ _ABBREVIATED = lazy_pattern(
 def kept_text(text: str) -> str:
     r"""The beginning of a cut-off text, to the end of its last whole line or sentence; "" if none is whole.
 
-    A loop at the end is left out, but for the first time it says what it repeats.
+    Of a loop at the end, only the first round is kept.
 
     Example:
         >>> kept_text("He left at dawn. She wrote to Dr. Lee. Then the bo")
@@ -172,7 +172,7 @@ class Asker:
             return replace(first, reply=unread)
         reply = read_reply(first.text, wanted, source=source, is_of_numbers=is_of_numbers)
         first = replace(first, reply=reply)
-        if not reply.why or first.truncated:  # what does not end will not have a form
+        if not reply.why or first.truncated:  # a reply that was cut off cannot follow its form
             return first
         again = self.calls.again(request, first.text, reply.why, wanted)
         if again is None:

@@ -31,12 +31,12 @@ _SAYS = lazy_pattern(  # "option" alone says nothing: "Option A: it rained" weig
     re.IGNORECASE | re.MULTILINE,
 )
 _MAX_SAID = 8
-"""Times, the last ones, that a reply says "Answer:" at most, or reading takes quadratic time."""
+"""Maximum occurrences of "Answer:" that are read, from the end; bounds the time."""
 _LETTER = lazy_pattern(
     r"(?:option\s+)?(?P<open>[(\[])?(?P<letter>[A-Z])(?(open)[)\]])(?:[.):]?$|(?:[.):]|\s+[-–—](?=\s)|(?=\s*\()|(?(open)(?=\s)|(?!)))\s*(?P<text>\S.*)$)",
     re.IGNORECASE,
 )
-_ANOTHER = lazy_pattern(  # what stands after a letter: "A) or B)", "(A) (B)"
+_ANOTHER = lazy_pattern(  # another option after a letter: "A) or B)", "(A) (B)"
     r"(?:(?:and|or)\b|[&,/+])?\s*(?:option\s+)?[(\[]?(?P<letter>[A-Z])(?:[)\].:]|$)", re.IGNORECASE
 )
 

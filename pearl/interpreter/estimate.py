@@ -214,7 +214,7 @@ class CostEstimator:
         return PossibleRows(len(rows) + (0 if most == inf else int(most)), most)
 
     def _hold(self, output: str, possible: PossibleRows) -> None:
-        """Create a placeholder for rows that are not known, or have values that are not."""
+        """Create a placeholder for rows that are unknown or have unknown values."""
         self._possible[output] = possible
         mark = self._unknown.new(possible.tokens + UNDECIDED_TOKENS)
         self._values[output] = self._texts[output] = mark
@@ -260,7 +260,7 @@ class CostEstimator:
 
     def _compute(self, step: Step, action: Action) -> None:
         values = self._calls.values(step, self._values)
-        # What is known of a document has no placeholders, and may be long.
+        # Known rows have no placeholders, and their text may be long.
         shown = ["" if isinstance(value, Rows) else as_text(value) for value in values]
         if not self._unknown.are_in(*shown):
             try:
@@ -337,7 +337,7 @@ class CostEstimator:
         if not isinstance(result, Rows):
             return None
         tokens = self._tokens(result)
-        if result.column in first.unknown:  # their values are what a model will say
+        if result.column in first.unknown:  # a model will write these values
             tokens += len(result) * (first.answer_tokens + 4 * self._seam)
         return replace(first, rows=result, n=len(result), tokens=tokens)
 
@@ -405,7 +405,7 @@ class CostEstimator:
         rounds = self._rounds
         most = n
         if not is_certain and self._limits.prompt_tokens is not None:
-            # Fewer items may fill calls less well, but no two calls in a row could be one.
+            # Fewer items may fill calls less well, but two neighbouring calls never fit into one.
             most = min(len(texts), 2 * n + 1) if n else 0
             frame = self._row_requests.frame_tokens(row_step.task)
             prompts += (most - n) * frame
@@ -555,7 +555,7 @@ class CostEstimator:
         assert cap is not None
         if self._calls.corpus(document) is not None and not self._calls.is_split(document):
             most = frame.upper + self._retrieved(document, available, is_known=False)
-            # The document may fit after all.
+            # The document may also fit as a whole.
             either = Range.of(frame.least, max(prompt.upper, most))
             return self._costs(either.up_to(cap), 1, 1)
         return self._in_parts(task, document, frame, length, available, cap)
@@ -672,7 +672,7 @@ def _most_merges(n: int, frame: float, text: float, cap: int | None) -> int:
     """Maximum calls that merge results until one is left."""
     if cap is None:
         return 1
-    # So many are certain to fit together.
+    # This many results certainly fit one call.
     sure = int((cap - ceil(frame) - PROMPT_MARGIN) // (text + MARK_TOKENS))
     half = (sure + 1) // 2  # a group that turns out too long is halved
     total = 0

@@ -94,13 +94,13 @@ class ShownPassage(NamedTuple):
 def why_of_another(
     task: ActionTask, reply: Reply, shown: Sequence[ShownPassage], searched: SearchedDocument
 ) -> str:
-    """Why a figure may belong to another company than the named one; "" if it need not."""
+    """The reason to suspect that a figure belongs to another company; "" for none."""
     what = " ".join(task.arguments[0][1].split()) if task.arguments else ""
     if reply.state != "found" or len(searched.document.parts) < 2 or not what:
         return ""
     name = _company(what)
     if not name:
-        # Without capitals a name is known by its first word, if that stands nowhere.
+        # A name in lower case counts only if its first word occurs nowhere.
         tail = _LAST_OF.match(what)
         name = tail["name"] if tail and tail["name"].lower() not in _METRIC else ""
         return _unnamed(name, searched) if name else ""
@@ -519,7 +519,7 @@ def check_document(document: object) -> None:
 
 
 class _Same:
-    """A plan as a key: the same object, for to compare two plans takes as long as to prepare one."""
+    """A plan as a cache key, by identity: comparing two plans takes as long as preparing one."""
 
     def __init__(self, checked: CheckedPlan) -> None:
         self.checked = checked

@@ -71,7 +71,7 @@ class RequestBuilder:
         """The whole text of `CTX`, the same for every step."""
         most = self.limits.prompt_tokens
         is_long = most is not None and self.searched.is_corpus and self.count(self._text) > most
-        # Of a corpus that does not fit, tables are looked for in what is found alone.
+        # In a corpus that does not fit, only tables of matching passages are shown.
         return self._apart.whole if self.limits.is_apart and not is_long else self._text
 
     @cached_property
@@ -120,7 +120,7 @@ class RequestBuilder:
         if rows.is_answered or not any(row.spans for row in rows):
             return None
         whole = sorted({span for row in rows if row.value == row.text for span in row.spans})
-        # Of the others a field is shown.
+        # Other rows show one field only.
         n = sum(len(row.value or "") for row in rows if row.spans and row.value != row.text)
         end = 0
         for span in whole:
@@ -181,7 +181,7 @@ class RequestBuilder:
         return Request(messages, task, max_output_tokens=self.limits.reply_tokens)
 
     def _action_messages(self, task: ActionTask) -> tuple[Message, ...]:
-        """The messages of a task; the last ones are kept, for they are fitted first and then sent."""
+        """The messages of a task; the last ones are cached: they are first measured and then sent."""
         last = self._last  # read once: threads share it
         if last is None or last[0] is not task:
             last = self._last = task, action_messages(task)
@@ -197,7 +197,7 @@ class RequestBuilder:
         return None if self._excess(again.messages, document or "") > 0 else again
 
     def roomier(self, request: Request) -> Request | None:
-        """The same request with more room for its reply; None if it has all the room there is."""
+        """The same request with more room for its reply; None if it already has the maximum."""
         limits = self.limits
         n_tokens = self._counted(request)
         share = limits.max_prompt_tokens
@@ -241,7 +241,7 @@ class RequestBuilder:
         return context, tuple(replace(task, document=text) for text in context.texts)
 
     def _surely_fits(self, task: ActionTask) -> bool:
-        """Whether the length alone shows that the whole document fits, as it mostly does."""
+        """Whether the whole document certainly fits, judged by its length alone."""
         most = self.limits.prompt_tokens
         if most is None or self.limits.strategy not in ("auto", "full"):
             return False

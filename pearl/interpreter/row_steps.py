@@ -92,7 +92,7 @@ def check_numbers(step: Step, action: Action) -> None:
         parameter = action.parameter(i)
         if parameter.reads == "number" and isinstance(argument, String | Number):
             try:
-                # K is a place or a number of rows to choose; N may be the size of no group.
+                # K counts from 1; N may be 0, because a group can be empty.
                 least = int(parameter.name == "K")
                 whole_number(number_of(argument.value), parameter.name, least=least)
             except ValueError as error:
@@ -144,7 +144,7 @@ class RowRequests:
         if self._builder.searcher.reranker is not None:
             query = dict(arguments).get(query_of(how), "")
         said = [value for name, value in arguments if name not in inputs]
-        if action.name not in known():  # the others speak of rows and labels
+        if action.name not in known():  # built-in definitions only speak of rows and labels
             said.append(action.definition)
         return RowStep(
             as_rows(first), task, how, reading(action, library), is_each, k, query, " ".join(said)
@@ -208,12 +208,12 @@ def _is_literal(argument: Argument) -> bool:
 
 
 MAX_ROUNDS = 6
-"""Requests for the items of one batch at most, the first included."""
+"""Maximum requests for the items of one batch, including the first."""
 
 UNREADABLE: frozenset[ModelErrorKind] = frozenset(
     {"truncated", "repetition", "empty", "refused", "filtered"}
 )
-"""Errors that concern one batch only: its rows are asked about again."""
+"""Errors that concern one batch only: its rows are requested again."""
 
 
 class RowReader:
@@ -330,13 +330,13 @@ class RowReader:
         return found
 
     def _reserve(self, batches: Sequence[ItemsTask], n_long: int = 0) -> None:
-        """Set tokens of a budget aside for these requests, before any of them is sent."""
+        """Set tokens of a budget aside for these requests before the first is sent."""
         if self._left is None or not (batches or n_long):
             return
         if (n_long and (batches or n_long > 1)) or not self._is_left(*batches):
             n = sum(len(batch.items) for batch in batches) + n_long
             raise ContextOverflowError(
-                f"its {n:,} rows do not fit the {self._left:,} tokens that it may take of them",
+                f"its {n:,} rows do not fit the {self._left:,} tokens that its calls may use",
                 help="raise --token-budget, or let the plan select fewer rows first",
             )
 
@@ -407,12 +407,12 @@ class RowReader:
         else:
             self._usage += completion.usage
             text = completion.text
-        # Held to its form, a line ends where it is cut off.
+        # Under a constraint, a line ends where it is cut off.
         is_held = fallback.level.by is not None
         most = line_length(self._limits.max_item_tokens, max_text) if is_held else None
         replies = read_items(
             text, n, kind, labels, task.n_picks, most, items=task.items,
-            # The only item has no other that it could be taken for.
+            # A single item cannot be confused with another one.
             is_echoed=unheld.is_echoed and not is_held and n > 1, is_cut=completion is None,
         )  # fmt: skip
         values = tuple("" if value == NOTHING else value for value in replies.values)
@@ -425,7 +425,7 @@ class RowReader:
         """Ask about some values again, one per call; a note on how many replies agree."""
         draw = random.Random(text_sha256("\n".join(found)))
         texts = draw.sample(sorted(found), min(self._limits.recheck, len(found)))
-        # A round of its own: in a batch of one, the same request would find the reply it had.
+        # A separate round number: otherwise a batch of one would find its own cached reply.
         one = replace(self._row_step.task, round=MAX_ROUNDS)
         again = [(text, replace(one, items=(text,))) for text in texts]
         again = [(text, task) for text, task in again if self._is_left(task)]

@@ -41,7 +41,7 @@ from pearl.tables.sql import SqlLimits
 from pearl.trace import LookedUp, Purpose
 
 _SIZES = ((3, 3, 2), (2, 1, 1), (0, 0, 0))
-"""Rows like the question, other rows and examples of a prompt; the first that fits is taken."""
+"""Numbers of similar rows, other rows and examples in a prompt; the first that fits is used."""
 
 LINE = "line"
 """The name of the value of a line that has several cells."""
@@ -270,7 +270,7 @@ def query_costs(
             asked = TableQuestion(output, action, question, found, limits)
             first, hint = Range(*counter.bounds_with(asked.prompt, "")), asked.hint_tokens
     n_calls = MAX_REPAIRS + 1
-    # Each time a reply stands between, and what is wrong with it.
+    # Each repair adds the reply and its flaw to the prompt.
     said = counter.at_most("é" * (2 * MAX_FLAW + FRAME_CHARACTERS))
     added = counter.most(limits.reply_tokens) + said
     prompts = [

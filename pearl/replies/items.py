@@ -327,7 +327,7 @@ def read_items(
     for claim in claims(text, is_free=kind == "line"):
         i, value = claim.id, claim.value
         if not 1 <= i <= n:
-            return _unread(n, f"item {i}: there is none", _OUTSIDE)
+            return _unread(n, f"item {i} does not exist", _OUTSIDE)
         if keys and value is not None and (is_echoed or claim.is_barred):
             words, value = _behind_words(value, keys[i - 1])
             n_fitting = sum(_begins(key, words) for key in keys)
@@ -536,7 +536,7 @@ def _read_picks(text: str, n: int, n_picks: int) -> ItemReplies:
     if not flaw and len(set(picked)) < len(picked):
         flaw = "an item is chosen twice"
     if not flaw and any(not 1 <= id <= n for id in picked):
-        flaw = "an item is chosen that there is not"
+        flaw = "an item that does not exist is chosen"
     if flaw:
         return _unread(n, flaw, _NOT_CHOSEN)
     places = {id: str(place) for place, id in enumerate(picked, start=1)}

@@ -179,7 +179,7 @@ def says_nothing(text: str) -> bool:
 
 
 def _short(text: str) -> str:
-    # A whole sentence that is sent back and said again would be an echo.
+    # A model that repeats a whole quoted sentence would look like an echo.
     words = text.split(maxsplit=MAX_QUOTED_WORDS)
     shown = " ".join(words[:MAX_QUOTED_WORDS])
     is_whole = len(words) <= MAX_QUOTED_WORDS and len(shown) <= MAX_QUOTED
@@ -348,10 +348,10 @@ def _refuse_denials(entries: Sequence[str], is_second: bool) -> None:
     for entry in denials:
         bare = entry.strip(_EDGES).casefold()
         if _NOTHING.fullmatch(entry) or bare in _NONE or _ABSENT.search(entry):
-            raise _UnclearError(f"{_short(entry)} may say that there is none")
+            raise _UnclearError(f"{_short(entry)} may say that no entry exists")
     # Several denials after a clarified request are intended: no fever, no cough.
     if denials and len(denials) == len(entries) and (len(entries) == 1 or not is_second):
-        raise _UnclearError(f"{_short(denials[0])} may say that there is none")
+        raise _UnclearError(f"{_short(denials[0])} may say that no entry exists")
 
 
 def _refuse_others(entries: Sequence[str]) -> None:

@@ -55,7 +55,7 @@ def test_a_type_that_there_is_not_is_named() -> None:
     actions, found = read_actions(text)
     assert actions == []
     assert [(d.message, d.span.position(text)) for d in found] == [
-        ("there is no type 'Lists'", (1, 11))
+        ("unknown type 'Lists'", (1, 11))
     ]
     assert "List" in (found[0].help or "")
 

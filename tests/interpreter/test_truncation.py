@@ -125,7 +125,7 @@ def test_a_loop_is_not_asked_for_again() -> None:
 def test_without_a_whole_sentence_it_is_undecided() -> None:
     answer = run(ONE, model(cut("It leak")))
     assert answer.status == "undecided"
-    assert answer.why.endswith("the reply was cut off at its limit; nothing of it is whole")
+    assert answer.why.endswith("the reply was cut off at its limit; it has no whole sentence")
 
 
 def test_what_is_counted_of_a_list_that_is_cut_off_is_degraded() -> None:

@@ -355,8 +355,8 @@ def _said(*texts: str, max_text: int | None) -> str:
 
 
 MAX_JSON_STEPS = 8
-"""Steps of a valid plan as JSON: the schema says every argument of every state in full, and servers
-that make a grammar of it take as long as it is."""
+"""Maximum steps of a valid plan as JSON: the schema lists every argument of every state, and the time that
+a server needs to compile it grows with its length."""
 
 
 def header_constraint(library: ActionLibrary, *, max_text: int | None = None) -> Constraint:

@@ -82,8 +82,8 @@ def _ranges(characters: str) -> str:
 
 
 MAX_COUNTED = (3, 2)
-"""Outputs of one kind that is not text, where there is one such kind, or two; 1 where there are
-more. The states multiply with every kind, and what is made from them gets longer."""
+"""Maximum outputs of a kind other than text, for one such kind and for two; 1 for more kinds. Every kind
+multiplies the number of states, and with it the length of the grammar."""
 
 Counts = tuple[int, ...]
 """The number of outputs for each letter of the states."""
@@ -217,7 +217,7 @@ class States:
 
 
 def _kinds(actions: list[Action]) -> dict[ValueType, str]:
-    """The letter of every type that is returned: one letter for those that go the same places."""
+    """The letter of every returned type; types that fit the same parameters share a letter."""
     wanted = {parameter.type for action in actions for parameter in action.parameters}
     letters: dict[frozenset[ValueType], str] = {}
     kinds: dict[ValueType, str] = {}
@@ -237,8 +237,8 @@ def nothing_to_call(library: ActionLibrary) -> LibraryError:
 
 
 MAX_WRITTEN_STEPS = 12
-"""Steps of a plan that is written under a grammar: of the published plans, one in 500 has more than
-eight. What is made of it grows with its square."""
+"""Maximum steps of a plan that is written under a grammar, whose size grows with the square of this number;
+one published plan in 500 has more than eight steps."""
 
 MAX_NEW_ACTIONS = 5
 """Actions that one plan may declare under these grammars."""
