@@ -154,13 +154,13 @@ class Agreement:
 
     @property
     def chosen(self) -> int | None:
-        """Which of `answers` is the answer; None if none is, or several are equally frequent."""
+        """Index of the chosen answer in `answers`; None if there is no answer or a tie."""
         common = frozenset.intersection(*self._largest) if self._largest else ()
         return min(common, default=None)
 
     @property
     def is_tied(self) -> bool:
-        """Whether different answers are equally frequent, so that none is the answer."""
+        """Whether different answers are equally frequent, so that none is chosen."""
         return bool(self._largest) and self.chosen is None
 
     @property

@@ -1,4 +1,4 @@
-"""Lower and upper bounds of what a step costs."""
+"""Lower and upper bounds of the cost of a step."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class StepCosts:
     prefixes: tuple[str, ...] = ()
 
     def then(self, later: StepCosts) -> StepCosts:
-        """These costs and those of calls that wait for them."""
+        """The sum of these costs and of calls that run after them."""
         return self._with(later, self.depth + later.depth)
 
     def beside(self, other: StepCosts) -> StepCosts:
-        """These costs and those of calls at the same time."""
+        """The sum of these costs and of calls that run at the same time."""
         return self._with(other, longer(self.depth, other.depth))
 
     def _with(self, other: StepCosts, depth: Range) -> StepCosts:

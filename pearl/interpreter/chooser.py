@@ -57,7 +57,7 @@ def read_choice(reply: str, options: Sequence[str]) -> int | None:
     if whole is not None:
         return whole
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith(">")]  # quoted, not said
+    lines = [line for line in lines if not line.startswith(">")]  # a quote of the document
     said: deque[str] = deque(maxlen=_MAX_SAID)
     for line in lines:
         bare = _MARKS.sub("", line)

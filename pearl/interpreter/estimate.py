@@ -97,7 +97,7 @@ class PossibleRows:
     answer_tokens: float = 0.0
 
     def texts(self, row_step: RowStep) -> list[str] | None:
-        """The different texts that may have to be asked about; None if they are not known."""
+        """The different texts that a model may have to read; None if they are unknown."""
         if self.rows is None or self.rows.column in self.unknown:
             return None
         return row_step.texts(self.rows)
@@ -436,7 +436,7 @@ class CostEstimator:
         return 1 if self._limits.is_constrained else MAX_ROUNDS
 
     def _unknown_texts(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
-        """Costs of rows whose texts are not known."""
+        """Costs of rows with unknown texts."""
         task, n = row_step.task, given.n
         if given.tokens == inf or row_step.is_each:
             any_number = Range(0, None)

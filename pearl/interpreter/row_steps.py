@@ -381,7 +381,7 @@ class RowReader:
         n, kind, labels = len(task.items), task.kind, task.labels
         fallback = self._asker.fallback
         max_text = fallback.max_text
-        # Whether the server takes a constraint may turn out with this request.
+        # Only this request may show whether the server accepts a constraint.
         held, unheld = (replace(task, is_echoed=each and kind != "pick") for each in (False, True))
         constraint = items_constraint(
             n, kind, labels, n_picks=task.n_picks, max_item_tokens=self._limits.max_item_tokens,

@@ -48,7 +48,7 @@ LINE = "line"
 
 
 def tables_in(given: Value | Document) -> tuple[FoundTable, ...]:
-    """The tables of `CTX`: those of a document, or the rows of an earlier step."""
+    """The tables of a document, or the rows of an earlier step as one table."""
     if isinstance(given, Document):
         return tables_of_document(given)
     return tables_of_rows(as_rows(given))

@@ -537,7 +537,7 @@ _YEAR_NAMED = lazy_pattern(
     r"(?:19|20)\d\d\b(?!\s?(?:million|billion|thousand|[%$€£¥]))\)?,?|\b(?:19|20)\d\d(?=\s*:)|\s\((?:19|20)\d\d\)",
     re.I,
 )
-"""A year that says of when a figure is."""
+"""A year that dates a figure."""
 _YEAR = lazy_pattern(r"(?:19|20)\d\d")
 _SIGN_WORDS = r"loss\w*|decreas\w+|declin\w+|fell|drop\w*|reduc\w+|deficit|shortfall|down|negative|credit|debit|cr|dr"
 _OR_ELSE = lazy_pattern(

@@ -221,7 +221,7 @@ class Unusable(NamedTuple):
 def unusable(text: str, source: str = "") -> Unusable | None:
     """Why a whole reply cannot be used; None if it can.
 
-    A reply that quotes passages, or that stands in the source word for word, is taken.
+    A reply that quotes passages, or that the source contains word for word, is usable.
 
     Example:
         >>> unusable("I'm sorry, but I can't help with that.").kind
@@ -419,7 +419,7 @@ _OF_TEXT = lazy_pattern(
     r"\b(?:in|from|on|that|by|within) (?:the|this|that|your) (?:\w+ )?(?:text|document|passage|story|article|context|excerpt|source|transcript|file)\b"
     r"|\b(?:enough|sufficient) (?:information|context|details|data)\b|\bmention|\bstate[sd]?\b|\bspecif|\bindicat|\b(?:im|in dem) (?:text|dokument)|\b(?:dans|nel|en el|no) (?:le )?(?:texte|testo|texto|documento?)\b|\bin de tekst|в тексте"
 )
-"""Words of sentences about what the document does not state."""
+"""Words of sentences about missing information in the document."""
 
 # ---------------------------------------------------------------------------------------------
 # Chatter, calls of tools
