@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -12,6 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 from lark import Lark, UnexpectedInput
 from llguidance import LLMatcher, LLTokenizer
+from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from pearl.dsl.decoding.grammar import States
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Plan, Reference, print_step
@@ -22,6 +24,7 @@ __all__ = [
     "admits",
     "admits_each",
     "counted",
+    "gbnf_admits",
     "lalr_admits",
     "renamed",
     "sentence",
@@ -76,6 +79,17 @@ def admits_each(grammar: str, texts: Iterable[str]) -> list[bool]:
         found.append(matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting())
         matcher.reset()
     return found
+
+
+def gbnf_admits(grammar: str, text: str) -> bool:
+    """Whether a text is a sentence of a GBNF grammar, which llguidance converts to its own notation."""
+    return admits(_lark(grammar), text)
+
+
+@cache
+def _lark(grammar: str) -> str:
+    # The converter drops the leading zeros of escapes, so they become characters here.
+    return re.sub(r"\\[uU]([0-9a-f]+)", lambda m: chr(int(m[1], 16)), gbnf_to_lark(grammar))
 
 
 def lalr_admits(grammar: str, text: str) -> bool:

@@ -14,9 +14,8 @@ from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import parse, parse_action, read
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PlanSyntaxError
-from tests.dsl.decoding.gbnf import Gbnf
 from tests.dsl.grammar import accepts
-from tests.dsl.sampling import admits, lalr_admits
+from tests.dsl.sampling import admits, gbnf_admits, lalr_admits
 
 LIBRARY = ActionLibrary(
     "mine", [Action("FIND", (Parameter("CTX", ValueType.CONTEXT), Parameter("X")))]
@@ -85,7 +84,7 @@ NO_NAMES = [
 def test_every_reader_agrees_and_decoders_write_ascii(static: str, name: str) -> None:
     text, is_one = step(name), name in NAMES
     assert accepts(text, "step") is is_one
-    for is_admitted in (admits, lalr_admits, lambda g, text: Gbnf(to_gbnf(g)).admits(text)):
+    for is_admitted in (admits, lalr_admits, lambda g, text: gbnf_admits(to_gbnf(g), text)):
         assert is_admitted(static, text) is (is_one and name.isascii())
     assert (not read(text).errors) is is_one
     assert (parse_action(f"{name}(CTX) : a").__class__ is Action) is is_one

@@ -116,7 +116,10 @@ NOW = step("v1", "NOW", {})
         (linked(step("v1", "NEVER", {})), "plan.step.action: 'NEVER' is none of"),
         (linked(step("v1", "NOW", {"X": 1})), "'X' is not among nothing"),
         (linked(step("v1", "FIND", {"CTX": CTX})), "'X' is missing"),
-        (linked(step("v1", "FIND", {"CTX": "x", "X": 1})), "arguments.CTX: 'x' is not of type object"),
+        (
+            linked(step("v1", "FIND", {"CTX": "x", "X": 1})),
+            "arguments.CTX: 'x' is not of type object",
+        ),
         (linked(step("n1", "DOUBLE", {"N": True})), "arguments.N"),
         (linked(step("n1", "DOUBLE", {"N": 10**400})), "so large a number is out of bounds"),
         (linked(step("n1", "DOUBLE", {"N": float("nan")})), "nan is out of bounds"),
