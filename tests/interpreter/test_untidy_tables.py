@@ -114,28 +114,6 @@ def test_a_cell_that_is_not_surely_a_number_leaves_a_sum_undecided(cell: str) ->
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def test_ragged_rows() -> None:
-    text = "name,city,fee\nAda,Lod,10\nBen,Acre\nCyd,Eilat,1,200\nDan,,5\n"
-    answer, _ = look_up(
-        Document(text, "a.csv"), {"aggregate": [{"function": "sum", "column": "fee"}]}
-    )
-    assert "15" in answer.text
-    assert any("of fee cannot be read" in note for note in answer.notes)
-    answer, _ = look_up(Document(text, "a.csv"), {"where": where("fee", "is empty")})
-    assert "Ben" in answer.text
-    assert "Ada" not in answer.text
-
-
-def test_headers_that_are_missing_or_there_twice() -> None:
-    document = Document("item,note,,note\npump,old,7,new\nhose,red,9,blue\n", "a.csv")
-    answer, (shown,) = look_up(
-        document, {"select": ["note (2)", "column 3"], "where": where("note", "is", "old")}
-    )
-    assert "| new | 7 | old |" in answer.text
-    assert "note (2)" in shown
-    assert "column 3" in shown
-
-
 def test_mixed_types_are_undecided_where_they_are_compared() -> None:
     document = Document("name,fee\nAda,10\nBen,ask\nCyd,30\nDan,40\n", "a.csv")
     answer, _ = look_up(document, {"select": ["name"], "where": where("fee", "at least", "20")})
@@ -143,19 +121,6 @@ def test_mixed_types_are_undecided_where_they_are_compared() -> None:
     assert "Ada" not in answer.text
     assert answer.status == "undecided"
     assert any("1 row it is undecided" in note for note in answer.notes)
-
-
-def test_merged_cells_of_a_page(tmp_path: Any) -> None:
-    from pearl.documents.document import load
-
-    page = tmp_path / "a.html"
-    page.write_text(
-        "<table><tr><th rowspan=2>item</th><th colspan=2>2014</th></tr><tr><th>Q1</th><th>Q2</th></tr>"
-        "<tr><td>sales</td><td>5</td><td>7</td></tr><tr><td>costs</td><td>2</td><td>3</td></tr></table>",
-        encoding="utf-8",
-    )
-    answer, _ = look_up(load(page), {"select": ["2014 Q2"], "where": where("item", "is", "sales")})
-    assert "| 7 | sales |" in answer.text
 
 
 @pytest.mark.parametrize("n_columns", [900, 1_500])
