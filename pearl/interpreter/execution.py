@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from pearl.actions import by_search, native
 from pearl.actions.arithmetic.program import DivisionByZeroError, MagnitudeError, NotGivenError
 from pearl.actions.searching import SearchedDocument
-from pearl.actions.values import EmptyListError, Fetched, Value, as_text, behind
+from pearl.actions.values import EmptyListError, Value, as_text, behind
 from pearl.documents.document import Document
 from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import UnclearNumberError
@@ -227,7 +227,7 @@ class _Interpreter:
         except (BudgetError, PausedError) as error:  # not specific to this step
             self._trace.append(StepFailed(step=step.output, error=str(error)))
             raise
-        except PearlError as error:
+        except (PearlError, ValueError) as error:  # a value that an action cannot use
             if (
                 not isinstance(error, ModelError)
                 or error.kind not in ("refused", "filtered")
@@ -240,6 +240,8 @@ class _Interpreter:
                 state="refused", n_calls=1, usage=error.usage or Usage(),
                 value="refused: the model did not carry out this step",
             )  # fmt: skip
+        if result.fetched is not None:
+            self._trace.append(retrieved(step.output, result.fetched))
         result = replace(result, duration_s=time.monotonic() - began)
         self._trace.append(result.event)
         return result
@@ -262,7 +264,9 @@ class _Interpreter:
             )
         inputs = {name: result.as_input for name, result in before.items()}
         if action.reads_rows:
-            return await self._by_row(step, inputs)
+            row_step = self._row_calls.step(step, inputs)
+            reader = RowReader(step, row_step, self._row_calls, self._asker, self._items)
+            return await reader.run()
         if action.asks_table:
             from pearl.interpreter.table_steps import read_table  # late: few plans query a table
 
@@ -286,7 +290,7 @@ class _Interpreter:
             return result
         return replace(
             result, context=context.strategy, coverage=context.coverage if shown is None else None,
-            fetched=self._told(step, context.fetched),
+            fetched=context.fetched,
         )  # fmt: skip
 
     def _of_its_company(
@@ -310,30 +314,13 @@ class _Interpreter:
         reply = Reply("undecided", f"undecided: {why}", read.reply.quotes, why)
         return replace(read, reply=reply) if why else read
 
-    async def _by_row(self, step: Step, inputs: Mapping[str, Value]) -> StepResult:
-        """The result of a step that is carried out for each row."""
-        row_step = self._row_calls.step(step, inputs)
-        reader = RowReader(step, row_step, self._row_calls, self._asker, self._items)
-        result = await reader.run()
-        self._told(step, result.fetched)
-        return result
-
     async def _search(self, step: Step, action: Action, inputs: Mapping[str, Value]) -> StepResult:
         """The result of an action that searches."""
         values = self._calls.values(step, inputs)
         if n_characters := self._calls.length(step):
             await off_loop(n_characters, self._calls.searched.prepare)
-        try:
-            found = await by_search.search(action, self._calls.searcher, values)
-        except ValueError as error:
-            raise ExecutionError(str(error), step=step.output) from error
-        return replace(computed(step, action, found.rows), fetched=self._told(step, found.fetched))
-
-    def _told(self, step: Step, fetched: Fetched | None) -> Fetched | None:
-        """Record a search in the trace."""
-        if fetched is not None:
-            self._trace.append(retrieved(step.output, fetched))
-        return fetched
+        found = await by_search.search(action, self._calls.searcher, values)
+        return replace(computed(step, action, found.rows), fetched=found.fetched)
 
     def _compute(
         self,
@@ -359,7 +346,7 @@ class _Interpreter:
             if not missing and list(step.references()) and _is_unclear(error, inputs):
                 return void(step, action, str(error))
             if not missing:
-                raise ExecutionError(str(error), step=step.output) from error
+                raise
         if missing:
             return computed(step, action, missing, why, "nothing")
         shows_document = any(reference.is_context for reference in step.references())

@@ -35,7 +35,7 @@ from pearl.dsl.signatures import NOTHING, Action
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.answer import StepResult, rows_undecided
 from pearl.interpreter.asking import Asker
-from pearl.interpreter.context import ContextOverflowError
+from pearl.interpreter.context import ContextOverflowError, step_error
 from pearl.interpreter.prompt import items_messages
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, Completion, ItemsTask, Request, Usage
@@ -96,8 +96,7 @@ def check_numbers(step: Step, action: Action) -> None:
                 least = int(parameter.name == "K")
                 whole_number(number_of(argument.value), parameter.name, least=least)
             except ValueError as error:
-                message = f"step '{step.output}' ({step.action}): {error}"
-                raise ExecutionError(message, step=step.output) from error
+                raise step_error(step, error) from error
 
 
 class RowRequests:
@@ -117,22 +116,19 @@ class RowRequests:
         k = 0
         arguments: list[tuple[str, str]] = []
         inputs: set[str] = set()
-        try:
-            for i, value in enumerate(values, start=1):
-                parameter = action.parameter(i)
-                if parameter.reads == "number":
-                    k = whole_number(number_of(value), parameter.name, least=1)
-                    continue
-                if how.KIND == "label" and parameter.name == "LABELS":
-                    labels = tuple(without_repeats(as_rows(value).values))
-                else:
-                    arguments.append((parameter.name, as_text(value)))
-                if not _is_literal(step.arguments[i]):
-                    inputs.add(parameter.name)
-            if how.KIND == "label" and not labels:
-                raise ValueError("the list of labels is empty")
-        except ValueError as error:
-            raise ExecutionError(str(error), step=step.output) from error
+        for i, value in enumerate(values, start=1):
+            parameter = action.parameter(i)
+            if parameter.reads == "number":
+                k = whole_number(number_of(value), parameter.name, least=1)
+                continue
+            if how.KIND == "label" and parameter.name == "LABELS":
+                labels = tuple(without_repeats(as_rows(value).values))
+            else:
+                arguments.append((parameter.name, as_text(value)))
+            if not _is_literal(step.arguments[i]):
+                inputs.add(parameter.name)
+        if how.KIND == "label" and not labels:
+            raise ValueError("the list of labels is empty")
         n_picks = k if how.KIND == "pick" else 0
         task = ItemsTask(
             step.output, action, tuple(arguments), (), how.KIND, labels, n_picks,

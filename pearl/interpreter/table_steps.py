@@ -12,7 +12,6 @@ from pearl.documents.document import Document
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action
-from pearl.errors import ExecutionError
 from pearl.interpreter.answer import Cited, StepResult, computed, void
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.bounds import Range, StepCosts
@@ -139,8 +138,6 @@ async def read_table(
         )
     except (SeveralTablesError, UnansweredError) as error:
         result = void(step, action, str(error))
-    except ValueError as error:
-        raise ExecutionError(str(error), step=step.output) from error
     else:
         value = await asyncio.to_thread(_value, answer, asked.found)
         result = replace(computed(step, action, value), cited=_cited(answer, asked.found))
