@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pearl.actions import by_search, native
 from pearl.actions.arithmetic.program import DivisionByZeroError, MagnitudeError, NotGivenError
-from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import EmptyListError, Value, as_text, behind
 from pearl.documents.document import Document
-from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import UnclearNumberError
 from pearl.documents.rows import DOCUMENT, Rows
 from pearl.dsl.checker import CheckedPlan
@@ -31,10 +28,10 @@ from pearl.errors import (
     PearlError,
     UsageError,
 )
-from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.agreement import Agreement, PlanAnswer
 from pearl.interpreter.answer import Answer, StepResult, compose, computed, void
 from pearl.interpreter.asking import Asker, TextReply
+from pearl.interpreter.companies import ShownPassage, why_of_another
 from pearl.interpreter.context import Context, ContextLimits, off_loop, step_error
 from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.row_steps import RowReader, RowRequests, check_numbers
@@ -57,114 +54,6 @@ from pearl.trace import (
 )
 
 FIGURE_ACTION = "FIND_FIGURE"
-
-_N_FIRST = 1_000
-"""Characters at the beginning of a document in which reports name their company."""
-
-_CAPITAL = r"[A-Z0-9][\w.-]*+"
-_NAME = rf"(?P<name>[A-Z][\w.-]*+(?: (?:(?:and|of|de|&) )?{_CAPITAL}){{0,6}}+)"
-_NAMED = (
-    lazy_pattern(rf"\b(?:of|for|at|by) (?:the )?{_NAME}(?:'s)?$"),
-    lazy_pattern(rf"\b{_NAME}['’]s\b"),
-    lazy_pattern(rf"^(?:the )?{_NAME} (?=[a-z(])"),
-)
-_LAST_OF = lazy_pattern(r".*\bof (?:the )?(?P<name>[^\W_]+)")
-_WORD = lazy_pattern(r"[^\W_]+")
-_METRIC = frozenset(
-    re.findall(
-        r"\w+",
-        "accounts amount annual average basic capital cash cost current debt deferred diluted dividend dividends"
-        " earnings effective equity expense fair free general gross income interest long net number operating"
-        " other percentage profit provision research revenue sales selling share shares short stock tax total"
-        " value weighted working year january february march april may june july august september october"
-        " november december",
-    )
-)
-"""First words of figures that do not name a company."""
-_FORMS = {"inc", "corp", "corporation", "co", "company", "ltd", "limited", "plc", "llc", "ag", "sa"}
-
-
-class ShownPassage(NamedTuple):
-    """A passage of a prompt and its document."""
-
-    document: str
-    text: str
-
-
-def why_of_another(
-    task: ActionTask, reply: Reply, shown: Sequence[ShownPassage], searched: SearchedDocument
-) -> str:
-    """The reason to suspect that a figure belongs to another company; "" for none."""
-    what = " ".join(task.arguments[0][1].split()) if task.arguments else ""
-    if reply.state != "found" or len(searched.document.parts) < 2 or not what:
-        return ""
-    name = _company(what)
-    if not name:
-        # A name in lower case counts only if its first word occurs nowhere.
-        tail = _LAST_OF.match(what)
-        name = tail["name"] if tail and tail["name"].lower() not in _METRIC else ""
-        return _unnamed(name, searched) if name else ""
-    words = _words(name)
-    while len(words) > 1 and words[-1] in _FORMS:
-        words.pop()
-    every = (ShownPassage(each, searched.text_of(each)) for each in searched.names)
-    having = _having(reply, shown or list(every))
-    if any(_has(one.text, words) or _has(_label(one.document, searched), words) for one in having):
-        return ""
-    return _unnamed(name, searched) or (
-        f"the figure is from '{having[0].document}', which does not name '{name}'"
-    )
-
-
-def _label(document: str, searched: SearchedDocument) -> str:
-    """The name of a document, its metadata and its first lines."""
-    metadata = " | ".join(searched.metadata_of(document).values())
-    return f"{document} | {metadata} | {searched.text_of(document)[:_N_FIRST]}"
-
-
-def _company(what: str) -> str:
-    """The company named in a figure's description; "" if unclear.
-
-    Example:
-        >>> _company("net sales of Norfolk Lines"), _company("Contoso's net income"), _company("Net sales")
-        ('Norfolk Lines', 'Contoso', '')
-    """
-    for pattern in _NAMED:
-        match = pattern.search(what)
-        if match and match["name"].split()[0].lower() not in _METRIC:
-            return match["name"].removesuffix("'s")
-    return ""
-
-
-def _unnamed(name: str, searched: SearchedDocument) -> str:
-    """The reason if the first word of a name occurs nowhere; "" if it occurs."""
-    first = _words(name)[0].removesuffix("s")
-    labels = (f"{each} {' '.join(searched.metadata_of(each).values())}" for each in searched.names)
-    is_there = any(first in text.lower() for text in (searched.document.text, *labels))
-    return "" if is_there else f"no passage of the corpus names '{name}'"
-
-
-def _having(reply: Reply, sources: Sequence[ShownPassage]) -> list[ShownPassage]:
-    """The passages with the quotes of a reply, else with its figure, else all."""
-    quotes = [
-        quote for line in reply.quotes for quote in [_words(quoted_line(line) or line)] if quote
-    ]
-    having = [each for each in sources if any(_has(each.text, quote) for quote in quotes)]
-    if not having and (figure := _FIGURE.search(str(reply.value))):
-        having = [each for each in sources if figure[0] in each.text]
-    return having or list(sources)
-
-
-_FIGURE = lazy_pattern(r"\d[\d.,]*+(?<![.,])")
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
-
-
-def _has(text: str, words: Sequence[str]) -> bool:
-    """Whether a text contains the words consecutively."""
-    return f" {' '.join(words)} " in f" {' '.join(_words(text))} "
 
 
 async def run(
