@@ -143,16 +143,9 @@ class CostEstimator:
         self._row_requests = RowRequests(calls)
         self._unknown = Placeholders(calls.limits.counter, calls.texts)
         self._depths: dict[str, Range] = {}
+        self.path = NONE  # calls on the longest chain of dependent steps so far
         self._reply_tokens = calls.limits.reply_tokens
         self._seam = self._counter.most(0)
-
-    @property
-    def path(self) -> Range:
-        """Calls on the longest chain of dependent steps so far."""
-        longest = NONE
-        for depth in self._depths.values():
-            longest = longer(longest, depth)
-        return longest
 
     def step(self, step: Step) -> StepCosts:
         """Estimate the next step."""
@@ -166,6 +159,7 @@ class CostEstimator:
         for reference in step.references():
             before = longer(before, self._depths.get(reference.name, NONE))
         self._depths[step.output] = before + costs.depth
+        self.path = longer(self.path, self._depths[step.output])
         return costs
 
     def _of_step(self, step: Step, action: Action) -> StepCosts:
@@ -542,22 +536,19 @@ class CostEstimator:
         cap, strategy = self._limits.prompt_tokens, self._limits.strategy
         frame = self._unknown.tokens(self._calls.request(replace(task, document="")).prompt)
         length = self._unknown.tokens(document)
-        is_known = not self._unknown.are_in(document)
         available = Range(0, None) if cap is None else self._available_tokens(task, frame, cap)
-        if strategy == "retrieve":
-            shown = self._retrieved(document, available, is_known)
-            return self._costs(Range.of(frame.least, frame.upper + shown).up_to(cap), 1, 1)
         prompt = self._unknown.tokens(self._calls.request(task).prompt, document)
         fits = cap is None or (prompt.upper <= cap and length.upper <= available.least)
-        if fits or strategy == "full":
-            prefixes = (self._prefix(task),) if is_known else ()
+        if strategy == "full" or (fits and strategy != "retrieve"):
+            prefixes = () if self._unknown.are_in(document) else (self._prefix(task),)
             return self._costs(prompt.up_to(cap), 1, 1, prefixes=prefixes)
+        is_split = self._calls.is_split(document)
+        if strategy == "retrieve" or (self._calls.corpus(document) is not None and not is_split):
+            most = frame.upper + self._retrieved(document, available)
+            if strategy == "auto":  # the document may also fit as a whole
+                most = max(most, prompt.upper)
+            return self._costs(Range.of(frame.least, most).up_to(cap), 1, 1)
         assert cap is not None
-        if self._calls.corpus(document) is not None and not self._calls.is_split(document):
-            most = frame.upper + self._retrieved(document, available, is_known=False)
-            # The document may also fit as a whole.
-            either = Range.of(frame.least, max(prompt.upper, most))
-            return self._costs(either.up_to(cap), 1, 1)
         return self._in_parts(task, document, frame, length, available, cap)
 
     def _in_parts(
@@ -630,19 +621,16 @@ class CostEstimator:
             least = min(counts) if length.least > available.most else 1
         return Range.of(least, max(1, n))
 
-    def _retrieved(self, document: str, available_tokens: Range, is_known: bool) -> int:
+    def _retrieved(self, document: str, available_tokens: Range) -> int:
         """Maximum tokens of the passages that a step is shown."""
         limit = self._limits.max_retrieved
         gap = self._counter.bounds(GAP)[1] + 2 * self._seam
         # Each passage has at least one token, and `GAP_TOKENS` for the gap before it.
         most = self._counter.most(limit) + gap * (limit // (1 + GAP_TOKENS) + 1)
         whole = PASSAGE_TOKENS + GAP_TOKENS
-        if (
-            is_known
-            and self._calls.apart(document) is None
-            and limit >= whole
-            and (available_tokens.most is None or available_tokens.least >= whole)
-        ):
+        is_plain = self._calls.apart(document) is None and self._calls.corpus(document) is None
+        has_room = available_tokens.most is None or available_tokens.least >= whole
+        if is_plain and not self._unknown.are_in(document) and limit >= whole and has_room:
             n = len(chunks(document, PASSAGE_TOKENS, self._counter.count)) if document else 0
             most = min(most, self._counter.bounds(document)[1] + gap * (n + 1))
         return most
