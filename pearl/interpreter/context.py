@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -57,8 +58,8 @@ async def off_loop(n_characters: int, compute: Callable[[], Result]) -> Result:
 
 
 @cache
-def _beside() -> asyncio.AbstractEventLoop:
-    """An event loop in a thread of its own."""
+def _beside(process: int) -> asyncio.AbstractEventLoop:
+    """An event loop in a thread of its own; a forked process has no such thread yet."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="pearl-awaited", daemon=True).start()
     return loop
@@ -66,7 +67,7 @@ def _beside() -> asyncio.AbstractEventLoop:
 
 def awaited(work: Coroutine[Any, Any, Result]) -> Result:
     """The result of a coroutine, for a caller that may itself run in an event loop."""
-    return asyncio.run_coroutine_threadsafe(work, _beside()).result()
+    return asyncio.run_coroutine_threadsafe(work, _beside(os.getpid())).result()
 
 
 class ContextOverflowError(ExecutionError):
