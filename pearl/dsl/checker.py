@@ -96,7 +96,9 @@ def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagno
                 "note",
                 help='to count, begin with SPLIT(CTX, "document") or "paragraph", then WHERE or FILTER',
             )
-        if action.searches or (is_of_best and _gives_rows(action)):
+        # Rows that are missing in the input of such an action are missing in its output.
+        gives_rows = action.reads_rows or (action.is_native and action.returns is ValueType.LIST)
+        if action.searches or (is_of_best and gives_rows):
             best.add(step.output)
 
 
@@ -112,11 +114,6 @@ def unread_outputs(plan: Plan) -> Iterator[Diagnostic]:
                 "note",
                 help="if it does not belong to the answer, pass it to a later step or remove the step",
             )
-
-
-def _gives_rows(action: Action) -> bool:
-    """Whether rows missing in its input are missing in its output."""
-    return action.reads_rows or (action.is_native and action.returns is ValueType.LIST)
 
 
 CODE = "reference-in-string"

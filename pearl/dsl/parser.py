@@ -88,13 +88,6 @@ class _Head(NamedTuple):
     is_variadic: bool
 
 
-def _returned(head: _Head, gives: Token | None) -> ValueType:
-    """The declared type; actions on rows always return rows."""
-    if head.parameters and head.parameters[0].name == ROWS:
-        return ValueType.LIST
-    return ValueType(gives.strip(" ->")) if gives else ValueType.TEXT
-
-
 class _Builder:
     """Callbacks of the LALR parser, one a rule: children → node."""
 
@@ -127,13 +120,17 @@ class _Builder:
 
     def action(self, children: _Children) -> Action:
         head, *rest = children
-        gives = rest.pop(0) if rest and rest[0].type == "GIVES" else None
+        returns = ValueType.TEXT
+        if rest and rest[0].type == "GIVES":
+            returns = ValueType(rest.pop(0).strip(" ->"))
+        if head.parameters and head.parameters[0].name == ROWS:
+            returns = ValueType.LIST
         return Action(
             head.name,
             head.parameters,
             str(rest[0]).rstrip(_BLANKS) if rest else "",
             head.is_variadic,
-            _returned(head, gives),
+            returns,
             span=head.span,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from typing import Literal
@@ -63,17 +63,14 @@ class Line:
 
 def rows(text: str) -> list[Line]:
     r"""Every line of a text, with its role; lines end in `\n`."""
-    found = [_row(text[span.start : span.end], span) for span in _spans(text)]
+    found: list[Line] = []
+    at = 0
+    for source in text.removesuffix("\n").split("\n"):
+        found.append(_row(source, Span(at, at + len(source))))
+        at += len(source) + 1
     begin, end = _region(found)
     _give_roles(text, found[begin:end])
     return found
-
-
-def _spans(text: str) -> Iterator[Span]:
-    at = 0
-    for source in text.removesuffix("\n").split("\n"):
-        yield Span(at, at + len(source))
-        at += len(source) + 1
 
 
 def _row(source: str, span: Span) -> Line:

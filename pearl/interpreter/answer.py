@@ -502,10 +502,13 @@ class Answer(ShownInNotebooks):
 
     def to_json(self) -> dict[str, Any]:
         """The answer as JSON data: one row of a results file."""
+        understood = self.understood and {
+            "question": self.understood.question, "notes": list(self.understood.notes)
+        }  # fmt: skip
         return {
             "status": self.status,
             "question": self.question,
-            **_understood(self.understood),
+            **({"understood": understood} if understood else {}),
             "document": self.document,
             "answer": self.text,
             **({"why": self.why} if self.why else {}),
@@ -525,7 +528,8 @@ class Answer(ShownInNotebooks):
                 "input_tokens": self.usage.n_input_tokens,
                 "output_tokens": self.usage.n_output_tokens,
                 "cached_tokens": self.usage.n_cached_tokens,
-                **_implausible(self.usage),
+                # Calls whose reported usage was implausible, and replaced by our own count.
+                **({"implausible_calls": n} if (n := self.usage.n_implausible_calls) else {}),
             },
             "duration_s": round(self.duration_s, 3),
         }
@@ -546,19 +550,6 @@ def _says_number(text: str, counted: str) -> bool:
 
 def _told(step: StepResult, why: str) -> str:
     return f"step '{step.output}' ({step.action}): {why}"
-
-
-def _understood(understood: Understood | None) -> dict[str, Any]:
-    """The planned question with its notes; empty if the question was planned unchanged."""
-    if understood is None:
-        return {}
-    return {"understood": {"question": understood.question, "notes": list(understood.notes)}}
-
-
-def _implausible(usage: Usage) -> dict[str, int]:
-    """The number of calls whose reported usage was implausible and was replaced by our own count."""
-    n = usage.n_implausible_calls
-    return {"implausible_calls": n} if n else {}
 
 
 def compose(

@@ -361,10 +361,6 @@ def chunk_size(available_tokens: int) -> int:
     return available_tokens - available_tokens % (1 << max(0, available_tokens.bit_length() - 5))
 
 
-def _entries(value: Value) -> list[str]:
-    return value.values if isinstance(value, Rows) else [as_text(value)]
-
-
 def _is_context(argument: Argument) -> bool:
     return isinstance(argument, Reference) and argument.is_context
 
@@ -376,7 +372,10 @@ def _value(argument: Argument, values: Mapping[str, Value], context: str) -> Val
             return context if argument.is_context else values[argument.name]
         case ListLiteral():
             read = [_value(item, values, context) for item in argument.items]
-            shown = [each if isinstance(each, list) else _entries(each) for each in read]
-            return [text for texts in shown for text in texts if not says_nothing(text)]
+            entries: list[str] = []
+            for value in read:
+                rows = value.values if isinstance(value, Rows) else [as_text(value)]
+                entries += value if isinstance(value, list) else rows
+            return [entry for entry in entries if not says_nothing(entry)]
         case String() | Number():
             return argument.value

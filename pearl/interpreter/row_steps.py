@@ -30,7 +30,7 @@ from pearl.actions.values import (
 from pearl.documents.digest import text_sha256
 from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Rows
-from pearl.dsl.nodes import Argument, Number, Step, String, items_of
+from pearl.dsl.nodes import Number, Reference, Step, String, items_of
 from pearl.dsl.signatures import NOTHING, Action
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.answer import StepResult, rows_undecided
@@ -125,7 +125,7 @@ class RowRequests:
                 labels = tuple(without_repeats(as_rows(value).values))
             else:
                 arguments.append((parameter.name, as_text(value)))
-            if not _is_literal(step.arguments[i]):
+            if any(isinstance(item, Reference) for item in items_of(step.arguments[i])):
                 inputs.add(parameter.name)
         if how.KIND == "label" and not labels:
             raise ValueError("the list of labels is empty")
@@ -152,7 +152,8 @@ class RowRequests:
         """Texts in batches that fit a request, and the texts that are too long for any."""
         if row_step.is_each:
             return [], list(texts)
-        available = self._available(row_step.task)
+        most = self._limits.prompt_tokens
+        available = None if most is None else most - self.frame_tokens(row_step.task)
         batches: list[list[str]] = []
         long: list[str] = []
         used = 0
@@ -187,20 +188,10 @@ class RowRequests:
             step.output, action, tuple(arguments), text, step.explanation, gives=action.returns
         )
 
-    def _available(self, task: ItemsTask) -> int | None:
-        """Tokens of a prompt that are left for items."""
-        most = self._limits.prompt_tokens
-        return None if most is None else most - self.frame_tokens(task)
-
     def frame_tokens(self, task: ItemsTask) -> int:
         """Tokens of a batch's prompt without its items, with a margin for one seam."""
         prompt = self.request(replace(task, items=())).prompt
         return self._limits.counter.count(prompt) + ITEM_TOKENS
-
-
-def _is_literal(argument: Argument) -> bool:
-    """Whether an argument is a literal of the plan."""
-    return all(isinstance(item, String | Number) for item in items_of(argument))
 
 
 MAX_ROUNDS = 6

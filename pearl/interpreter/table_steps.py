@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -228,16 +228,12 @@ def _cited(answer: Answer, found: FoundTable) -> Cited:
     parts = {name: DATE_PART.fullmatch(name) for name in named if name not in names}
     own = (part["name"] if (part := parts.get(name)) else name for name in named)
     columns = tuple(dict.fromkeys(name for name in own if name in names))
-    return Cited(_places(found), columns)
-
-
-def _places(found: FoundTable) -> Mapping[int, int]:
-    """The start of each row in the document → its number."""
-    return {
+    places = {
         row.spans[0].start: number
         for row, number in zip(found.rows, found.numbers, strict=True)
         if row.spans
     }
+    return Cited(places, columns)
 
 
 FRAME_CHARACTERS = 1_000
