@@ -1,4 +1,4 @@
-"""Answers of independent plans → the one that most of them give, and how far they agree."""
+"""Answers of independent plans → the most frequent answer, and how far the plans agree."""
 
 from __future__ import annotations
 

@@ -348,7 +348,7 @@ def rows_undecided(rows: Rows, n_asked: int = 0) -> str:
 
 
 def _plain(value: Value) -> str | int | float | bool | list[str]:
-    """A value as JSON data; of rows, the first ones: all that count are the answer's evidence."""
+    """A value as JSON data; only the first rows, because the answer's evidence has all that matter."""
     match value:
         case Rows():
             return value.lines(MAX_TRACED_ROWS)

@@ -82,7 +82,7 @@ _END = lazy_pattern(r"""[.!?…。！？]["'”’»)\]]*(?=\s)""")
 _ABBREVIATED = lazy_pattern(
     r"(?:\b(?:[A-Za-z]|Dr|Mr|Mrs|Ms|Prof|St|vs|etc|No|Nos|approx|ca|cf|Inc|Ltd|Co|Corp)|\d)\.$"
 )
-"""A full stop that ends no sentence: of an abbreviation, an initial, the number of a list."""
+"""A full stop within a sentence: of an abbreviation, an initial or a list number."""
 
 
 def kept_text(text: str) -> str:
@@ -187,7 +187,7 @@ class Asker:
     async def _ask_for(
         self, step: Step, purpose: Purpose, request: Request, wanted: ValueType
     ) -> TextReply:
-        """Get a reply of a type; of one that does not end, its beginning."""
+        """Get a reply of a type, or the beginning of a reply that was cut off."""
         constraint = reply_constraint(wanted, self.fallback.max_text)
         usage, cut = Usage(), list[ModelError]()
 

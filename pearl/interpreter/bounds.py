@@ -78,7 +78,7 @@ class StepCosts:
 
     @property
     def or_nothing(self) -> StepCosts:
-        """The same upper bounds, where it may be that nothing is requested."""
+        """The same upper bounds, with lower bounds of 0."""
         return StepCosts(
             self.calls.or_nothing,
             self.input_tokens.or_nothing,

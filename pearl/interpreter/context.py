@@ -349,7 +349,7 @@ class ContextLimits:
         return left if self.max_prompt_tokens is None else min(left, self.max_prompt_tokens)
 
     def known_tokens(self, document: str) -> int | None:
-        """Tokens of a document; None where its length alone shows that they do not matter."""
+        """Tokens of a document; None for a short one, which certainly fits."""
         most = self.prompt_tokens
         if most is None or self.counter.at_most(document) <= most:
             return None

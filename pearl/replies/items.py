@@ -529,7 +529,7 @@ def _may_go_on(value: str, kind: ItemKind, allowed: Sequence[str]) -> bool:
 
 
 def _read_picks(text: str, n: int, n_picks: int) -> ItemReplies:
-    """The chosen items; all or none, for only their order says which is the best."""
+    """The chosen items; all or none, because only their order ranks them."""
     picked, flaw = picks(text)
     if not flaw and len(picked) != n_picks:
         flaw = f"{len(picked)} items are chosen, not {n_picks}"

@@ -515,7 +515,7 @@ _FIGURE = lazy_pattern(
 _IN_BRACKETS = lazy_pattern(
     r"[$€£¥]?\s?\([$€£¥]?\s?[\d.,]+\s?(?:%|(?:thousand|[mbtr]+illion)s?)?\)\s?[^\d()]*", re.I
 )
-"""A number below 0, as accounts write it."""
+"""A negative number in accounting notation."""
 _AFTER = lazy_pattern(
     r"(?P<unit>\s?(?:[^\W\d_]|[%‰°$€£¥])[^\s\d]*)?(?:\s[^\s\d]+){0,3}?"
     r"(?P<rest>(?:\s(?:are|is|were|was))?(?:\s(?:mentioned|named|listed|described|found|stated|given))?"
@@ -660,7 +660,7 @@ _PARTLY = lazy_pattern(
     r"extent|limited|i|me|please|sure|confiden\w+)\b|\A\W*(?:said|says|replied|answered)\b",
     re.I,
 )
-"""Words after yes or no that take some of it back."""
+"""Words that qualify a yes or no."""
 _SECOND_VERDICT = lazy_pattern(r"\n\W*(?:yes|no|true|false)\b|\b(?:yes|true)\b", re.I)
 
 

@@ -1,4 +1,4 @@
-"""Replies that are no reply: refusals, errors of a server, leftovers of a chat, calls of tools."""
+"""Replies without an answer: refusals, server errors, leftovers of a chat, tool calls."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def _closes_alone(text: str, mark: re.Match[str], before: str, end: int) -> bool
 
 
 MAX_REFUSAL = 1_500
-"""Characters of a longer text, which is not only a refusal."""
+"""Maximum characters of a refusal; a longer text says more."""
 MAX_JSON = 20_000
 MAX_HEADING = 80
 
@@ -323,7 +323,7 @@ _STATUS_KEYS = frozenset({
 
 
 def _error(text: str, said: str) -> Unusable | None:
-    """A reply that a server between writes."""
+    """An error that a server or a gateway sent in place of a reply."""
     is_short = len(said) <= MAX_REFUSAL
     is_error = any((
         _PAGE.match(text),
@@ -488,7 +488,7 @@ _CALL_KEYS = (
 
 
 def _no_answer(text: str, said: str) -> Unusable | None:
-    """Detects replies that do something else than requested."""
+    """Detects refusals, offers and tool calls in place of an answer."""
     calls = (keys <= data.keys() for data in _objects(text) for keys in _CALL_KEYS)
     if _TOOL_CALL.match(text) or any(calls):
         return Unusable("refused", f"calls a tool in place of a reply: {shortened(text, 80)}")

@@ -18,7 +18,7 @@ from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.index import Index, IndexedDocument
 from pearl.trace import Retrieved, Trace
 from tests.models import item_lines
-from tests.server import Canned, Seen, Server, serving
+from tests.server import Canned, Seen, Server
 
 GOATS = "\n\n".join(f"Paragraph {i} of the goats on hill {i}, and of their way home." for i in range(200))  # fmt: skip
 A = f"{GOATS}\n\nThe bees of Ada swarmed in May.\n\n{GOATS}"
@@ -330,24 +330,6 @@ def test_a_figure_is_of_the_company_that_its_document_names(
 def embedded(seen: Seen) -> Canned:
     texts = seen.body["input"]
     return Canned({"data": [{"index": i, "embedding": [1.0, i]} for i in range(len(texts))]})
-
-
-def test_embeddings_have_the_address_and_the_key_that_the_user_names_for_them(
-    openai_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KEY_OF_MODEL", "sk-of-the-model")
-    monkeypatch.setenv("PEARL_EMBEDDINGS_API_KEY", "sk-of-embeddings")
-    with serving() as server:
-        server.answer = embedded
-        monkeypatch.setenv("PEARL_EMBEDDINGS_URL", server.url)
-        run(
-            '1. found = RETRIEVE(CTX, "bees", 1) : Find them', corpus(a="Bees.", b="Goats."),
-            "openai:m", base_url=openai_server.url, api_key_env="KEY_OF_MODEL",
-            ranker="dense", embeddings="openai:e",
-        )  # fmt: skip
-        keys = {seen.headers["authorization"] for seen in server.requests}
-    assert keys == {"Bearer sk-of-embeddings"}
-    assert openai_server.requests == []
 
 
 def test_without_an_address_of_their_own_embeddings_are_on_the_server_of_the_model(

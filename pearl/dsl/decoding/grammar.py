@@ -206,7 +206,7 @@ class States:
         return [pair for pair in zip(self._letters, counts, strict=True) if pair[1]]
 
     def _writable(self, counts: Counts) -> list[int]:
-        """The places of those letters that the next output may have."""
+        """The indexes of the letters that the next output may have."""
         if counts not in self._known:
             self._known[counts] = [
                 i
