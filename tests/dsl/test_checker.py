@@ -130,31 +130,6 @@ def test_types(call: str, is_valid: bool) -> None:
     assert codes(text) == ([] if is_valid else ["wrong-type"])
 
 
-@pytest.mark.parametrize(
-    ("call", "message", "help"),
-    [
-        ("FIND(CTX)", "'FIND' takes 2 arguments, 1 given", "write FIND(CTX, X)"),
-        ('SUMMARIZE(CTX, "b")', "'SUMMARIZE' takes 1 argument, 2 given", "write SUMMARIZE(CTX)"),
-        ("CONCAT()", "'CONCAT' takes at least 1 argument, 0 given", "write CONCAT(S1, S2, ...)"),
-        (
-            "SUMMARIZE(3)",
-            "'SUMMARIZE' takes the document as CTX, not a number (3)",
-            "pass CTX or an earlier output",
-        ),
-        (
-            "COUNT(CTX)",
-            "'COUNT' takes a list as ITEMS, not the document (CTX)",
-            "pass an output of type List",
-        ),
-    ],
-)
-def test_what_is_wrong_with_arguments_is_said_with_what_to_write(
-    call: str, message: str, help: str
-) -> None:
-    [found] = diagnose(read(f"1. a = {call} : x"), LIBRARY)
-    assert (found.message, found.help) == (message, help)
-
-
 def test_too_many_steps_is_one_error_and_ends_the_checking() -> None:
     steps = [f"{i}. a{i} = NOPE(b) : x" for i in range(1, 50)]
     found = codes("\n".join(steps))
@@ -170,9 +145,7 @@ def test_too_many_steps_is_one_error_and_ends_the_checking() -> None:
     [
         ("1. a = find_event(CTX, 'x')", '1. a = FIND_EVENT(CTX, "x") : Find event'),
         ('1. a = FINDEVENT(CTX, "x") : x', '1. a = FIND_EVENT(CTX, "x") : x'),
-        ('1. a = FIND_EVNT(CTX, "x") : x', '1. a = FIND_EVENT(CTX, "x") : x'),
         ('1. a = FIND_EVENTS(CTX, "x") : x', '1. a = FIND_EVENT(CTX, "x") : x'),
-        ("1. a = SUMMARIZE(ctx) : x", "1. a = SUMMARIZE(CTX) : x"),
         (
             "1. the_key = SUMMARIZE(CTX) : x\n2. b = SUMMARIZE(theKey) : x",
             "1. the_key = SUMMARIZE(CTX) : x\n2. b = SUMMARIZE(the_key) : x",
@@ -188,7 +161,6 @@ def test_obvious_slips_are_mended(text: str, mended: str) -> None:
     "text",
     [
         '1. a = FIND_EVIDENCE(CTX, "x") : x',
-        "1. a = FIND_EVNT(CTX) : x",
         '1. a1 = FIND(CTX, "x") : x\n2. b = CONCAT(a1, a2) : x',
         '1. cause = FIND(CTX, "x") : x\n2. b = CONCAT(cause, causes) : x',
         "1. b = SUMMARIZE(Key) : x\n2. key = SUMMARIZE(CTX) : x",
@@ -279,12 +251,6 @@ def test_outputs_that_join_the_answer_are_noted() -> None:
     ]
     assert compile_plan(text, LIBRARY).outputs == ("b", "c")
     assert diagnose(read(text.replace("CONCAT(a)", "CONCAT(a, b)")), LIBRARY) == []
-
-
-def test_mending_tells_what_the_tolerant_reader_forgave() -> None:
-    mended, applied = mend_plan("a = find(CTX, 'x')", LIBRARY, tolerant=True)
-    assert mended == '1. a = FIND(CTX, "x") : Find'
-    assert [d.code for d in applied] == ["leniency"] * 3 + ["unknown-action"]
 
 
 SEARCHING = with_operators(LIBRARY)
