@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Literal
 
 from pearl.actions.searching import SearchedDocument
 from pearl.documents.document import Document
@@ -173,40 +174,30 @@ async def choose(
     if document is not None:
         shown = await _fit(task, document, limits, searcher or Searcher())
         task = replace(task, document=shown.texts[0])
-    choice = await _ask(task, model, limits, trace)
+    index = None if answer is None else read_answer(answer, options)
+    if answer is not None and (index is not None or not answer.strip()):
+        choice = Choice(index, answer, n_calls=0)
+    else:
+        request = Request(choose_messages(task), task, limits.reply_tokens)
+        try:
+            completion = await model.complete(request)
+        except ModelError as error:
+            if trace is not None:
+                trace.append(call_failed("", "choose", model.name, request, error, began))
+            raise
+        choice = Choice(
+            read_choice(completion.text, options), completion.text, completion.usage,
+            n_cached=int(completion.is_remembered),
+        )  # fmt: skip
     if trace is not None:
-        trace.append(
-            OptionChosen(
-                by="document" if shown else "question" if answer is None else "answer",
-                reply=choice.reply,
-                choice=choice.index,
-                coverage=shown.coverage if shown else None,
-                n_calls=choice.n_calls,
-                n_cached=choice.n_cached,
-                usage=choice.usage,
-                duration_s=time.monotonic() - began,
-            )
-        )
+        by: Literal["document", "question", "answer"] = "question" if answer is None else "answer"
+        event = OptionChosen(
+            by="document" if shown else by, reply=choice.reply, choice=choice.index,
+            coverage=shown.coverage if shown else None, n_calls=choice.n_calls,
+            n_cached=choice.n_cached, usage=choice.usage, duration_s=time.monotonic() - began,
+        )  # fmt: skip
+        trace.append(event)
     return choice
-
-
-async def _ask(
-    task: ChooseTask, model: Model, limits: ContextLimits, trace: Trace | None
-) -> Choice:
-    if task.answer is not None:
-        found = read_answer(task.answer, task.options)
-        if found is not None or not task.answer.strip():
-            return Choice(found, task.answer, n_calls=0)
-    request = Request(choose_messages(task), task, limits.reply_tokens)
-    began = time.monotonic()
-    try:
-        completion = await model.complete(request)
-    except ModelError as error:
-        if trace is not None:
-            trace.append(call_failed("", "choose", model.name, request, error, began))
-        raise
-    index = read_choice(completion.text, task.options)
-    return Choice(index, completion.text, completion.usage, n_cached=int(completion.is_remembered))
 
 
 async def _fit(
