@@ -139,52 +139,34 @@ def test_a_broken_step_is_an_error_and_its_output_is_remembered() -> None:
 
 # Which of several plans is the one
 
-
-def outputs(reply: str) -> list[str]:
-    return [step.output for step in plan_of(reply).steps]
-
-
-def test_the_last_closed_fence_with_steps_is_the_plan() -> None:
-    draft, final = "1. draft = F(CTX) : x", "1. final = F(CTX) : x"
-    assert outputs(f"```\n{draft}\n```\nBetter:\n```\n{final}\n```\nDone.") == ["final"]
-    assert outputs(f"```\n{final}\n```\n```\nno steps here\n```") == ["final"]
-    assert outputs(f"```\n{final}\n```\n```\n1. cut off = F(") == ["final"]
-    assert outputs(f"```\n{final}\n```\n\n1. Step 1 finds it.\n2. That is all.") == ["final"]
+DRAFT, FINAL = "1. draft = F(CTX) : x", "1. final = F(CTX) : x"
+DECLARED = "New actions:\n- G(X) : draft\n\n1. a = G(CTX) : x\n"
+UNDECLARED = "New actions:\n- None\n\n1. b = F(CTX) : x"
+CALLED = "1. a = G(CTX) : x"
 
 
-def test_a_plan_may_go_on_in_the_next_fence() -> None:
-    reply = "```\n1. a = F(CTX) : x\n```\nand\n```\n2. b = G(a) : y\n```"
-    assert outputs(reply) == ["a", "b"]
-
-
-def test_the_heading_may_stand_in_a_fence_of_its_own() -> None:
-    reply = "**New actions:**\n```\n- G(X) : y\n```\nSteps:\n```\n1. a = G(CTX) : x\n```"
-    for text in (reply, f"{reply}\n\nNew actions: None"):
-        assert [action.name for action in plan_of(text).new_actions] == ["G"]
-
-
-def test_a_draft_has_no_part_in_the_plan_below_its_own_heading() -> None:
-    draft = "New actions:\n- G(X) : draft\n\n1. a = G(CTX) : x\n"
-    final = "New actions:\n- None\n\n1. b = F(CTX) : x"
-    plan = plan_of(f"{draft}\nNo, wait.\n\n{final}")
-    assert ([step.output for step in plan.steps], plan.new_actions) == (["b"], ())
-    assert outputs(f"```\n{draft}\n```\nNo, wait.\n\n{final}") == ["b"]
-
-
-def test_without_a_fence_or_a_heading_nothing_is_left_out() -> None:
-    assert outputs("1. a = F(CTX) : x\n\nand then\n\n1. b = G(a) : y") == ["a", "b"]
-
-
-def test_declarations_right_above_the_steps_need_no_heading() -> None:
-    plan = plan_of("- G(X) : y\n- H(CTX) # z\n\n1. a = G(CTX) : x")
-    assert [action.name for action in plan.new_actions] == ["G", "H"]
-
-
-def test_actions_that_are_talked_about_are_not_declared() -> None:
-    plan = plan_of("I can use:\n- G(X) : y\n\nThe plan:\n\n1. a = G(CTX) : x")
-    assert plan.new_actions == ()
-
-
-def test_declarations_may_be_numbered() -> None:
-    plan = plan_of("New actions:\n1. G(X): y\n2. H(CTX): z\n\n1. a = G(CTX) : x")
-    assert [action.name for action in plan.new_actions] == ["G", "H"]
+@pytest.mark.parametrize(
+    ("reply", "outputs", "declared"),
+    [
+        # the last closed fence with steps
+        (f"```\n{DRAFT}\n```\nBetter:\n```\n{FINAL}\n```\nDone.", "final", ""),
+        (f"```\n{FINAL}\n```\n```\nno steps here\n```", "final", ""),
+        (f"```\n{FINAL}\n```\n```\n1. cut off = F(", "final", ""),
+        (f"```\n{FINAL}\n```\n\n1. Step 1 finds it.\n2. That is all.", "final", ""),
+        # a plan, or its heading, in fences of their own
+        ("```\n1. a = F(CTX) : x\n```\nand\n```\n2. b = G(a) : y\n```", "a b", ""),
+        (f"**New actions:**\n```\n- G(X) : y\n```\nSteps:\n```\n{CALLED}\n```", "a", "G"),
+        # a draft above a heading
+        (f"{DECLARED}\nNo, wait.\n\n{UNDECLARED}", "b", ""),
+        (f"```\n{DECLARED}\n```\nNo, wait.\n\n{UNDECLARED}", "b", ""),
+        ("1. a = F(CTX) : x\n\nand then\n\n1. b = G(a) : y", "a b", ""),
+        # declarations without a heading, in prose, with numbers
+        (f"- G(X) : y\n- H(CTX) # z\n\n{CALLED}", "a", "G H"),
+        (f"I can use:\n- G(X) : y\n\nThe plan:\n\n{CALLED}", "a", ""),
+        (f"New actions:\n1. G(X): y\n2. H(CTX): z\n\n{CALLED}", "a", "G H"),
+    ],
+)
+def test_the_plan_that_is_meant(reply: str, outputs: str, declared: str) -> None:
+    plan = plan_of(reply)
+    assert [step.output for step in plan.steps] == outputs.split()
+    assert [action.name for action in plan.new_actions] == declared.split()
