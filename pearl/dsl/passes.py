@@ -63,6 +63,7 @@ def common_steps(graph: PlanGraph) -> Rewritten:
         arguments = tuple(with_items(argument, renamed) for argument in step.arguments)
         # 1 and 1.0 are equal numbers but different text, so the text is compared as well.
         call = (step.action, arguments, repr(arguments), step.explanation)
+        # Later steps name the column of a row step by its output, so equal row steps stay two.
         if call in first and not graph.checked.action(step).reads_rows:
             stands_for[step.output] = first[call]
         else:
@@ -111,6 +112,7 @@ def _movable(graph: PlanGraph) -> tuple[Step, Step] | None:
             continue
         rows = where.arguments[0]
         model = by_output.get(rows.name) if isinstance(rows, Reference) else None
+        # TOP compares rows with each other: among fewer rows, other ones are the first.
         if model is None or model not in by_row or model.action == "TOP":
             continue
         rows = model.arguments[0]

@@ -123,6 +123,7 @@ def _region(found: Sequence[Line]) -> tuple[int, int]:
     headings = [i for i, row in enumerate(found) if row.form == "heading"]
     stretches = pairwise([*headings, len(found)])
     last = max((i for i, end in stretches if _begins(steps[i:end])), default=-1)
+    # A fence that is never closed begins another plan, which was cut off.
     if blocks and len(fences) % 2 and blocks[-1][1] < fences[-1] < last:
         return _region(found[: fences[-1]])
     if not blocks or last > blocks[-1][1]:

@@ -452,7 +452,7 @@ class RowReader:
     async def _pick(self) -> dict[str, str | None]:
         """The places of the best values: groups are reduced to their best until one group is left."""
         k = self._row_step.task.n_picks
-        size = max(self._limits.items_per_call, k + 1)
+        size = max(self._limits.items_per_call, k + 1)  # a group of k would not get smaller
         left, undecided = self._texts, set[str]()
         ordered: list[str] = left
         while left:
