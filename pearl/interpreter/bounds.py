@@ -8,15 +8,14 @@ from math import inf
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A lower and an upper bound; None for no upper bound."""
+    """A lower and an upper bound; None or infinity for no upper bound."""
 
     least: float
     most: float | None
 
-    @classmethod
-    def of(cls, least: float, upper: float) -> Range:
-        """The range up to a bound that may be infinite."""
-        return cls(least, None if upper == inf else upper)
+    def __post_init__(self) -> None:
+        if self.most == inf:
+            object.__setattr__(self, "most", None)
 
     @property
     def upper(self) -> float:
@@ -24,12 +23,12 @@ class Range:
         return inf if self.most is None else self.most
 
     def __add__(self, other: Range) -> Range:
-        return Range.of(self.least + other.least, self.upper + other.upper)
+        return Range(self.least + other.least, self.upper + other.upper)
 
     def up_to(self, cap: int | None) -> Range:
         """The same, but nothing above a cap; None for no cap."""
         upper = self.upper if cap is None else min(cap, self.upper)
-        return Range.of(min(self.least, upper), upper)
+        return Range(min(self.least, upper), upper)
 
     @property
     def or_nothing(self) -> Range:
@@ -89,4 +88,4 @@ class StepCosts:
 
 def longer(a: Range, b: Range) -> Range:
     """The longer of two chains of calls."""
-    return Range.of(max(a.least, b.least), max(a.upper, b.upper))
+    return Range(max(a.least, b.least), max(a.upper, b.upper))

@@ -66,7 +66,7 @@ class Placeholders:
             return Range(*self._counter.bounds_with(text, part))
         least, most = self._counter.bounds("".join(pieces[::2]), part)
         # `bounds` does not account for the seams on both sides.
-        return Range.of(least, most + sum(self._most[m] + 2 * self._seam for m in pieces[1::2]))
+        return Range(least, most + sum(self._most[m] + 2 * self._seam for m in pieces[1::2]))
 
     def widest(self, text: str) -> float:
         """Maximum tokens of a text in any context."""
@@ -226,8 +226,8 @@ class CostEstimator:
             added = self._counter.most(self._reply_tokens) + AGAIN_TOKENS
             most += cap + HELD_TOKENS if cap is not None else most + added
         return StepCosts(
-            calls, Range.of(costs.input_tokens.least, most),
-            Range.of(costs.output_tokens.least, calls.upper * self._reply_tokens),
+            calls, Range(costs.input_tokens.least, most),
+            Range(costs.output_tokens.least, calls.upper * self._reply_tokens),
             costs.depth + Range(0, 1), costs.prefixes,
         )  # fmt: skip
 
@@ -482,7 +482,7 @@ class CostEstimator:
         )
         least = calls if is_exact else 0
         return StepCosts(
-            Range(least, calls * rounds), Range.of(0, tokens), Range(least, calls * rounds * reply),
+            Range(least, calls * rounds), Range(0, tokens), Range(least, calls * rounds * reply),
             Range(depth if is_exact else 0, depth * rounds),
         )  # fmt: skip
 
@@ -528,7 +528,7 @@ class CostEstimator:
         prefixes: tuple[str, ...] = (),
     ) -> StepCosts:
         calls = Range(least, most) + merging[0]
-        output = Range.of(calls.least, calls.upper * self._reply_tokens)
+        output = Range(calls.least, calls.upper * self._reply_tokens)
         return StepCosts(calls, tokens + merging[1], output, Range(1, 1) + merging[0], prefixes)
 
     def _vague(self, task: ActionTask, document: str) -> StepCosts:
@@ -547,7 +547,7 @@ class CostEstimator:
             most = frame.upper + self._retrieved(document, available)
             if strategy == "auto":  # the document may also fit as a whole
                 most = max(most, prompt.upper)
-            return self._costs(Range.of(frame.least, most).up_to(cap), 1, 1)
+            return self._costs(Range(frame.least, most).up_to(cap), 1, 1)
         assert cap is not None
         return self._in_parts(task, document, frame, length, available, cap)
 
@@ -578,7 +578,7 @@ class CostEstimator:
             cut = self._calls.cut(document, chunk_size(int(available.least)))
             prefixes = tuple(self._prefix(replace(task, document=text)) for text in cut)
         merging = self._merging(task, parts)
-        tokens = Range.of(min(least, most), most)
+        tokens = Range(min(least, most), most)
         return self._costs(tokens, int(parts.least), parts.most, merging, prefixes)
 
     def _available_tokens(self, task: ActionTask, frame: Range, cap: int) -> Range:
@@ -619,7 +619,7 @@ class CostEstimator:
                 at = chunk_size(at - 1)
             n = max(counts)
             least = min(counts) if length.least > available.most else 1
-        return Range.of(least, max(1, n))
+        return Range(least, max(1, n))
 
     def _retrieved(self, document: str, available_tokens: Range) -> int:
         """Maximum tokens of the passages that a step is shown."""
@@ -643,7 +643,7 @@ class CostEstimator:
         least = int(parts.least > 1)
         tokens = none.least * least
         if parts.most is None or none.most is None:
-            return Range.of(least, parts.upper - 1), Range(tokens, None)
+            return Range(least, parts.upper - 1), Range(tokens, None)
         n = int(parts.most)
         marks = self._counter.bounds(f"<part {n}>\n\n</part {n}>\n\n")[1] + 2 * self._seam
         text = self._counter.most(self._reply_tokens) + marks

@@ -267,10 +267,10 @@ def query_costs(
     said = counter.at_most("é" * (2 * MAX_FLAW + FRAME_CHARACTERS))
     added = counter.most(limits.reply_tokens) + said
     prompts = [
-        Range.of(first.least, first.upper + hint + i * added).up_to(cap) for i in range(n_calls)
+        Range(first.least, first.upper + hint + i * added).up_to(cap) for i in range(n_calls)
     ]
     total = sum(prompt.upper for prompt in prompts)
-    tokens = Range.of(prompts[0].least, total).up_to(limits.max_prompt_tokens)
+    tokens = Range(prompts[0].least, total).up_to(limits.max_prompt_tokens)
     costs = StepCosts(
         Range(1, n_calls), tokens, Range(1, n_calls * limits.reply_tokens), Range(1, n_calls)
     )
