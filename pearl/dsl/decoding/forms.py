@@ -380,25 +380,16 @@ def steps_constraint(
 def plan_constraint(
     library: ActionLibrary,
     *,
+    requires_new: bool = False,
     max_steps: int = MAX_WRITTEN_STEPS,
     max_text: int | None = None,
 ) -> Constraint:
-    """A whole plan in one phase, new actions allowed: it parses, but may be invalid."""
-    grammar = static_grammar(library, max_steps=max_steps, max_text=max_text)
+    """A whole plan in one phase, new actions allowed or required: it parses, but may be invalid."""
+    grammar = static_grammar(
+        library, requires_new=requires_new, max_steps=max_steps, max_text=max_text
+    )
     form = plan_form(library, max_steps=max_steps, max_text=max_text)
-    return Constraint("plan", grammar, form)
-
-
-def sketch_constraint(
-    library: ActionLibrary,
-    *,
-    max_steps: int = MAX_WRITTEN_STEPS,
-    max_text: int | None = None,
-) -> Constraint:
-    """The reply to a mining prompt: new actions or none, then steps."""
-    grammar = static_grammar(library, requires_new=True, max_steps=max_steps, max_text=max_text)
-    form = plan_form(library, max_steps=max_steps, max_text=max_text)
-    return Constraint("sketch", grammar, form)
+    return Constraint("sketch" if requires_new else "plan", grammar, form)
 
 
 def line_constraint(

@@ -16,7 +16,6 @@ from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from pearl.dsl.decoding.forms import (
     header_constraint,
     plan_constraint,
-    sketch_constraint,
     steps_constraint,
     steps_form,
 )
@@ -154,8 +153,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 FORMS = [
-    form_of(make(SMALL, max_steps=3, max_text=9))
-    for make in (steps_constraint, plan_constraint, sketch_constraint)
+    form_of(make(SMALL, max_steps=3, max_text=9)) for make in (steps_constraint, plan_constraint)
 ] + [form_of(header_constraint(SMALL, max_text=9))]
 
 
@@ -220,7 +218,7 @@ def test_steps_that_conform_are_valid(library: ActionLibrary, seed: int) -> None
 @given(libraries(), st.integers(0, 2**32))
 @examples(8)
 def test_whole_plans_that_conform_are_read(library: ActionLibrary, seed: int) -> None:
-    constraint = sketch_constraint(library, max_steps=3, max_text=9)
+    constraint = plan_constraint(library, requires_new=True, max_steps=3, max_text=9)
     text = form_of(constraint).text_of(sampled(form_of(constraint), seed))
     parse(text)
     assert admits(constraint.lark, text)
