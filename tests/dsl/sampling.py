@@ -18,9 +18,12 @@ from llguidance.gbnf_to_lark import gbnf_to_lark
 from pearl.dsl.decoding.grammar import States
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Plan, Reference, print_step
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.plugins.files import read_data
 from tests.dsl.strategies import names, outputs, texts
 
 __all__ = [
+    "GRAMMAR",
+    "accepts",
     "admits",
     "admits_each",
     "counted",
@@ -30,6 +33,24 @@ __all__ = [
     "sentence",
     "typed_libraries",
 ]
+
+
+GRAMMAR = Lark(
+    read_data("grammars", "plan.lark"),
+    parser="lalr",
+    start=["start", "file", "step", "action", "library_action"],
+    maybe_placeholders=False,
+)
+"""The grammar of plans alone, without anything of pearl around it."""
+
+
+def accepts(text: str, start: str) -> bool:
+    """Whether a text follows a start rule of the grammar of plans."""
+    try:
+        GRAMMAR.parse(text, start=start)
+    except UnexpectedInput:
+        return False
+    return True
 
 
 @cache

@@ -10,7 +10,7 @@ from pearl.dsl.nodes import ListLiteral, Number, Reference, String
 from pearl.dsl.parser import parse, parse_action, read
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import Diagnostic, PlanSyntaxError, Span
-from tests.dsl.grammar import accepts
+from tests.dsl.sampling import accepts
 from tests.dsl.strategies import broken_texts, plan_texts
 
 

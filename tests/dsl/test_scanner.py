@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pearl.dsl.scanner import Scan, scan_action, scan_step
 from pearl.errors import Span, apply_fixes
-from tests.dsl.grammar import accepts
+from tests.dsl.sampling import accepts
 from tests.dsl.strategies import AWKWARD
 from tests.examples import times
 

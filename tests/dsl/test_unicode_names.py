@@ -14,8 +14,7 @@ from pearl.dsl.nodes import print_plan
 from pearl.dsl.parser import parse, parse_action, read
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PlanSyntaxError
-from tests.dsl.grammar import accepts
-from tests.dsl.sampling import admits, gbnf_admits, lalr_admits
+from tests.dsl.sampling import accepts, admits, gbnf_admits, lalr_admits
 
 LIBRARY = ActionLibrary(
     "mine", [Action("FIND", (Parameter("CTX", ValueType.CONTEXT), Parameter("X")))]
