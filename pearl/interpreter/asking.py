@@ -123,11 +123,6 @@ class Asker:
         self.fallback = fallback
         self.trace = trace
 
-    async def read_document(self, step: Step, task: ActionTask) -> TextReply:
-        """Read one row as a document of its own."""
-        _, pieces = await self.calls.pieces(task, task.document or "")
-        return await self.over_pieces(step, task, pieces)
-
     async def over_pieces(
         self, step: Step, task: ActionTask, pieces: Sequence[ActionTask]
     ) -> TextReply:

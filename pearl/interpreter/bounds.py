@@ -35,11 +35,6 @@ class Range:
         """The same upper bound, from 0."""
         return Range(0, self.most)
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether both bounds are equal."""
-        return self.least == self.most
-
     def to_json(self) -> dict[str, float | None]:
         """As JSON data."""
         return {"least": self.least, "most": self.most}
