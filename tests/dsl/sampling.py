@@ -21,20 +21,6 @@ from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.plugins.files import read_data
 from tests.dsl.strategies import names, outputs, texts
 
-__all__ = [
-    "GRAMMAR",
-    "accepts",
-    "admits",
-    "admits_each",
-    "counted",
-    "gbnf_admits",
-    "lalr_admits",
-    "renamed",
-    "sentence",
-    "typed_libraries",
-]
-
-
 GRAMMAR = Lark(
     read_data("grammars", "plan.lark"),
     parser="lalr",
