@@ -21,12 +21,12 @@ from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import (
     ContextLimits,
     Strategy,
+    off_loop,
     reported_as_budget,
     share,
     share_parts,
 )
 from pearl.interpreter.execution import answer_by, answer_plan, check_document, direct_plan
-from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.searchers import new_searcher
 from pearl.llm import Model
 from pearl.llm.client import Client, ClientSettings, as_client

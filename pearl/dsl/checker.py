@@ -70,7 +70,7 @@ def skeleton(name: str) -> str:
 
 
 def unlike(name: str, other: str) -> str:
-    """The first character in which a name departs from another that looks the same, in words."""
+    """The Unicode name of the first character that differs between two names that look alike."""
     pairs = zip(name, other, strict=False)
     found = next((a for a, b in pairs if a != b), name[len(other) : len(other) + 1] or name[-1])
     return unicodedata.name(found, f"U+{ord(found):04X}")
@@ -96,7 +96,9 @@ def counts_of_best(plan: Plan, actions: Mapping[str, Action]) -> Iterator[Diagno
                 "note",
                 help='to count, begin with SPLIT(CTX, "document") or "paragraph", then WHERE or FILTER',
             )
-        if action.searches or (is_of_best and _gives_rows(action)):
+        # Rows that are missing in the input of such an action are missing in its output.
+        gives_rows = action.reads_rows or (action.is_native and action.returns is ValueType.LIST)
+        if action.searches or (is_of_best and gives_rows):
             best.add(step.output)
 
 
@@ -112,11 +114,6 @@ def unread_outputs(plan: Plan) -> Iterator[Diagnostic]:
                 "note",
                 help="if it does not belong to the answer, pass it to a later step or remove the step",
             )
-
-
-def _gives_rows(action: Action) -> bool:
-    """Whether rows missing in its input are missing in its output."""
-    return action.reads_rows or (action.is_native and action.returns is ValueType.LIST)
 
 
 CODE = "reference-in-string"
@@ -278,7 +275,7 @@ def _literal(argument: Argument, parameter: Parameter, action: Action) -> Iterat
     if choices and isinstance(argument, String | Number) and str(argument.value) not in choices:
         yield Diagnostic(
             "unknown-unit" if parameter.name == "UNIT" else "unknown-operator",
-            f"'{argument.value}' is no {parameter.name} of '{action.name}'",
+            f"'{argument.value}' is not a valid {parameter.name} of '{action.name}'",
             argument.span,
             help=suggest(str(argument.value), choices, "choices"),
         )

@@ -1,13 +1,11 @@
-"""Names and strings of the plan language, and a position in a line of a plan."""
+"""Names and strings of the plan language."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass, field
 from functools import cache
 
-from pearl.errors import Diagnostic, Fix, Span
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.files import read_data
 
@@ -79,8 +77,6 @@ def _escaped(character: str) -> str:
 MAX_NAME = 80
 """Maximum length of a name in characters; the grammar has the same limit."""
 
-_BLANKS = lazy_pattern(r"\s*+")
-
 
 @cache
 def terminal(name: str) -> re.Pattern[str]:
@@ -93,93 +89,6 @@ def terminal(name: str) -> re.Pattern[str]:
 def canonical_name(name: str) -> str:
     """A name as it is compared, stored and printed: in Unicode's normal form C (UAX #31, R4)."""
     return unicodedata.normalize("NFC", name)
-
-
-@dataclass(slots=True)
-class Scan:
-    """The errors of a line, and the names it defines."""
-
-    found: list[Diagnostic] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-
-
-def should_read(text: str, span: Span, wanted: str, why: str) -> Diagnostic:
-    """The error that a range should read `wanted`, starting at the first difference."""
-    source, same = text[span.start : span.end], 0
-    while same < min(len(source), len(wanted)) and source[same] == wanted[same]:
-        same += 1
-    return Diagnostic("syntax", why, Span(span.start + same, span.end), fix=Fix(span, wanted))
-
-
-class BrokenError(Exception):
-    """The rest of the line cannot be scanned; the error has been reported."""
-
-
-class Cursor:
-    """A position in a line."""
-
-    def __init__(self, text: str, span: Span) -> None:
-        self.text, self.start, self.at, self.end = text, span.start, span.start, span.end
-        self.result = Scan()
-
-    def error(
-        self,
-        message: str,
-        start: int,
-        end: int | None = None,
-        advice: str | None = None,
-        fix: Fix | None = None,
-    ) -> None:
-        """Report what is wrong with `text[start:end]`, one character if no end is given."""
-        end = min(start + 1, self.end) if end is None else end
-        self.result.found.append(
-            Diagnostic("syntax", message, Span(start, end), help=advice, fix=fix)
-        )
-
-    def broken(
-        self, message: str, start: int, end: int | None = None, advice: str | None = None
-    ) -> BrokenError:
-        """Report an error that ends the scan of the line, and return the exception to raise."""
-        self.error(message, start, end, advice)
-        return BrokenError()
-
-    def mend(self, message: str, start: int, end: int, replacement: str) -> None:
-        """Report that `text[start:end]` should read `replacement`, from the first difference on."""
-        self.result.found.append(should_read(self.text, Span(start, end), replacement, message))
-
-    def match(self, pattern: re.Pattern[str], at: int | None = None) -> re.Match[str] | None:
-        """Match here, or at another offset of the line, without advancing."""
-        return pattern.match(self.text, self.at if at is None else at, self.end)
-
-    def after_blanks(self) -> int:
-        """Offset of the next non-blank character."""
-        blanks = self.match(_BLANKS)
-        return blanks.end() if blanks else self.at
-
-    def end_of_words(self) -> int:
-        """Offset of the trailing blanks and marks of the line, in linear time."""
-        at = self.end
-        while at > self.at and (self.text[at - 1] in "`*" or self.text[at - 1].isspace()):
-            at -= 1
-        return at
-
-    def no_blanks(self) -> None:
-        """Skip blanks and report them as errors."""
-        end = self.after_blanks()
-        if end > self.at:
-            self.mend("a blank that does not belong here", self.at, end, "")
-        self.at = end
-
-    def seen(self, at: int) -> str:
-        """A description of the character at an offset."""
-        if at >= self.end:
-            return "the line ends"
-        character = self.text[at]
-        return (
-            f"unexpected {character!r}"
-            if character.isprintable()
-            else f"unexpected character U+{ord(character):04X}"
-        )
 
 
 def short(text: str) -> str:

@@ -29,7 +29,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class String:
-    """A quoted string; `value` is what the quotes and escapes mean."""
+    """A quoted string; `value` is without quotes and escapes."""
 
     value: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pearl.dsl import tolerance
 
-NO_STEP = "there is no step in this text"
+NO_STEP = "this text has no step"
 
 Start = Literal["file", "step", "action", "library_action"]
 
@@ -39,7 +39,7 @@ def _span(token: Token) -> Span:
 
 
 _NEVER = lazy_pattern("[\ud800-\udfff\ufffe\uffff]")
-"""No character of any part of a plan."""
+"""Characters that no part of a plan may contain."""
 
 
 class _NameError(Exception):
@@ -55,11 +55,11 @@ _COARSE = (
 _COARSE_NAME = r"[^\x00-@\[-^`{-\x7f][^\x00-\x2f:-@\[-^`{-\x7f]*"
 """Character classes of the grammar, and cheaper ones that the parser compiles instead.
 
-Python takes a millisecond to compile a class beyond Latin-1, a dozen for the names' with their
-thousands of ranges, and the parser has dozens of expressions. So, as Python does with its own names, it
-reads whatever is not ASCII and looks then: at names by themselves (`_name`), at the few characters that
-no plan may hold in the whole text (`_node`). The language is the same: what may follow a name is
-ASCII, so where a name of the grammar ends before a coarse one, the grammar admits nothing.
+Python needs a millisecond to compile a class beyond Latin-1, and a dozen for the class of names with its
+thousands of ranges; the parser has dozens of expressions. So the parser accepts any character beyond ASCII,
+and checks afterwards: names one by one (`_name`), and the few forbidden characters in the whole text
+(`_node`). The language is the same: only ASCII can follow a name, so the grammar rejects every text in
+which a name ends before its coarse match does.
 """
 
 
@@ -86,13 +86,6 @@ class _Head(NamedTuple):
     span: Span
     parameters: tuple[Parameter, ...]
     is_variadic: bool
-
-
-def _returned(head: _Head, gives: Token | None) -> ValueType:
-    """The declared type; actions on rows always return rows."""
-    if head.parameters and head.parameters[0].name == ROWS:
-        return ValueType.LIST
-    return ValueType(gives.strip(" ->")) if gives else ValueType.TEXT
 
 
 class _Builder:
@@ -127,13 +120,17 @@ class _Builder:
 
     def action(self, children: _Children) -> Action:
         head, *rest = children
-        gives = rest.pop(0) if rest and rest[0].type == "GIVES" else None
+        returns = ValueType.TEXT
+        if rest and rest[0].type == "GIVES":
+            returns = ValueType(rest.pop(0).strip(" ->"))
+        if head.parameters and head.parameters[0].name == ROWS:
+            returns = ValueType.LIST
         return Action(
             head.name,
             head.parameters,
             str(rest[0]).rstrip(_BLANKS) if rest else "",
             head.is_variadic,
-            _returned(head, gives),
+            returns,
             span=head.span,
         )
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from pearl.dsl.literals import (
     MAX_NAME,
     SPECIAL,
     UNTYPED,
-    BrokenError,
-    Cursor,
-    Scan,
     canonical_name,
     flaw,
     requote,
     short,
     terminal,
 )
-from pearl.errors import Fix, Span
+from pearl.errors import Diagnostic, Fix, Span
 from pearl.errors.patterns import lazy_pattern
 
 HEAD = lazy_pattern(
@@ -33,6 +31,7 @@ HEAD = lazy_pattern(
 ASSIGNS = lazy_pattern(r"[\s`*]*+=(?!=)[\s`*]*+")
 OPENS = lazy_pattern(r"[\s`*]*+\(")
 _NUMBER_DOT = lazy_pattern(r"[1-9][0-9]{0,5}\. ")
+_BLANKS = lazy_pattern(r"\s*+")
 _COMMA = lazy_pattern(r"\s*+,\s*+")
 _COLON = lazy_pattern(r" ?: ")
 _BARE_COLON = lazy_pattern(r"\s*+:")
@@ -63,6 +62,26 @@ _QUOTE_HELP = r"a quote inside a string reads \""
 _ESCAPES_HELP = r"escapes are \" \\ \n \t and \uXXXX"
 
 
+@dataclass(slots=True)
+class Scan:
+    """The errors of a line, and the names it defines."""
+
+    found: list[Diagnostic] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+
+def should_read(text: str, span: Span, wanted: str, why: str) -> Diagnostic:
+    """The error that a range should read `wanted`, starting at the first difference."""
+    source, same = text[span.start : span.end], 0
+    while same < min(len(source), len(wanted)) and source[same] == wanted[same]:
+        same += 1
+    return Diagnostic("syntax", why, Span(span.start + same, span.end), fix=Fix(span, wanted))
+
+
+class BrokenError(Exception):
+    """The rest of the line cannot be scanned; the error has been reported."""
+
+
 def scan_step(text: str, span: Span, number: int) -> Scan:
     """Scan a step."""
     return _Line(text, span).scan(lambda line: line.step(number))
@@ -73,11 +92,12 @@ def scan_action(text: str, span: Span, *, in_library: bool = False) -> Scan:
     return _Line(text, span).scan(lambda line: line.action(in_library))
 
 
-class _Line(Cursor):
+class _Line:
     """Recursive-descent scanner of a line. A method named after a grammar rule consumes that rule."""
 
     def __init__(self, text: str, span: Span) -> None:
-        super().__init__(text, span)
+        self.text, self.start, self.at, self.end = text, span.start, span.start, span.end
+        self.result = Scan()
         self.is_signature = False
 
     def scan(self, part: Callable[[_Line], None]) -> Scan:
@@ -85,6 +105,65 @@ class _Line(Cursor):
             part(self)
         self.result.found.sort(key=lambda found: found.span)
         return self.result
+
+    def error(
+        self,
+        message: str,
+        start: int,
+        end: int | None = None,
+        advice: str | None = None,
+        fix: Fix | None = None,
+    ) -> None:
+        """Report what is wrong with `text[start:end]`, one character if no end is given."""
+        end = min(start + 1, self.end) if end is None else end
+        self.result.found.append(
+            Diagnostic("syntax", message, Span(start, end), help=advice, fix=fix)
+        )
+
+    def broken(
+        self, message: str, start: int, end: int | None = None, advice: str | None = None
+    ) -> BrokenError:
+        """Report an error that ends the scan of the line, and return the exception to raise."""
+        self.error(message, start, end, advice)
+        return BrokenError()
+
+    def mend(self, message: str, start: int, end: int, replacement: str) -> None:
+        """Report that `text[start:end]` should read `replacement`, from the first difference on."""
+        self.result.found.append(should_read(self.text, Span(start, end), replacement, message))
+
+    def match(self, pattern: re.Pattern[str], at: int | None = None) -> re.Match[str] | None:
+        """Match here, or at another offset of the line, without advancing."""
+        return pattern.match(self.text, self.at if at is None else at, self.end)
+
+    def after_blanks(self) -> int:
+        """Offset of the next non-blank character."""
+        blanks = self.match(_BLANKS)
+        return blanks.end() if blanks else self.at
+
+    def end_of_words(self) -> int:
+        """Offset of the trailing blanks and marks of the line, in linear time."""
+        at = self.end
+        while at > self.at and (self.text[at - 1] in "`*" or self.text[at - 1].isspace()):
+            at -= 1
+        return at
+
+    def no_blanks(self) -> None:
+        """Skip blanks and report them as errors."""
+        end = self.after_blanks()
+        if end > self.at:
+            self.mend("unexpected blank", self.at, end, "")
+        self.at = end
+
+    def seen(self, at: int) -> str:
+        """A description of the character at an offset."""
+        if at >= self.end:
+            return "the line ends"
+        character = self.text[at]
+        return (
+            f"unexpected {character!r}"
+            if character.isprintable()
+            else f"unexpected character U+{ord(character):04X}"
+        )
 
     def step(self, number: int) -> None:
         head = self.match(HEAD)
@@ -147,7 +226,7 @@ class _Line(Cursor):
             self.at = gives.end()
         elif in_library and (wrong := self.match(_UNKNOWN_TYPE)):
             raise self.broken(
-                f"there is no type '{short(wrong[1])}'", *wrong.span(1), advice=_TYPES_HELP
+                f"unknown type '{short(wrong[1])}'", *wrong.span(1), advice=_TYPES_HELP
             )
         if in_library and (self.at >= self.end or self.match(_HASH)):
             mark = self.match(_HASH)
@@ -180,7 +259,7 @@ class _Line(Cursor):
         if not opens:
             raise self.broken(f"'(' is missing after '{short(name)}'", self.at, advice=advice)
         if opens[0] != "(":
-            self.mend("a blank that does not belong here", self.at, opens.end(), "(")
+            self.mend("unexpected blank", self.at, opens.end(), "(")
         self.at = opens.end()
         self.sequence(")", value)
         return name
@@ -191,7 +270,7 @@ class _Line(Cursor):
         is_first = True
         while not self.text.startswith(closer, self.at, self.end) or not is_first:
             if self.text.startswith(",", self.at, self.end):
-                raise self.broken("there is nothing before the comma", self.at)
+                raise self.broken("a value is missing before the comma", self.at)
             if self.at >= self.end:
                 raise self.broken(f"the line ends before '{closer}'", self.at)
             begin = self.at
@@ -209,7 +288,7 @@ class _Line(Cursor):
                     )
                 self.at = comma.end()
             elif comma:
-                self.mend("a comma too many", self.at, comma.end(), "")
+                self.mend("one comma too many", self.at, comma.end(), "")
                 self.at = comma.end()
                 break
             elif self.text.startswith(closer, after, self.end):
@@ -237,7 +316,7 @@ class _Line(Cursor):
         if is_word and not self.is_signature and (rest.isalnum() or rest in "_'’-"):
             word = self.match(terminal("NAME"), after)
             if closer == "]" and word and word[0] == "for":
-                raise self.broken("a list names its items one by one", after, word.end(),
+                raise self.broken("a list cannot contain a loop", after, word.end(),
                           advice="loops do not exist: name every item, or pass a list from an earlier step")  # fmt: skip
             raise self.broken(
                 "words must be in double quotes", begin, here, advice='write "..." around a text'
@@ -258,11 +337,9 @@ class _Line(Cursor):
             self.name("the name of a parameter", _ACTION_HELP)
             return
         if is_first:
-            raise self.broken(
-                "the dots follow no parameter that they could repeat", self.at, dots.end()
-            )
+            raise self.broken("the dots need a parameter before them", self.at, dots.end())
         if dots[0] != "...":
-            self.mend("dots read '...'", self.at, dots.end(), "...")
+            self.mend("the dots are written '...'", self.at, dots.end(), "...")
         begin, self.at = self.at, dots.end()
         comma = self.match(_COMMA)
         if comma and not self.text.startswith(")", comma.end(), self.end):
@@ -345,7 +422,7 @@ class _Line(Cursor):
             return
         while surplus := self.match(_SURPLUS):
             self.error(
-                "a ')' too many", surplus.end() - 1, fix=Fix(Span(self.at, surplus.end()), "")
+                "one ')' too many", surplus.end() - 1, fix=Fix(Span(self.at, surplus.end()), "")
             )
             self.at = surplus.end()
         separator = self.match(_SEPARATOR)

@@ -32,20 +32,13 @@ class ValueType(StrEnum):
 
 _READABLE = frozenset({ValueType.LIST, ValueType.TABLE, ValueType.PASSAGES})
 
-_OUTPUTS_FOR: Mapping[ValueType, frozenset[ValueType]] = {
-    ValueType.TEXT: frozenset(ValueType) - {ValueType.CONTEXT},
-    ValueType.NUMBER: frozenset(),
-    ValueType.BOOL: frozenset(),
-    ValueType.LIST: _READABLE,
-    ValueType.TABLE: frozenset(),
-    ValueType.PASSAGES: frozenset(),
-    ValueType.CONTEXT: _READABLE,
-}
-
 
 def outputs_for(wanted: ValueType) -> frozenset[ValueType]:
     """The output types that a parameter of a type accepts."""
-    return _OUTPUTS_FOR[wanted] | {ValueType.TEXT} | ({wanted} - {ValueType.CONTEXT})
+    if wanted is ValueType.TEXT:
+        return frozenset(ValueType) - {ValueType.CONTEXT}
+    readable = _READABLE if wanted in (ValueType.LIST, ValueType.CONTEXT) else frozenset()
+    return readable | {ValueType.TEXT} | ({wanted} - {ValueType.CONTEXT})
 
 
 ROWS = "ROWS"
@@ -101,16 +94,10 @@ class Action:
                 return n - 1
         return n
 
-    @property
-    def max_arity(self) -> int | None:
-        """The most arguments a call takes; None where there is no limit."""
-        return None if self.is_variadic else len(self.parameters)
-
     def accepts(self, n_arguments: int) -> bool:
         """Whether a call may have this many arguments."""
-        return self.min_arity <= n_arguments and (
-            self.max_arity is None or n_arguments <= self.max_arity
-        )
+        is_few = self.is_variadic or n_arguments <= len(self.parameters)
+        return is_few and self.min_arity <= n_arguments
 
     def parameter(self, index: int) -> Parameter:
         """The parameter that argument `index` (from 0) goes to; the last one repeats."""

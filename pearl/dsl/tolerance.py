@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from typing import Literal
 
-from pearl.dsl.literals import UNTYPED, should_read, terminal
-from pearl.dsl.scanner import ASSIGNS, HEAD, OPENS, scan_action, scan_step
+from pearl.dsl.literals import UNTYPED, terminal
+from pearl.dsl.scanner import ASSIGNS, HEAD, OPENS, scan_action, scan_step, should_read
 from pearl.errors import Diagnostic, Fix, Span, apply_fixes
 from pearl.errors.patterns import lazy_pattern
 
@@ -63,19 +63,14 @@ class Line:
 
 def rows(text: str) -> list[Line]:
     r"""Every line of a text, with its role; lines end in `\n`."""
-    found = [_row(text[span.start : span.end], span) for span in _spans(text)]
+    found: list[Line] = []
+    at = 0
+    for source in text.removesuffix("\n").split("\n"):
+        found.append(_row(source, Span(at, at + len(source))))
+        at += len(source) + 1
     begin, end = _region(found)
     _give_roles(text, found[begin:end])
     return found
-
-
-def _spans(text: str) -> Iterator[Span]:
-    at = 0
-    if not text:
-        return
-    for source in text.removesuffix("\n").split("\n"):
-        yield Span(at, at + len(source))
-        at += len(source) + 1
 
 
 def _row(source: str, span: Span) -> Line:
@@ -128,6 +123,7 @@ def _region(found: Sequence[Line]) -> tuple[int, int]:
     headings = [i for i, row in enumerate(found) if row.form == "heading"]
     stretches = pairwise([*headings, len(found)])
     last = max((i for i, end in stretches if _begins(steps[i:end])), default=-1)
+    # A fence that is never closed begins another plan, which was cut off.
     if blocks and len(fences) % 2 and blocks[-1][1] < fences[-1] < last:
         return _region(found[: fences[-1]])
     if not blocks or last > blocks[-1][1]:
@@ -185,7 +181,7 @@ def _is_declaration(below: Sequence[Line]) -> bool:
 
 
 def _first_step(region: Sequence[Line], heading: int) -> int:
-    """Index of the first step; a line that resembles one counts if there is none."""
+    """Index of the first step; without any, the first line that resembles one."""
     is_certain = any(row.is_step for row in region)
     first = len(region)
     for i, row in enumerate(region):
@@ -212,9 +208,7 @@ def _bare_declarations(text: str, region: Sequence[Line], first: int) -> int:
         row = region[i]
         if row.form == "blank":
             continue
-        if not (row.is_bullet and row.is_call):
-            break
-        if not _is_declared(text, row):
+        if not (row.is_bullet and _is_declared(text, row)):
             break
         begin = i
     return begin
@@ -363,7 +357,7 @@ def _remove(text: str, run: Sequence[Line]) -> None:
     lead = len(source) - len(source.lstrip()) if source.strip() else 0
     why = {
         "fence": "a code fence around the plan",
-        "blank": "a blank line that does not belong here",
+        "blank": "unexpected blank line",
         "none": "'- None' beside something else",
     }.get(line.form, "text that is not part of a plan")
     if len(run) > 1:

@@ -1,4 +1,4 @@
-"""Answers of independent plans → the one that most of them give, and how far they agree."""
+"""Answers of independent plans → the most frequent answer, and how far the plans agree."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.trace import AnswerStatus
 
 MIN_SHARED = 0.8
-"""Token F1 from which a text is the same as one with some words more, as `the old boat of Ada` in place of
-`the boat of Ada`: with at most a third of its words left out.
+"""Minimum token F1 of two equal answers, of which one has additional words (`the old boat of Ada`, `the boat of
+Ada`); 0.8 allows a third of the words to be left out.
 
-Words that are replaced or change places make another text: *sold in May* is not *sold in June*. So a
-sentence that is rephrased counts as different.
+Replaced or reordered words make another answer: *sold in May* is not *sold in June*. So a rephrased
+sentence counts as different.
 """
 
 _VERDICT = lazy_pattern(r"\W*(yes|no|true|false)\s*(?:[,.;:!–—-]|\Z)", re.IGNORECASE)
@@ -87,7 +87,7 @@ def _says_the_same(one: str, other: str) -> bool:
 
 
 def _decisive(text: str) -> tuple[list[str], list[str]]:
-    """What reverses or replaces a statement: its numbers and signs, and its negations."""
+    """The parts that decide a statement: numbers, signs and negations."""
     return (
         sorted(word for word in words(text) if not word.isalpha()),
         sorted(negation.casefold() for negation in negations(text)),
@@ -130,8 +130,8 @@ class PlanAnswer:
 class Agreement:
     """How far the answers of independent plans agree.
 
-    A group are answers that all agree with one another. The answer is the first that all of the largest
-    groups have in common; where they have none in common, there is none, and it is undecided.
+    In a group, every two answers agree. The chosen answer is the first one that all of the largest groups
+    contain; without such an answer, the result is undecided.
     """
 
     n_plans: int
@@ -139,7 +139,7 @@ class Agreement:
 
     @property
     def n_different(self) -> int:
-        """Different plans, those that failed or stay undecided included."""
+        """Number of different plans, including those that failed or stayed undecided."""
         return len(self.answers)
 
     @property
@@ -149,26 +149,26 @@ class Agreement:
 
     @property
     def n_agreeing(self) -> int:
-        """Different plans that give the answer, or each of the answers that are equally frequent."""
+        """Number of different plans that give the answer, or each of the equally frequent answers."""
         return len(self._largest[0]) if self._largest else 0
 
     @property
     def chosen(self) -> int | None:
-        """Which of `answers` is the answer; None if none is, or several are equally frequent."""
+        """Index of the chosen answer in `answers`; None if there is no answer or a tie."""
         common = frozenset.intersection(*self._largest) if self._largest else ()
         return min(common, default=None)
 
     @property
     def is_tied(self) -> bool:
-        """Whether different answers are equally frequent, so that none is the answer."""
+        """Whether different answers are equally frequent, so that none is chosen."""
         return bool(self._largest) and self.chosen is None
 
     @property
     def confidence(self) -> float | None:
         """The share of the different plans that give the answer, 0 to 1.
 
-        None where only one plan was written, which nothing confirms, and where there is no answer. It is
-        a share, not a probability: `pearl.evals.report` measures what it is worth.
+        None if only one plan was written, because nothing confirms it, or if no answer was chosen. It is
+        a share, not a probability: `pearl.evals.report` measures how well it predicts correctness.
 
         Source:
             Wang et al., Self-Consistency Improves Chain of Thought Reasoning (2023), section 3.3.
@@ -233,7 +233,7 @@ class Agreement:
 
     @cached_property
     def _largest(self) -> list[frozenset[int]]:
-        """The largest groups, by the places of their answers, in order of their first."""
+        """The largest groups as indexes of answers, in the order of their first answers."""
         agree = {
             pair: self.answers[pair[0]].agrees_with(self.answers[pair[1]])
             for pair in combinations(range(self.n_different), 2)
@@ -248,6 +248,6 @@ class Agreement:
 
 
 def _maximal(groups: Sequence[frozenset[int]]) -> list[frozenset[int]]:
-    """The groups that are no part of another one."""
+    """The groups that are not part of another group."""
     different = list(dict.fromkeys(groups))
     return [group for group in different if not any(group < other for other in different)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import IO, Any, Literal
 
+from pearl.actions.groups import NONE
 from pearl.actions.values import Fetched, Scalar, Value, as_text, behind, is_estimate
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, shown_ranks
@@ -16,6 +17,7 @@ from pearl.documents.rows import Row, Rows, shortened
 from pearl.documents.table import cell_span
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step, String, items_of
+from pearl.dsl.signatures import Action
 from pearl.errors import Span
 from pearl.errors.escaping import inert
 from pearl.errors.patterns import lazy_pattern
@@ -107,15 +109,6 @@ class RowEvidence:
         }
 
 
-@dataclass(slots=True)
-class _Found:
-    """One row of the document and the steps computed from it."""
-
-    row: Row
-    is_decided: bool = True
-    steps: list[str] = field(default_factory=list)
-
-
 def ranks_at(fetched: Iterable[tuple[str, Fetched]], start: int) -> tuple[tuple[str, int], ...]:
     """The ranks of the passages that hold a place of the document, by the step that found them."""
     found: dict[str, int] = {}
@@ -133,18 +126,26 @@ def row_evidence(
     cited: Sequence[Cited] = (),
 ) -> tuple[RowEvidence, ...]:
     """The rows behind outputs, in the order of the document, each once."""
-    found: dict[object, _Found] = {}
+    found: dict[object, Row] = {}
+    steps: dict[object, list[str]] = {}
+    is_decided: dict[object, bool] = {}
     for output, rows in outputs:
         decided: dict[object, bool] = {}
-        for row, is_decided in _leaves(rows):
-            found.setdefault(row.key, _Found(row))
-            # Surely in one group, it does not matter that it may be in others.
-            decided[row.key] = decided.get(row.key, False) or is_decided
-        for key, is_decided in decided.items():
-            found[key].steps.append(output)
-            found[key].is_decided &= is_decided
-    ordered = sorted(found.values(), key=lambda each: each.row.spans[:1])
-    return tuple(_evidence(each, document, fetched, cited) for each in ordered)
+        for row, is_sure in _leaves(rows):
+            found.setdefault(row.key, row)
+            # A row that is certain in one group stays decided if it is uncertain in others.
+            decided[row.key] = decided.get(row.key, False) or is_sure
+        for key, is_sure in decided.items():
+            steps.setdefault(key, []).append(output)
+            is_decided[key] = is_decided.get(key, True) and is_sure
+    return tuple(
+        replace(
+            _evidence(row, document, fetched, cited),
+            steps=tuple(steps[key]),
+            is_decided=is_decided[key],
+        )
+        for key, row in sorted(found.items(), key=lambda item: item[1].spans[:1])
+    )
 
 
 def _leaves(rows: Rows) -> Iterator[tuple[Row, bool]]:
@@ -166,36 +167,23 @@ def _parts(row: Row, *, is_decided: bool, shows_possible: bool) -> Iterator[tupl
 
 
 def _evidence(
-    found: _Found,
-    document: Document,
-    fetched: Sequence[tuple[str, Fetched]],
-    cited: Sequence[Cited],
+    row: Row, document: Document, fetched: Sequence[tuple[str, Fetched]], cited: Sequence[Cited]
 ) -> RowEvidence:
-    row = found.row
-    source, span = "", None
-    ranks: tuple[tuple[str, int], ...] = ()
-    number: int | None = None
-    cells: tuple[CellEvidence, ...] = ()
-    if row.spans:
-        start, end = row.spans[0].start, row.spans[-1].end
-        source, at = document.locate(start)
-        span = Span(at, at + end - start)
-        ranks = ranks_at(fetched, start)
-        those = [each for each in cited if start in each.numbers]
-        number = those[0].numbers[start] if those else None
-        columns = dict.fromkeys(name for each in those for name in each.columns)
-        cells = tuple(_cell(row, name, at - start) for name in columns if row.fields.get(name))
-    return RowEvidence(
-        row.text,
-        row.value,
-        row.fields,
-        tuple(found.steps),
-        source,
-        span,
-        found.is_decided,
-        ranks,
-        number,
-        cells,
+    """A row with its place in the document, its ranks and the cells that steps cite."""
+    evidence = RowEvidence(row.text, row.value, row.fields, ())
+    if not row.spans:
+        return evidence
+    start, end = row.spans[0].start, row.spans[-1].end
+    source, at = document.locate(start)
+    those = [each for each in cited if start in each.numbers]
+    columns = dict.fromkeys(name for each in those for name in each.columns)
+    return replace(
+        evidence,
+        source=source,
+        span=Span(at, at + end - start),
+        ranks=ranks_at(fetched, start),
+        number=those[0].numbers[start] if those else None,
+        cells=tuple(_cell(row, name, at - start) for name in columns if row.fields.get(name)),
     )
 
 
@@ -332,8 +320,35 @@ class StepResult:
         )
 
 
+def computed(
+    step: Step, action: Action, value: Value, why: str = "", state: State = "found"
+) -> StepResult:
+    """The result of a computed step; an empty value is "nothing", a found one with a reason undecided."""
+    rows = behind([value])
+    if rows is not None:
+        why = why or rows_undecided(rows)
+    entries = value.rows if isinstance(value, Scalar) and value.value == NONE else value
+    if isinstance(entries, list | Rows) and not entries and not why:
+        state = "nothing"
+    elif why and state == "found":
+        state = "undecided"
+    return StepResult(step.output, action.name, value, action.is_native, state=state, why=why)
+
+
+def void(step: Step, action: Action, why: str) -> StepResult:
+    """The result of a step without a value."""
+    return computed(step, action, f"undecided: {why}", why)
+
+
+def rows_undecided(rows: Rows, n_asked: int = 0) -> str:
+    """How many rows are undecided; "" for none."""
+    n = len(rows.undecided)
+    n_rows = max(n_asked, n + len(rows.values))
+    return f"{n:,} of {n_rows:,} rows are undecided" if n else ""
+
+
 def _plain(value: Value) -> str | int | float | bool | list[str]:
-    """A value as JSON data; of rows, the first ones: all that count are the answer's evidence."""
+    """A value as JSON data; only the first rows, because the answer's evidence has all that matter."""
     match value:
         case Rows():
             return value.lines(MAX_TRACED_ROWS)
@@ -374,7 +389,7 @@ class Answer(ShownInNotebooks):
     """An answer with its evidence.
 
     Attributes:
-        question: As it was asked.
+        question: The question as the user wrote it.
         text: The answer.
         evidence: Passages of the document, in the order in which the steps quote them.
         unverified: Quotes that could not be verified, with their step and the reason.
@@ -382,8 +397,8 @@ class Answer(ShownInNotebooks):
         steps: Every step with its value, in plan order.
         outputs: The steps that form the answer: those whose output no other step uses.
         method: `plan`, or `direct` if there was no valid plan and the fallback was enabled.
-        understood: How the question was understood; None where it was planned as it was asked.
-        agreement: How far independent plans agree; None where one was written.
+        understood: How the question was understood; None if it was planned unchanged.
+        agreement: How far independent plans agree; None for a single plan.
     """
 
     question: str
@@ -410,11 +425,11 @@ class Answer(ShownInNotebooks):
     def status(self) -> AnswerStatus:
         """`refused` if the model refused a step.
 
-        `undecided` if a step of the answer is, or any step that has no value therefore, or if
-        different answers of several plans are equally frequent. `nothing_found` if no step of the
-        answer found anything. `degraded` if the answer may lack something or be wrong: a reply was
-        cut off, a quote is not in the document, a part found nothing, or it says no number where
-        one is asked for.
+        `undecided` if a step of the answer is undecided, if any step has no value, or if different
+        answers of several plans are equally frequent. `nothing_found` if no step of the answer found
+        anything. `degraded` if the answer may be incomplete or wrong: a reply was cut off, a quote is
+        not in the document, a part found nothing, or the question asks for a number and the answer
+        has none.
         """
         return self._judged[0]
 
@@ -425,7 +440,7 @@ class Answer(ShownInNotebooks):
 
     @property
     def has_answer(self) -> bool:
-        """Whether its text answers the question, be it that nothing was found."""
+        """Whether its text answers the question; "nothing found" is an answer, too."""
         return self.status not in ("undecided", "refused")
 
     @property
@@ -487,10 +502,13 @@ class Answer(ShownInNotebooks):
 
     def to_json(self) -> dict[str, Any]:
         """The answer as JSON data: one row of a results file."""
+        understood = self.understood and {
+            "question": self.understood.question, "notes": list(self.understood.notes)
+        }  # fmt: skip
         return {
             "status": self.status,
             "question": self.question,
-            **_understood(self.understood),
+            **({"understood": understood} if understood else {}),
             "document": self.document,
             "answer": self.text,
             **({"why": self.why} if self.why else {}),
@@ -510,7 +528,8 @@ class Answer(ShownInNotebooks):
                 "input_tokens": self.usage.n_input_tokens,
                 "output_tokens": self.usage.n_output_tokens,
                 "cached_tokens": self.usage.n_cached_tokens,
-                **_implausible(self.usage),
+                # Calls whose reported usage was implausible, and replaced by our own count.
+                **({"implausible_calls": n} if (n := self.usage.n_implausible_calls) else {}),
             },
             "duration_s": round(self.duration_s, 3),
         }
@@ -531,19 +550,6 @@ def _says_number(text: str, counted: str) -> bool:
 
 def _told(step: StepResult, why: str) -> str:
     return f"step '{step.output}' ({step.action}): {why}"
-
-
-def _understood(understood: Understood | None) -> dict[str, Any]:
-    """The question as it was planned, with its notes; nothing where it was planned as it was asked."""
-    if understood is None:
-        return {}
-    return {"understood": {"question": understood.question, "notes": list(understood.notes)}}
-
-
-def _implausible(usage: Usage) -> dict[str, int]:
-    """The number of calls whose reported usage was implausible and was replaced by our own count."""
-    n = usage.n_implausible_calls
-    return {"implausible_calls": n} if n else {}
 
 
 def compose(

@@ -33,7 +33,7 @@ _WORD = lazy_pattern(r"\w+")
 
 
 def why_hollow(text: str, request: Request) -> str:
-    """Why the reply to a step says nothing; "" if it may."""
+    """The reason why a reply to a step has no content of its own; "" for none."""
     words = _words(text)
     if len(words) < MIN_WORDS or not isinstance(request.task, ActionTask | CombineTask):
         return ""
@@ -55,36 +55,40 @@ CUT_SHORT = frozenset({"truncated", "repetition"})
 """Kinds of `ModelError` whose reply is the beginning of a usable one."""
 
 
+_UNREAD = Reply("undecided", "")
+
+
 @dataclass(frozen=True, slots=True)
-class Said:
-    """The reply to a request and to its repetition."""
+class TextReply:
+    """The reply to a request and to its repetitions, and its value where that has been read."""
 
     text: str
     usage: Usage
     n_calls: int = 1
     truncated: str = ""
+    reply: Reply = _UNREAD
 
 
 def why_short(error: ModelError, text: str) -> str:
     """The note on a reply of which only the beginning is kept."""
     what = "was cut off at its limit" if error.kind == "truncated" else "repeated itself"
-    kept = "its beginning is kept" if text else "nothing of it is whole"
+    kept = "its beginning is kept" if text else "it has no whole sentence"
     return f"the reply {what}; {kept}"
 
 
 _END = lazy_pattern(r"""[.!?…。！？]["'”’»)\]]*(?=\s)""")
-"""The end of a sentence that another text follows: at the very end a word may be cut off."""
+"""The end of a sentence before more text: at the very end, a word may be cut off."""
 
 _ABBREVIATED = lazy_pattern(
     r"(?:\b(?:[A-Za-z]|Dr|Mr|Mrs|Ms|Prof|St|vs|etc|No|Nos|approx|ca|cf|Inc|Ltd|Co|Corp)|\d)\.$"
 )
-"""A full stop that ends no sentence: of an abbreviation, an initial, the number of a list."""
+"""A full stop within a sentence: of an abbreviation, an initial or a list number."""
 
 
 def kept_text(text: str) -> str:
     r"""The beginning of a cut-off text, to the end of its last whole line or sentence; "" if none is whole.
 
-    A loop at the end is left out, but for the first time it says what it repeats.
+    Of a loop at the end, only the first round is kept.
 
     Example:
         >>> kept_text("He left at dawn. She wrote to Dr. Lee. Then the bo")
@@ -108,17 +112,6 @@ def kept_text(text: str) -> str:
     return "\n".join(part for part in (lines, whole) if part.strip()).rstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class TextRead:
-    """The result of reading a text."""
-
-    text: str
-    reply: Reply
-    usage: Usage
-    n_calls: int
-    truncated: str = ""
-
-
 class Asker:
     """Asks the model of a run for the results of its steps."""
 
@@ -126,109 +119,96 @@ class Asker:
         self, model: Model, calls: RequestBuilder, fallback: ConstraintFallback, trace: Trace
     ) -> None:
         self._model = model
-        self._calls = calls
+        self.calls = calls
         self.fallback = fallback
-        self._trace = trace
-
-    async def read_document(self, step: Step, task: ActionTask) -> TextRead:
-        """Read one row as a document of its own."""
-        _, pieces = await self._calls.pieces(task, task.document or "")
-        return await self.over_pieces(step, task, pieces)
+        self.trace = trace
 
     async def over_pieces(
         self, step: Step, task: ActionTask, pieces: Sequence[ActionTask]
-    ) -> TextRead:
+    ) -> TextReply:
         """Read every piece of a document and merge the results, in order, into one."""
         if len(pieces) == 1:
             return await self.read(step, "step", pieces[0])
         parts = await gather(
-            [self._ask_for(step, "part", self._calls.request(p), task.gives) for p in pieces]
+            [self._ask_for(step, "part", self.calls.request(p), task.gives) for p in pieces]
         )
-        said, texts = list(parts), [part.text for part in parts]
-        while len(groups := self._calls.groups(task, texts)) > 1:
+        replies, texts = list(parts), [part.text for part in parts]
+        while len(groups := self.calls.groups(task, texts)) > 1:
             merged = await gather([self._merge(step, task, group) for group in groups])
             texts = [each.text for each in merged]
-            said += merged
+            replies += merged
         read = await self.read(step, "combine", CombineTask(task, tuple(groups[0])))
         return replace(
             read,
-            usage=sum((each.usage for each in said), read.usage),
-            n_calls=sum(each.n_calls for each in said) + read.n_calls,
-            truncated=next((each.truncated for each in said if each.truncated), read.truncated),
+            usage=sum((reply.usage for reply in replies), read.usage),
+            n_calls=sum(reply.n_calls for reply in replies) + read.n_calls,
+            truncated=next(
+                (reply.truncated for reply in replies if reply.truncated), read.truncated
+            ),
         )
 
-    async def _merge(self, step: Step, task: ActionTask, group: list[str]) -> Said:
+    async def _merge(self, step: Step, task: ActionTask, group: list[str]) -> TextReply:
         if len(group) == 1:
-            return Said(group[0], Usage(), 0)
-        request = self._calls.request(CombineTask(task, tuple(group)))
+            return TextReply(group[0], Usage(), 0)
+        request = self.calls.request(CombineTask(task, tuple(group)))
         return await self._ask_for(step, "combine", request, task.gives)
 
     async def read(
         self, step: Step, purpose: Literal["step", "combine"], task: ActionTask | CombineTask
-    ) -> TextRead:
+    ) -> TextReply:
         """Get the result of a step; the request is repeated once if the reply cannot be parsed."""
-        request = self._calls.request(task)
+        request = self.calls.request(task)
         asked = task.step if isinstance(task, CombineTask) else task
         wanted, is_of_numbers = asked.gives, asked.is_of_numbers
         source = "" if wanted is ValueType.TEXT else _source(task)  # a document is long
-        said = await self._ask_for(step, purpose, request, wanted)
-        if not said.text:
-            unread = Reply("undecided", f"undecided: {said.truncated}", why=said.truncated)
-            return TextRead("", unread, said.usage, said.n_calls, said.truncated)
-        reply = read_reply(said.text, wanted, source=source, is_of_numbers=is_of_numbers)
-        first = TextRead(said.text, reply, said.usage, said.n_calls, said.truncated)
-        if not reply.why or said.truncated:  # what does not end will not have a form
+        first = await self._ask_for(step, purpose, request, wanted)
+        if not first.text:
+            unread = Reply("undecided", f"undecided: {first.truncated}", why=first.truncated)
+            return replace(first, reply=unread)
+        reply = read_reply(first.text, wanted, source=source, is_of_numbers=is_of_numbers)
+        first = replace(first, reply=reply)
+        if not reply.why or first.truncated:  # a reply that was cut off cannot follow its form
             return first
-        again = self._calls.again(request, said.text, reply.why, wanted)
+        again = self.calls.again(request, first.text, reply.why, wanted)
         if again is None:
             return first
-        said = await self._ask_for(step, "again", again, wanted)
+        second = await self._ask_for(step, "again", again, wanted)
         reply = read_reply(
-            said.text, wanted, source=source, is_second=True, is_of_numbers=is_of_numbers
+            second.text, wanted, source=source, is_second=True, is_of_numbers=is_of_numbers
         )
-        n_calls = first.n_calls + said.n_calls
-        return TextRead(said.text, reply, first.usage + said.usage, n_calls, said.truncated)
+        n_calls = first.n_calls + second.n_calls
+        return replace(second, reply=reply, usage=first.usage + second.usage, n_calls=n_calls)
 
     async def _ask_for(
         self, step: Step, purpose: Purpose, request: Request, wanted: ValueType
-    ) -> Said:
-        """Get a reply of a type; of one that does not end, its beginning."""
-        try:
-            completion = await self._ask_of_type(step, purpose, request, wanted)
-            why = why_hollow(completion.text, request)
-            if why and self._calls.limits.is_strict:
-                raise ModelError(why, kind="malformed", reply=completion.text)
-            return Said(completion.text, completion.usage, 1, why)
-        except ModelError as error:
-            if error.kind not in CUT_SHORT or self._calls.limits.is_strict:
-                raise
-            first = error
-        last, n_calls, usage = first, 1, first.usage or Usage()
-        # A loop has no end: more room would only make it longer.
-        roomier = self._calls.roomier(request) if first.kind == "truncated" else None
-        if roomier is not None:
-            n_calls = 2
-            try:
-                completion = await self._ask_of_type(step, "again", roomier, wanted)
-                why = why_hollow(completion.text, request)
-                return Said(completion.text, usage + completion.usage, 2, why)
-            except ModelError as error:
-                if error.kind not in CUT_SHORT:
-                    raise
-                last, usage = error, usage + (error.usage or Usage())
-        text = kept_text(last.reply) or kept_text(first.reply)
-        return Said(text, usage, n_calls, why_short(last, text))
-
-    async def _ask_of_type(
-        self, step: Step, purpose: Purpose, request: Request, wanted: ValueType
-    ) -> Completion:
-        """Send a request for a reply of a type."""
+    ) -> TextReply:
+        """Get a reply of a type, or the beginning of a reply that was cut off."""
         constraint = reply_constraint(wanted, self.fallback.max_text)
+        usage, cut = Usage(), list[ModelError]()
 
         def flaw(text: str) -> str | None:
             return None if follows_form(text, wanted) else "the reply has another form"
 
-        return await self.ask(step, purpose, request, constraint, flaw)
+        while True:
+            try:
+                completion = await self.ask(step, purpose, request, constraint, flaw)
+                why = why_hollow(completion.text, request)
+                if why and self.calls.limits.is_strict:
+                    raise ModelError(why, kind="malformed", reply=completion.text)
+                return TextReply(completion.text, usage + completion.usage, 1 + len(cut), why)
+            except ModelError as error:
+                if error.kind not in CUT_SHORT or self.calls.limits.is_strict:
+                    raise
+                cut.append(error)
+                usage += error.usage or Usage()
+            # A loop has no end: more room would only make it longer.
+            may_end = len(cut) == 1 and cut[0].kind == "truncated"
+            roomier = self.calls.roomier(request) if may_end else None
+            if roomier is None:
+                break
+            purpose, request = "again", roomier
+        text = kept_text(cut[-1].reply) or kept_text(cut[0].reply)
+        return TextReply(text, usage, len(cut), why_short(cut[-1], text))
 
     async def ask(
         self,
@@ -253,27 +233,17 @@ class Asker:
 
                 completion, _ = await self.fallback.ask(
                     complete,
-                    lambda level, error: self._trace.append(
+                    lambda level, error: self.trace.append(
                         ConstraintRefused(constraint=level.name, reason=error.message)
                     ),
                     flaw,
                 )
         except ModelError as error:
-            self._trace.append(
-                CallFailed(
-                    step=step.output,
-                    purpose=purpose,
-                    model=self._model.name,
-                    kind=error.kind,
-                    prompt=without_texts(request.messages),
-                    reply=error.reply,
-                    duration_s=time.monotonic() - began,
-                    usage=error.usage or Usage(),
-                    is_sent=error.is_sent,
-                )
+            self.trace.append(
+                call_failed(step.output, purpose, self._model.name, request, error, began)
             )
             raise
-        self._trace.append(
+        self.trace.append(
             ModelCalled(
                 step=step.output,
                 purpose=purpose,
@@ -295,3 +265,14 @@ def _source(task: ActionTask | CombineTask) -> str:
     if isinstance(task, CombineTask):
         return "\n".join(task.parts)
     return "\n".join((task.document or "", *(value for _, value in task.arguments)))
+
+
+def call_failed(
+    step: str, purpose: Purpose, model: str, request: Request, error: ModelError, began: float
+) -> CallFailed:
+    """The trace event of a failed call that began at a time of the monotonic clock."""
+    return CallFailed(
+        step=step, purpose=purpose, model=model, kind=error.kind,
+        prompt=without_texts(request.messages), reply=error.reply,
+        duration_s=time.monotonic() - began, usage=error.usage or Usage(), is_sent=error.is_sent,
+    )  # fmt: skip

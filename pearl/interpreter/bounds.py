@@ -1,4 +1,4 @@
-"""Lower and upper bounds of what a step costs."""
+"""Lower and upper bounds of the cost of a step."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from math import inf
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A lower and an upper bound; None for no upper bound."""
+    """A lower and an upper bound; None or infinity for no upper bound."""
 
     least: float
     most: float | None
 
-    @classmethod
-    def of(cls, least: float, upper: float) -> Range:
-        """The range up to a bound that may be infinite."""
-        return cls(least, None if upper == inf else upper)
+    def __post_init__(self) -> None:
+        if self.most == inf:
+            object.__setattr__(self, "most", None)
 
     @property
     def upper(self) -> float:
@@ -24,22 +23,17 @@ class Range:
         return inf if self.most is None else self.most
 
     def __add__(self, other: Range) -> Range:
-        return Range.of(self.least + other.least, self.upper + other.upper)
+        return Range(self.least + other.least, self.upper + other.upper)
 
     def up_to(self, cap: int | None) -> Range:
         """The same, but nothing above a cap; None for no cap."""
         upper = self.upper if cap is None else min(cap, self.upper)
-        return Range.of(min(self.least, upper), upper)
+        return Range(min(self.least, upper), upper)
 
     @property
     def or_nothing(self) -> Range:
         """The same upper bound, from 0."""
         return Range(0, self.most)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether both bounds are equal."""
-        return self.least == self.most
 
     def to_json(self) -> dict[str, float | None]:
         """As JSON data."""
@@ -60,11 +54,11 @@ class StepCosts:
     prefixes: tuple[str, ...] = ()
 
     def then(self, later: StepCosts) -> StepCosts:
-        """These costs and those of calls that wait for them."""
+        """The sum of these costs and of calls that run after them."""
         return self._with(later, self.depth + later.depth)
 
     def beside(self, other: StepCosts) -> StepCosts:
-        """These costs and those of calls at the same time."""
+        """The sum of these costs and of calls that run at the same time."""
         return self._with(other, longer(self.depth, other.depth))
 
     def _with(self, other: StepCosts, depth: Range) -> StepCosts:
@@ -78,7 +72,7 @@ class StepCosts:
 
     @property
     def or_nothing(self) -> StepCosts:
-        """The same upper bounds, where it may be that nothing is requested."""
+        """The same upper bounds, with lower bounds of 0."""
         return StepCosts(
             self.calls.or_nothing,
             self.input_tokens.or_nothing,
@@ -89,4 +83,4 @@ class StepCosts:
 
 def longer(a: Range, b: Range) -> Range:
     """The longer of two chains of calls."""
-    return Range.of(max(a.least, b.least), max(a.upper, b.upper))
+    return Range(max(a.least, b.least), max(a.upper, b.upper))

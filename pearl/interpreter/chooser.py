@@ -9,19 +9,19 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Literal
 
 from pearl.actions.searching import SearchedDocument
 from pearl.documents.document import Document
 from pearl.errors import ModelError, UsageError
 from pearl.errors.patterns import lazy_pattern
-from pearl.interpreter.context import Context, ContextLimits, Shown, fit, fit_prompt
-from pearl.interpreter.offloading import off_loop
+from pearl.interpreter.asking import call_failed
+from pearl.interpreter.context import Context, ContextLimits, Shown, fit, fit_prompt, off_loop
 from pearl.interpreter.prompt import choose_messages
 from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.llm import ChooseTask, Model, Request, Usage
-from pearl.llm.messages import without_texts
 from pearl.retrieval.search import Searcher
-from pearl.trace import CallFailed, OptionChosen, Trace
+from pearl.trace import OptionChosen, Trace
 
 _MARKS = lazy_pattern(r"[*_`]+")
 _QUOTES = "\"'“”‘’«»"
@@ -32,12 +32,12 @@ _SAYS = lazy_pattern(  # "option" alone says nothing: "Option A: it rained" weig
     re.IGNORECASE | re.MULTILINE,
 )
 _MAX_SAID = 8
-"""Times, the last ones, that a reply says "Answer:" at most, or reading takes quadratic time."""
+"""Maximum occurrences of "Answer:" that are read, from the end; bounds the time."""
 _LETTER = lazy_pattern(
     r"(?:option\s+)?(?P<open>[(\[])?(?P<letter>[A-Z])(?(open)[)\]])(?:[.):]?$|(?:[.):]|\s+[-–—](?=\s)|(?=\s*\()|(?(open)(?=\s)|(?!)))\s*(?P<text>\S.*)$)",
     re.IGNORECASE,
 )
-_ANOTHER = lazy_pattern(  # what stands after a letter: "A) or B)", "(A) (B)"
+_ANOTHER = lazy_pattern(  # another option after a letter: "A) or B)", "(A) (B)"
     r"(?:(?:and|or)\b|[&,/+])?\s*(?:option\s+)?[(\[]?(?P<letter>[A-Z])(?:[)\].:]|$)", re.IGNORECASE
 )
 
@@ -58,7 +58,7 @@ def read_choice(reply: str, options: Sequence[str]) -> int | None:
     if whole is not None:
         return whole
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith(">")]  # quoted, not said
+    lines = [line for line in lines if not line.startswith(">")]  # a quote of the document
     said: deque[str] = deque(maxlen=_MAX_SAID)
     for line in lines:
         bare = _MARKS.sub("", line)
@@ -174,52 +174,30 @@ async def choose(
     if document is not None:
         shown = await _fit(task, document, limits, searcher or Searcher())
         task = replace(task, document=shown.texts[0])
-    choice = await _ask(task, model, limits, trace)
+    index = None if answer is None else read_answer(answer, options)
+    if answer is not None and (index is not None or not answer.strip()):
+        choice = Choice(index, answer, n_calls=0)
+    else:
+        request = Request(choose_messages(task), task, limits.reply_tokens)
+        try:
+            completion = await model.complete(request)
+        except ModelError as error:
+            if trace is not None:
+                trace.append(call_failed("", "choose", model.name, request, error, began))
+            raise
+        choice = Choice(
+            read_choice(completion.text, options), completion.text, completion.usage,
+            n_cached=int(completion.is_remembered),
+        )  # fmt: skip
     if trace is not None:
-        trace.append(
-            OptionChosen(
-                by="document" if shown else "question" if answer is None else "answer",
-                reply=choice.reply,
-                choice=choice.index,
-                coverage=shown.coverage if shown else None,
-                n_calls=choice.n_calls,
-                n_cached=choice.n_cached,
-                usage=choice.usage,
-                duration_s=time.monotonic() - began,
-            )
-        )
+        by: Literal["document", "question", "answer"] = "question" if answer is None else "answer"
+        event = OptionChosen(
+            by="document" if shown else by, reply=choice.reply, choice=choice.index,
+            coverage=shown.coverage if shown else None, n_calls=choice.n_calls,
+            n_cached=choice.n_cached, usage=choice.usage, duration_s=time.monotonic() - began,
+        )  # fmt: skip
+        trace.append(event)
     return choice
-
-
-async def _ask(
-    task: ChooseTask, model: Model, limits: ContextLimits, trace: Trace | None
-) -> Choice:
-    if task.answer is not None:
-        found = read_answer(task.answer, task.options)
-        if found is not None or not task.answer.strip():
-            return Choice(found, task.answer, n_calls=0)
-    request = Request(choose_messages(task), task, limits.reply_tokens)
-    began = time.monotonic()
-    try:
-        completion = await model.complete(request)
-    except ModelError as error:
-        if trace is not None:
-            trace.append(
-                CallFailed(
-                    step="",
-                    purpose="choose",
-                    model=model.name,
-                    kind=error.kind,
-                    prompt=without_texts(request.messages),
-                    reply=error.reply,
-                    duration_s=time.monotonic() - began,
-                    usage=error.usage or Usage(),
-                    is_sent=error.is_sent,
-                )
-            )
-        raise
-    index = read_choice(completion.text, task.options)
-    return Choice(index, completion.text, completion.usage, n_cached=int(completion.is_remembered))
 
 
 async def _fit(
@@ -236,17 +214,14 @@ async def _fit(
 
     most = limits.prompt_tokens
     n_document = await off_loop(len(text), partial(count, text))
-    how = Shown(
-        "full", count, " ".join([task.question, *task.options]), searcher, limits.max_retrieved,
-        corpus=searched if searched.is_corpus else None,
-    )  # fmt: skip
+    query = " ".join([task.question, *task.options])
+    corpus = searched if searched.is_corpus else None
 
     async def show(available_tokens: int | None) -> Context:
-        is_whole = (
-            limits.strategy == "full" or available_tokens is None or n_document <= available_tokens
-        )
-        asked = how if is_whole else replace(how, strategy="retrieve")
-        return await fit(text, asked, available_tokens, n_document)
+        fits = available_tokens is None or n_document <= available_tokens
+        is_whole = limits.strategy == "full" or fits
+        chosen = replace(limits, strategy="full" if is_whole else "retrieve", max_parts=None)
+        return await fit(text, Shown(chosen, query, searcher, corpus), available_tokens, n_document)
 
     if most is None:
         return await show(None)

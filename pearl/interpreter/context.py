@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import asyncio
+import os
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from math import ceil
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from pearl.actions.searching import SearchedDocument, order, with_tables
-from pearl.actions.values import Fetched, FetchedPassage
-from pearl.documents.document import heading
+from pearl.actions.values import Fetched
+from pearl.documents.document import AT_ONCE, heading
 from pearl.documents.passages import chunks
-from pearl.documents.table.apart import LABELS, TablesApart
+from pearl.documents.table.apart import LABELS, Atom, TablesApart
 from pearl.documents.tokens import Counter
-from pearl.errors import ExecutionError, Span, UsageError, suggest
-from pearl.interpreter.offloading import off_loop
+from pearl.dsl.nodes import Step
+from pearl.errors import ExecutionError, PearlError, Span, UsageError, suggest
 from pearl.llm.reply_limits import reading_limit
 from pearl.retrieval.search import Searcher
 from pearl.tables import SqlEngine, check_engine
@@ -46,8 +49,41 @@ BEST = 4
 """Maximum chunks of such a passage."""
 
 
+Result = TypeVar("Result")
+
+
+async def off_loop(n_characters: int, compute: Callable[[], Result]) -> Result:
+    """Compute something about a text: in the event loop if the text is short, else in a thread."""
+    return compute() if n_characters <= AT_ONCE else await asyncio.to_thread(compute)
+
+
+@cache
+def _beside(process: int) -> asyncio.AbstractEventLoop:
+    """An event loop in a thread of its own; a forked process has no such thread yet."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="pearl-awaited", daemon=True).start()
+    return loop
+
+
+def awaited(work: Coroutine[Any, Any, Result]) -> Result:
+    """The result of a coroutine, for a caller that may itself run in an event loop."""
+    return asyncio.run_coroutine_threadsafe(work, _beside(os.getpid())).result()
+
+
 class ContextOverflowError(ExecutionError):
     """The mandatory content of one call exceeds its token limit."""
+
+
+def step_error(step: Step, error: Exception) -> ExecutionError:
+    """The error of a run or a forecast: what failed in which step."""
+    message = error.message if isinstance(error, PearlError) else str(error)
+    failed = ExecutionError(
+        f"step '{step.output}' ({step.action}): {message}", step=step.output,
+        help=getattr(error, "help", None),
+    )  # fmt: skip
+    if isinstance(error, PearlError):
+        failed.exit_code = error.exit_code  # keep the exit code of the cause
+    return failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,58 +100,57 @@ class Context:
 class Shown:
     """How to select from a text."""
 
-    strategy: Strategy
-    count: Callable[[str], int]
+    limits: ContextLimits
     query: str
     searcher: Searcher
-    max_retrieved: int = DEFAULT_RETRIEVED_TOKENS
-    max_parts: int | None = None
     corpus: SearchedDocument | None = None
     apart: TablesApart | None = None
 
+    def count(self, text: str) -> int:
+        """Tokens of a text."""
+        return self.limits.counter.count(text)
 
-async def fit(text: str, how: Shown, budget: int | None, n_tokens: int | None = None) -> Context:
-    """Select the part of a text that fits the budget."""
+
+async def fit(text: str, how: Shown, budget: int | None, n_tokens: int) -> Context:
+    """Select the part of a text of `n_tokens` that fits the budget."""
+    strategy = how.limits.strategy
     if budget is not None and budget <= 0:
         raise ContextOverflowError(
             "the step's own inputs fill the model's window",
             help="use a model with a larger window, or shorten what earlier steps return",
         )
-    if n_tokens is None:
-        n_tokens = await off_loop(len(text), partial(how.count, text))
     fits = budget is None or n_tokens <= budget
-    if not text or (fits and how.strategy in ("auto", "full")):
+    if not text or (fits and strategy in ("auto", "full")):
         return Context("full", (text,), 1.0)
-    if how.strategy == "full":
+    if strategy == "full":
         raise ContextOverflowError(
             f"the document has {n_tokens:,} tokens, the model's window leaves room for {budget:,}",
             help="use --context map-reduce or retrieve, or a model with a larger window",
         )
-    if how.strategy == "retrieve" or (how.corpus is not None and how.strategy == "auto"):
-        limit = how.max_retrieved if budget is None else min(budget, how.max_retrieved)
+    if strategy == "retrieve" or (how.corpus is not None and strategy == "auto"):
+        limit = min(budget or how.limits.max_retrieved, how.limits.max_retrieved)
         if how.corpus is not None:
             return await _fetch(how.corpus, limit, how)
         return await _retrieve(text, limit, how)
-    context = await off_loop(
+    parts = await off_loop(
         len(text), partial(split, text, budget or n_tokens, how.count, how.apart)
     )
-    parts = context.texts
-    if how.max_parts is None or len(parts) <= how.max_parts:
-        return context
-    best = (await order(how.searcher, how.query, parts))[: how.max_parts]
-    shown = sum(map(len, parts))
-    parts = tuple(parts[i] for i in sorted(best))
-    return Context("map-reduce", parts, sum(map(len, parts)) / max(1, shown))
+    most = how.limits.max_parts
+    if most is None or len(parts) <= most:
+        return Context("map-reduce", parts, 1.0)
+    best = (await order(how.searcher, how.query, parts))[:most]
+    shown = tuple(parts[i] for i in sorted(best))
+    coverage = sum(map(len, shown)) / max(1, sum(map(len, parts)))
+    return Context("map-reduce", shown, coverage)
 
 
 def split(
     text: str, budget: int, count: Callable[[str], int], apart: TablesApart | None = None
-) -> Context:
+) -> tuple[str, ...]:
     """Split a text into parts of at most `budget` tokens."""
     if apart is not None and apart.whole != apart.text:
-        return Context("map-reduce", tuple(apart.parts(budget, count)), 1.0)
-    parts = tuple(text[span.start : span.end] for span in chunks(text, budget, count))
-    return Context("map-reduce", parts, 1.0)
+        return tuple(apart.parts(budget, count))
+    return tuple(text[span.start : span.end] for span in chunks(text, budget, count))
 
 
 async def fit_prompt(
@@ -135,190 +170,128 @@ async def fit_prompt(
         room -= too_many
 
 
+class _Ranked(NamedTuple):
+    """A passage that matches, and the document whose name is shown above it; "" for none."""
+
+    span: Span
+    n_tokens: int
+    document: str = ""
+
+
 async def _retrieve(text: str, limit: int, how: Shown) -> Context:
-    """The best passages of one document that fit, in its order, with gaps marked."""
+    """The best passages of one document that fit."""
     size = max(1, min(PASSAGE_TOKENS, limit - GAP_TOKENS))
-    if how.apart is not None:
-        return await _retrieve_apart(how.apart, size, limit, how)
-    spans = await off_loop(len(text), partial(chunks, text, size, how.count))
-    passages = [text[span.start : span.end] for span in spans]
-    ranked = await order(how.searcher, how.query, passages)
 
-    def choose() -> list[int]:
-        chosen: list[int] = []
-        left = limit
-        for i in ranked:
-            cost = how.count(passages[i]) + GAP_TOKENS
-            if cost <= left:
-                chosen.append(i)
-                left -= cost
-        return sorted(chosen)
+    def cut() -> list[Atom]:
+        if how.apart is not None:
+            return how.apart.atoms(size, how.count)
+        parts = [(span, text[span.start : span.end]) for span in chunks(text, size, how.count)]
+        return [Atom(span, part, how.count(part)) for span, part in parts]
 
-    chosen = await off_loop(len(text), choose)
-    if not chosen:
-        raise _no_room(limit)
-    pieces: list[str] = []
-    for before, i in zip([None, *chosen], chosen, strict=False):
-        pieces += [GAP] if before is not None and before != i - 1 else []
-        pieces.append(passages[i])
-    shown = sum(len(passages[i]) for i in chosen)
-    return Context("retrieve", ("".join(pieces),), shown / max(1, len(text)))
-
-
-async def _retrieve_apart(apart: TablesApart, size: int, limit: int, how: Shown) -> Context:
-    """Like `_retrieve`, with matching rows below the heads of their tables."""
-    n_characters = len(apart.text)
-    atoms = await off_loop(n_characters, partial(apart.atoms, size, how.count))
+    text = text if how.apart is None else how.apart.text
+    atoms = await off_loop(len(text), cut)
     ranked = await order(how.searcher, how.query, [atom.text for atom in atoms])
-    best = [(atoms[i].span, atoms[i].n_tokens) for i in ranked]
-    shown = await off_loop(n_characters, partial(_fitting, apart, best, limit, how))
-    if not shown.spans:
-        raise _no_room(limit)
-    coverage = sum(span.end - span.start for span in shown.spans) / max(1, n_characters)
-    return Context("retrieve", (shown.text,), coverage)
-
-
-class _Fitting(NamedTuple):
-    """The best passages that fit, in document order, and their text in the prompt."""
-
-    spans: list[Span]
-    text: str
-
-
-def _fitting(
-    apart: TablesApart,
-    ranked: Sequence[tuple[Span, int]],
-    limit: int,
-    how: Shown,
-    *,
-    is_named: bool = False,
-) -> _Fitting:
-    """As many of the best passages as fit; the head of a table counts once."""
-    taken: list[tuple[Span, int]] = []
-    heads: set[str] = set()
-    left = limit - how.count(LABELS)
-    for span, n_tokens in ranked:
-        new = {table.mark: table.head for table in apart.tables(span) if table.mark not in heads}
-        cost = n_tokens + GAP_TOKENS + sum(how.count(f"{h}\n\n{m}\n\n") for m, h in new.items())
-        if cost <= left:
-            heads |= new.keys()
-            taken.append((span, cost))
-            left -= cost
-    while taken:  # token counts are not additive
-        spans = sorted(span for span, _ in taken)
-        text = apart.show(spans, is_named=is_named)
-        excess = how.count(text) - limit
-        if excess <= 0:
-            return _Fitting(spans, text)
-        while excess > 0 and taken:
-            excess -= taken.pop()[1]
-    return _Fitting([], "")
+    best = [_Ranked(atoms[i].span, atoms[i].n_tokens) for i in ranked]
+    spans, shown = await off_loop(len(text), partial(_fitting, text, best, limit, how))
+    return Context("retrieve", (shown,), _n_covered(spans) / max(1, len(text)))
 
 
 async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
-    """The best passages of a corpus that fit, in its order, each document under its name."""
-    n_most = max(MIN_FETCHED, limit // FETCHED_TOKENS)
-    await off_loop(len(corpus.document.text), corpus.prepare)
-    fetched = await corpus.search(how.searcher, [how.query], n_most)
-    beside = await off_loop(
-        len(corpus.document.text), partial(with_tables, fetched.hits, how.query, corpus)
-    )
-    fetched = replace(fetched, hits=tuple(beside))
-    candidates = fetched.hits or corpus.first(n_most)  # as where nothing of one document matches
-    ranked: list[tuple[int, Span]] = []
-    for i, hit in enumerate(candidates):
-        if len(hit.text) <= MAX_FETCHED_CHARACTERS:
-            ranked.append((i, hit.span))
-            continue
-        size = max(1, min(PASSAGE_TOKENS, limit // 2))
-        spans = await off_loop(len(hit.text), partial(chunks, hit.text, size, how.count))
-        best = await order(
-            how.searcher, how.query, [hit.text[each.start : each.end] for each in spans]
-        )
-        start = hit.span.start
-        ranked += [(i, Span(start + spans[n].start, start + spans[n].end)) for n in best[:BEST]]
+    """The best passages of a corpus that fit, each document under its name."""
     text = corpus.document.text
-
-    if how.apart is not None and any(any(how.apart.tables(span)) for _, span in ranked):
-        return await _fetched_apart(how.apart, fetched, candidates, ranked, limit, how)
-
-    def choose() -> list[tuple[Span, int]]:
-        chosen: list[tuple[Span, int]] = []
-        named: set[str] = set()
-        left = limit
-        for i, span in ranked:
-            name = candidates[i].document
-            cost = how.count(text[span.start : span.end]) + GAP_TOKENS
-            if name not in named:
-                cost += how.count(heading(name)) + GAP_TOKENS
-            if cost <= left:
-                named.add(name)
-                chosen.append((span, i))
-                left -= cost
-        return sorted(chosen)
-
-    chosen = await off_loop(len(text), choose)
-    if not chosen:
-        raise _no_room(limit)
-    pieces: list[str] = []
-    shown = end = 0
-    name: str | None = None
-    for span, i in chosen:
-        start = max(end, span.start)  # windows overlap
-        if span.end <= end:
-            continue
-        if candidates[i].document != name:
-            name = candidates[i].document
-            pieces.append(heading(name))
-        elif text[end:start].strip():
-            pieces.append(GAP)
-        elif start > end:
-            pieces.append("\n\n")
-        pieces.append(text[start : span.end])
-        shown += span.end - start
-        end = span.end
-    seen = sorted({i for _, i in chosen if i < len(fetched.hits)})
-    fetched = replace(fetched, hits=tuple(fetched.hits[i] for i in seen))
-    whole = "".join(pieces).lstrip("\n")
-    return Context("retrieve", (whole,), shown / max(1, len(text)), fetched)
-
-
-async def _fetched_apart(
-    apart: TablesApart,
-    fetched: Fetched,
-    candidates: Sequence[FetchedPassage],
-    ranked: Sequence[tuple[int, Span]],
-    limit: int,
-    how: Shown,
-) -> Context:
-    """Like `_fetch`, for passages with rows of tables."""
-    text = apart.text
-    named: set[str] = set()
-    best: list[tuple[Span, int]] = []
-    for i, span in ranked:
-        n_tokens = how.count(text[span.start : span.end])
-        if (name := candidates[i].document) not in named:
-            named.add(name)
-            n_tokens += how.count(heading(name)) + GAP_TOKENS
-        best.append((span, n_tokens))
-    shown = await off_loop(
-        sum(span.end - span.start for span, _ in best),
-        partial(_fitting, apart, best, limit, how, is_named=True),
+    n_most = max(MIN_FETCHED, limit // FETCHED_TOKENS)
+    await off_loop(len(text), corpus.prepare)
+    fetched = await corpus.search(how.searcher, [how.query], n_most)
+    beside = await off_loop(len(text), partial(with_tables, fetched.hits, how.query, corpus))
+    candidates = tuple(beside) or corpus.first(n_most)  # as if one document had no match
+    matches: list[tuple[Span, str]] = []
+    for hit in candidates:
+        spans = [hit.span]
+        if len(hit.text) > MAX_FETCHED_CHARACTERS:
+            size = max(1, min(PASSAGE_TOKENS, limit // 2))
+            cut = await off_loop(len(hit.text), partial(chunks, hit.text, size, how.count))
+            best = await order(how.searcher, how.query, [hit.text[c.start : c.end] for c in cut])
+            start = hit.span.start
+            spans = [Span(start + cut[n].start, start + cut[n].end) for n in best[:BEST]]
+        matches += [(span, hit.document) for span in spans]
+    ranked = await off_loop(
+        len(text),
+        lambda: [_Ranked(s, how.count(text[s.start : s.end]), name) for s, name in matches],
     )
-    if not shown.spans:
-        raise _no_room(limit)
-    kept = set(shown.spans)
-    seen = sorted({i for i, span in ranked if span in kept and i < len(fetched.hits)})
-    fetched = replace(fetched, hits=tuple(fetched.hits[i] for i in seen))
-    n_shown = sum(span.end - span.start for span in shown.spans)
-    return Context("retrieve", (shown.text,), min(1.0, n_shown / max(1, len(text))), fetched)
+    if how.apart is not None and not any(any(how.apart.tables(each.span)) for each in ranked):
+        how = replace(how, apart=None)
+    shown_spans, shown = await off_loop(len(text), partial(_fitting, text, ranked, limit, how))
+    hits = tuple(
+        hit
+        for hit in beside
+        if any(hit.span.start <= span.start and span.end <= hit.span.end for span in shown_spans)
+    )
+    coverage = _n_covered(shown_spans) / max(1, len(text))
+    return Context("retrieve", (shown.lstrip("\n"),), coverage, replace(fetched, hits=hits))
 
 
-def _no_room(limit: int) -> ContextOverflowError:
-    return ContextOverflowError(
+def _fitting(
+    text: str, ranked: Sequence[_Ranked], limit: int, how: Shown
+) -> tuple[list[Span], str]:
+    """As many of the best passages as fit, in document order, and their text in the prompt."""
+    names = {each.span: each.document for each in ranked}
+    taken: list[tuple[Span, int]] = []
+    seen: set[str] = set()
+    left = limit - (how.count(LABELS) if how.apart else 0)
+    for span, n_tokens, document in ranked:
+        # The name of a document and the head of a table are shown once.
+        above = {document: how.count(heading(document)) + GAP_TOKENS} if document else {}
+        for table in how.apart.tables(span) if how.apart else ():
+            above[table.mark] = how.count(f"{table.head}\n\n{table.mark}\n\n")
+        cost = n_tokens + GAP_TOKENS + sum(n for mark, n in above.items() if mark not in seen)
+        if cost <= left:
+            seen |= above.keys()
+            taken.append((span, cost))
+            left -= cost
+    while taken:
+        spans = sorted(span for span, _ in taken)
+        if how.apart is not None:
+            shown = how.apart.show(spans, is_named=any(names.values()))
+        else:
+            shown = _joined(text, spans, names)
+        excess = how.count(shown) - limit
+        if excess <= 0:
+            return spans, shown
+        while excess > 0 and taken:  # token counts are not additive
+            excess -= taken.pop()[1]
+    raise ContextOverflowError(
         f"no passage fits the {limit:,} tokens that the window leaves for the document",
         help="use a model with a larger window",
     )
+
+
+def _joined(text: str, spans: Sequence[Span], names: Mapping[Span, str]) -> str:
+    """Passages with the names of their documents, and with gaps marked."""
+    pieces: list[str] = []
+    end: int | None = None
+    document = ""
+    for span in spans:
+        start = span.start if end is None else max(end, span.start)  # windows overlap
+        if span.end <= start:
+            continue
+        skipped = "" if end is None else text[end:start]
+        if names[span] != document:
+            document = names[span]
+            pieces.append(heading(document))
+        elif skipped:
+            pieces.append(GAP if skipped.strip() else "\n\n")
+        pieces.append(text[start : span.end])
+        end = span.end
+    return "".join(pieces)
+
+
+def _n_covered(spans: Sequence[Span]) -> int:
+    """Characters in spans that are in order and may overlap."""
+    n = end = 0
+    for span in spans:
+        n += max(0, span.end - max(end, span.start))
+        end = max(end, span.end)
+    return n
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +349,7 @@ class ContextLimits:
         return left if self.max_prompt_tokens is None else min(left, self.max_prompt_tokens)
 
     def known_tokens(self, document: str) -> int | None:
-        """Tokens of a document; None where its length alone shows that they do not matter."""
+        """Tokens of a document; None for a short one, which certainly fits."""
         most = self.prompt_tokens
         if most is None or self.counter.at_most(document) <= most:
             return None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from heapq import nlargest
-from math import ceil, inf
+from math import ceil, inf, prod
 
 from pearl.actions import by_search, native
 from pearl.actions.by_row import shown_text
@@ -26,10 +26,10 @@ from pearl.interpreter.context import (
     GAP,
     GAP_TOKENS,
     PASSAGE_TOKENS,
-    ContextLimits,
     ContextOverflowError,
+    awaited,
+    step_error,
 )
-from pearl.interpreter.offloading import at_once
 from pearl.interpreter.requests import MARK_TOKENS, PROMPT_MARGIN, RequestBuilder, chunk_size
 from pearl.interpreter.row_steps import ITEM_TOKENS, MAX_ROUNDS, RowRequests, RowStep, check_numbers
 from pearl.llm import ActionTask, CombineTask
@@ -66,7 +66,7 @@ class Placeholders:
             return Range(*self._counter.bounds_with(text, part))
         least, most = self._counter.bounds("".join(pieces[::2]), part)
         # `bounds` does not account for the seams on both sides.
-        return Range.of(least, most + sum(self._most[m] + 2 * self._seam for m in pieces[1::2]))
+        return Range(least, most + sum(self._most[m] + 2 * self._seam for m in pieces[1::2]))
 
     def widest(self, text: str) -> float:
         """Maximum tokens of a text in any context."""
@@ -97,229 +97,10 @@ class PossibleRows:
     answer_tokens: float = 0.0
 
     def texts(self, row_step: RowStep) -> list[str] | None:
-        """The different texts that may have to be asked about; None if they are not known."""
+        """The different texts that a model may have to read; None if they are unknown."""
         if self.rows is None or self.rows.column in self.unknown:
             return None
         return row_step.texts(self.rows)
-
-
-class RowEstimator:
-    """Estimates the steps of one plan that are about rows."""
-
-    def __init__(
-        self,
-        requests: RowRequests,
-        limits: ContextLimits,
-        costs_alone: Callable[[ActionTask], StepCosts],
-    ) -> None:
-        self._requests = requests
-        self._limits = limits
-        self._counter: Counter = limits.counter
-        self._alone = costs_alone
-        self._seam = self._counter.most(0)
-
-    # -----------------------------------------------------------------------------------------
-    # Native actions
-
-    def selected(
-        self, action: Action, first: PossibleRows, others: Sequence[PossibleRows | None],
-        values: Sequence[Value], *, is_open: bool = False,
-    ) -> PossibleRows:  # fmt: skip
-        """The rows that a native action over possible rows may give."""
-        name = action.name
-        n_others = [each.n for each in others if each is not None]
-        if not is_open and first.rows is not None and name in ("FIELD", "GROUP", "WHERE"):
-            known = self._computed(action, first, values)
-            if known is not None:
-                return known
-        if name in SELECTING:
-            return replace(first, is_certain=False)
-        tokens = first.tokens + sum(each.tokens for each in others if each is not None)
-        n = first.n
-        for other in n_others:
-            n = n * other if name in MULTIPLYING else n + other
-        if name in MULTIPLYING:
-            tokens *= n + 1
-        return PossibleRows(n, tokens + 4 * self._seam * n + first.answer_tokens * n)
-
-    def _computed(
-        self, action: Action, first: PossibleRows, values: Sequence[Value]
-    ) -> PossibleRows | None:
-        """The result of the action over all possible rows, if it reads known columns only."""
-        assert first.rows is not None
-        try:
-            column = read_column(first.rows, as_text(values[1])).name
-            if column in first.unknown:
-                if action.name != "FIELD":
-                    return None
-                return replace(first, rows=replace(first.rows, column=column))
-            result = native.compute(action, [first.rows, *values[1:]])
-        except ValueError:
-            return None
-        if not isinstance(result, Rows):
-            return None
-        tokens = self._tokens(result)
-        if result.column in first.unknown:  # their values are what a model will say
-            tokens += len(result) * (first.answer_tokens + 4 * self._seam)
-        return replace(first, rows=result, n=len(result), tokens=tokens)
-
-    def _tokens(self, rows: Rows) -> float:
-        """Maximum tokens of rows as a text."""
-        text = "\n".join(row.text or row.value or "" for row in rows)
-        values = "\n".join(shown_text(row) or "" for row in rows)
-        gap = self._counter.bounds("\n[...]\n- undecided: ")[1] + 4 * self._seam
-        return self._counter.bounds(text)[1] + self._counter.bounds(values)[1] + len(rows) * gap
-
-    def known(self, rows: Rows) -> PossibleRows:
-        """Rows that are known."""
-        return PossibleRows(len(rows), self._tokens(rows), rows, is_certain=True)
-
-    # -----------------------------------------------------------------------------------------
-    # Actions that search
-
-    def of_passages(self, searched: SearchedDocument, n: int | None) -> PossibleRows:
-        """Any `n` passages of a document; None for all."""
-        tokens = [self._counter.at_most(passage.text) for passage in searched.index.passages]
-        tokens = tokens if n is None else nlargest(n, tokens)
-        return PossibleRows(len(tokens), sum(tokens) + 4 * self._seam * len(tokens))
-
-    # -----------------------------------------------------------------------------------------
-    # Actions that a model carries out
-
-    def step(
-        self, step: Step, row_step: RowStep, given: PossibleRows
-    ) -> tuple[StepCosts, PossibleRows]:
-        """Bounds of a step, and the rows that it may give."""
-        task = row_step.task
-        answer = float(
-            items_limit(replace(task, items=("",)), self._counter, self._limits.max_item_tokens)
-        )
-        if row_step.is_each:
-            answer = float(self._counter.most(self._limits.reply_tokens))
-        if task.kind == "pick":
-            costs = self._picking(row_step, given)
-            n = min(given.n, task.n_picks)
-            return costs, replace(given, n=n, is_certain=False)
-        if row_step.query:
-            return StepCosts(), self._first(step, row_step, given)
-        texts = given.texts(row_step)
-        costs = (
-            self._unknown_texts(row_step, given) if texts is None
-            else self._texts(step, row_step, texts, is_certain=given.is_certain)
-        )  # fmt: skip
-        if task.kind == "yes_no":
-            return costs, replace(given, is_certain=False)
-        if row_step.k:
-            return costs, self._first(step, row_step, given)
-        rows = given.rows and replace(given.rows, column=step.output, is_answered=True)
-        if rows is not None:
-            rows = replace(rows, rows=tuple(row.with_column(step.output, None) for row in rows))
-        tokens = given.tokens + given.n * (answer + 4 * self._seam)
-        return costs, PossibleRows(
-            given.n, tokens, rows, given.is_certain, given.unknown | {step.output}, answer
-        )
-
-    def _first(self, step: Step, row_step: RowStep, given: PossibleRows) -> PossibleRows:
-        """The first K of rows, which get a field that is not known."""
-        n = min(given.n, row_step.k)
-        unknown = given.unknown | {step.output}
-        return replace(given, n=n, is_certain=False, unknown=unknown)
-
-    def _texts(
-        self, step: Step, row_step: RowStep, texts: Sequence[str], *, is_certain: bool
-    ) -> StepCosts:
-        batches, long = self._requests.batches(row_step, texts)
-        n = len(batches)
-        prompts = sum(self._counter.count(self._requests.request(b).prompt) for b in batches)
-        replies = sum(items_limit(b, self._counter, self._limits.max_item_tokens) for b in batches)
-        rounds = self._rounds
-        most = n
-        if not is_certain and self._limits.prompt_tokens is not None:
-            # Fewer items may fill calls less well, but no two calls in a row could be one.
-            most = min(len(texts), 2 * n + 1) if n else 0
-            frame = self._requests.frame_tokens(row_step.task)
-            prompts += (most - n) * frame
-        costs = StepCosts(
-            Range(n, most * rounds),
-            Range(prompts, prompts * rounds + most * rounds * ITEMS_AGAIN_TOKENS),
-            Range(n, replies * rounds),
-            Range(min(1, n), rounds if n else 0),
-        )
-        again = min(self._limits.recheck, len(texts)) if row_step.may_be_rechecked else 0
-        if again:
-            longest = max(map(self._counter.count, texts)) + ITEM_TOKENS
-            frame = self._requests.frame_tokens(row_step.task) + ITEMS_AGAIN_TOKENS + longest
-            one = items_limit(replace(row_step.task, items=("",)), self._counter)
-            costs = costs.then(
-                StepCosts(
-                    Range(0, again), Range(0, again * frame), Range(0, again * one), Range(0, 1)
-                )
-            )
-        for text in long:
-            costs = costs.beside(self._alone(self._requests.alone(row_step, step, text)))
-        return costs if is_certain else costs.or_nothing
-
-    @property
-    def _rounds(self) -> int:
-        """Maximum requests for the items of one batch."""
-        return 1 if self._limits.is_constrained else MAX_ROUNDS
-
-    def _unknown_texts(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
-        """Costs of rows whose texts are not known."""
-        task, n = row_step.task, given.n
-        if given.tokens == inf or row_step.is_each:
-            any_number = Range(0, None)
-            return StepCosts(any_number, any_number, any_number, any_number)
-        calls = ceil(n / self._limits.items_per_call)
-        cap, frame = self._limits.prompt_tokens, self._requests.frame_tokens(task)
-        if cap is not None:
-            calls = min(n, 2 * calls + 2 * ceil(given.tokens / max(1, cap - frame)))
-        most = calls * self._rounds
-        labels = replace(task, items=("",) * n)
-        replies = items_limit(labels, self._counter, self._limits.max_item_tokens)
-        tokens = most * (frame + ITEMS_AGAIN_TOKENS) + self._rounds * (
-            given.tokens + n * (ITEM_TOKENS + 2 * self._seam)
-        )
-        return StepCosts(
-            Range(0, most), Range(0, tokens), Range(0, replies * self._rounds + most * 16),
-            Range(0, self._rounds if n else 0),
-        )  # fmt: skip
-
-    def _picking(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
-        """Costs of a tournament: in each round, groups are asked for their best."""
-        task, k = row_step.task, row_step.task.n_picks
-        texts = given.texts(row_step)
-        n = given.n if texts is None else len(texts)
-        size = max(self._limits.items_per_call, k + 1)
-        is_exact = given.is_certain and texts is not None and self._limits.prompt_tokens is None
-        calls = depth = 0
-        items = 0
-        left = n
-        while left:
-            groups = ceil(left / size)
-            calls, depth, items = calls + groups, depth + 1, items + left
-            kept = (groups - 1) * min(k, size) + min(k, left - (groups - 1) * size)
-            if groups == 1 or kept >= left:
-                break
-            left = kept
-        if self._limits.prompt_tokens is not None:
-            calls, depth, items = 2 * n + 1 if n else 0, n, items * max(1, depth)
-        rounds = 1 if self._limits.is_constrained else 1 + self._limits.max_reasks
-        tokens = inf
-        if given.tokens < inf:
-            share = given.tokens if texts is None else sum(map(self._counter.count, texts))
-            tokens = rounds * (
-                calls * (self._requests.frame_tokens(task) + ITEMS_AGAIN_TOKENS) + depth * share
-            )
-            tokens += rounds * items * (ITEM_TOKENS + 2 * self._seam)
-        reply = items_limit(
-            replace(task, items=("",) * size), self._counter, self._limits.max_item_tokens
-        )
-        least = calls if is_exact else 0
-        return StepCosts(
-            Range(least, calls * rounds), Range.of(0, tokens), Range(least, calls * rounds * reply),
-            Range(depth if is_exact else 0, depth * rounds),
-        )  # fmt: skip
 
 
 SEAM_TOKENS = 8
@@ -360,82 +141,60 @@ class CostEstimator:
         self._texts: dict[str, Value] = {}
         self._possible: dict[str, PossibleRows] = {}
         self._row_requests = RowRequests(calls)
-        self._rows = RowEstimator(self._row_requests, calls.limits, self._alone)
         self._unknown = Placeholders(calls.limits.counter, calls.texts)
         self._depths: dict[str, Range] = {}
+        self.path = NONE  # calls on the longest chain of dependent steps so far
         self._reply_tokens = calls.limits.reply_tokens
         self._seam = self._counter.most(0)
-
-    @property
-    def path(self) -> Range:
-        """Calls on the longest chain of dependent steps so far."""
-        longest = NONE
-        for depth in self._depths.values():
-            longest = longer(longest, depth)
-        return longest
 
     def step(self, step: Step) -> StepCosts:
         """Estimate the next step."""
         action = self._calls.graph.checked.action(step)
         check_numbers(step, action)
-        if action.searches:
-            self._search(step, action)
-            costs = StepCosts()
-        elif action.is_native:
-            self._compute(step, action)
-            costs = StepCosts()
-        elif action.reads_rows:
-            costs = self._by_row(step)
-        elif action.asks_table:
-            costs = self._of_table(step, action)
-        else:
-            task, _ = self._calls.task(step, self._texts)
-            try:
-                costs = self._formed(task, self._ask(task))
-            except ContextOverflowError as error:
-                raise ExecutionError(
-                    f"step '{step.output}' ({step.action}): {error.message}",
-                    step=step.output, help=error.help,
-                ) from error  # fmt: skip
-            self._reply_to(step.output, task)
+        try:
+            costs = self._of_step(step, action)
+        except (ValueError, ExecutionError) as error:
+            raise step_error(step, error) from error
         before = NONE
         for reference in step.references():
             before = longer(before, self._depths.get(reference.name, NONE))
         self._depths[step.output] = before + costs.depth
+        self.path = longer(self.path, self._depths[step.output])
         return costs
 
-    def _by_row(self, step: Step) -> StepCosts:
-        """Costs of a step that is carried out row by row."""
-        row_step = self._row_requests.step(step, self._values)
-        given = self._possible_rows(step.arguments[0], row_step.rows)
-        task = row_step.task
-        if self._unknown.are_in(*task.labels, *(value for _, value in task.arguments)):
-            given = replace(given, is_certain=False)
-        costs, possible = self._rows.step(step, row_step, given)
-        self._hold(step.output, possible)
-        return costs
+    def _of_step(self, step: Step, action: Action) -> StepCosts:
+        if action.searches:
+            self._search(step, action)
+        elif action.is_native:
+            self._compute(step, action)
+        elif action.reads_rows:
+            return self._by_row(step)
+        elif action.asks_table:
+            return self._of_table(step, action)
+        else:
+            task, _ = self._calls.task(step, self._texts)
+            costs = self._formed(task, self._ask(task))
+            most = self._counter.most(self._reply_tokens)
+            self._texts[step.output] = self._unknown.new(most)
+            if task.gives is ValueType.LIST:
+                most *= 4  # an entry may have had no bullet of its own
+            self._values[step.output] = self._unknown.new(most + UNDECIDED_TOKENS)
+            return costs
+        return StepCosts()
 
     def _of_table(self, step: Step, action: Action) -> StepCosts:
         """Costs of a question of a table: a query, and again where it cannot be used."""
         from pearl.interpreter.table_steps import query_costs  # late: few plans ask a table
 
-        given, question = self._calls.asked(step, self._values)
+        given, question = self._calls.values(step, self._values)
+        question = as_text(question)
         known = None if self._unknown.are_in(question) else question
         n_rows = 0
         if isinstance(given, str):  # an earlier step gives it
             n_rows = self._possible_rows(step.arguments[0], as_rows(given)).n
-        try:
-            costs, most = query_costs(step.output, action, known, given, n_rows, self._limits)
-        except (ValueError, ContextOverflowError) as error:
-            raise ExecutionError(
-                f"step '{step.output}' ({step.action}): {error}", step=step.output
-            ) from error
+        costs, most = query_costs(step.output, action, known, given, n_rows, self._limits)
         self._hold(step.output, PossibleRows(most, inf if most else 0))
         return costs
-
-    def _alone(self, task: ActionTask) -> StepCosts:
-        """Costs of a row that is read as a document of its own."""
-        return self._formed(task, self._ask(task))
 
     def _possible_rows(self, argument: Argument, rows: Rows) -> PossibleRows:
         """The rows that an argument may have."""
@@ -443,24 +202,16 @@ class CostEstimator:
             return self._possible[argument.name]
         marks = [value for value in rows.values if self._unknown.are_in(value)]
         if not marks:
-            return self._rows.known(rows)
+            return self._known(rows)
         most = self._unknown.tokens("\n".join(marks)).upper
         # Every entry of a text has a token at least.
         return PossibleRows(len(rows) + (0 if most == inf else int(most)), most)
 
     def _hold(self, output: str, possible: PossibleRows) -> None:
-        """Create a placeholder for rows that are not known, or have values that are not."""
+        """Create a placeholder for rows that are unknown or have unknown values."""
         self._possible[output] = possible
         mark = self._unknown.new(possible.tokens + UNDECIDED_TOKENS)
         self._values[output] = self._texts[output] = mark
-
-    def _reply_to(self, output: str, task: ActionTask) -> None:
-        """Create placeholders for a model's reply and for the value parsed from it."""
-        most = self._counter.most(self._reply_tokens)
-        self._texts[output] = self._unknown.new(most)
-        if task.gives is ValueType.LIST:
-            most *= 4  # an entry may have had no bullet of its own
-        self._values[output] = self._unknown.new(most + UNDECIDED_TOKENS)
 
     def _formed(self, task: ActionTask, costs: StepCosts) -> StepCosts:
         """Costs of a call whose reply has a form, including a possible repetition."""
@@ -475,30 +226,26 @@ class CostEstimator:
             added = self._counter.most(self._reply_tokens) + AGAIN_TOKENS
             most += cap + HELD_TOKENS if cap is not None else most + added
         return StepCosts(
-            calls, Range.of(costs.input_tokens.least, most),
-            Range.of(costs.output_tokens.least, calls.upper * self._reply_tokens),
+            calls, Range(costs.input_tokens.least, most),
+            Range(costs.output_tokens.least, calls.upper * self._reply_tokens),
             costs.depth + Range(0, 1), costs.prefixes,
         )  # fmt: skip
 
     def _search(self, step: Step, action: Action) -> None:
         """Keep the rows of a search, or their bounds if the search cannot run now."""
-        values = self._calls.searched_values(step, self._values)
+        values = self._calls.values(step, self._values)
         known = [value for value in values if not isinstance(value, SearchedDocument | Rows)]
         is_known = not self._unknown.are_in(*map(as_text, known))
         if is_known and not self._calls.may_wait:
-            try:
-                found = at_once(by_search.search(action, self._calls.searcher, values))
-            except ValueError as error:
-                raise ExecutionError(str(error), step=step.output) from error
-            if found is not None:
-                self._values[step.output] = self._texts[step.output] = found.rows
-                return
+            found = awaited(by_search.search(action, self._calls.searcher, values))
+            self._values[step.output] = self._texts[step.output] = found.rows
+            return
         n: int | None = None
         with suppress(ValueError):  # an earlier step gives it
             n = whole_number(number_of(known[-1]), "K", least=1)
         first = values[0]
         if isinstance(first, SearchedDocument):
-            possible = self._rows.of_passages(first, n)
+            possible = self._of_passages(first, n)
         else:
             possible = self._possible_rows(step.arguments[0], as_rows(first))
             least = possible.n if n is None else min(n, possible.n)
@@ -507,33 +254,34 @@ class CostEstimator:
 
     def _compute(self, step: Step, action: Action) -> None:
         values = self._calls.values(step, self._values)
-        # What is known of a document has no placeholders, and may be long.
+        # Known rows have no placeholders, and their text may be long.
         shown = ["" if isinstance(value, Rows) else as_text(value) for value in values]
         if not self._unknown.are_in(*shown):
             try:
                 value = native.compute(action, values)
             except EmptyListError:
                 value = []
-            except ValueError as error:
-                if not (isinstance(error, UnclearNumberError) and list(step.references())):
-                    raise ExecutionError(str(error), step=step.output) from error
+            except UnclearNumberError as error:
+                if not list(step.references()):
+                    raise
                 value = f"undecided: {error}"
             is_rows = isinstance(value, Rows)
             self._values[step.output] = value
             self._texts[step.output] = value if is_rows else as_text(value)
             return
-        if action.returns is ValueType.LIST and action.parameter(0).type is ValueType.LIST:
+        if (
+            action.returns is ValueType.LIST
+            and action.parameter(0).type is ValueType.LIST
+            and any(isinstance(a, Reference) and a.name in self._possible for a in step.arguments)
+        ):
             given = [
                 self._possible_rows(argument, as_rows(value))
-                if action.parameter(i).type is ValueType.LIST else None
                 for i, (argument, value) in enumerate(zip(step.arguments, values, strict=True))
-            ]  # fmt: skip
-            if any(isinstance(a, Reference) and a.name in self._possible for a in step.arguments):
-                assert given[0] is not None
-                is_open = self._unknown.are_in(*shown[1:])
-                possible = self._rows.selected(action, given[0], given[1:], values, is_open=is_open)
-                self._hold(step.output, possible)
-                return
+                if action.parameter(i).type is ValueType.LIST
+            ]
+            is_open = self._unknown.are_in(*shown[1:])
+            self._hold(step.output, self._selected(action, given, values, is_open=is_open))
+            return
         n: float = sum(self._unknown.widest(as_text(value)) + SEAM_TOKENS for value in values)
         if action.returns in (ValueType.NUMBER, ValueType.BOOL):
             n = NUMBER_TOKENS
@@ -542,6 +290,201 @@ class CostEstimator:
         self._values[step.output] = self._texts[step.output] = self._unknown.new(
             n + UNDECIDED_TOKENS
         )
+
+    def _selected(
+        self,
+        action: Action,
+        given: Sequence[PossibleRows],
+        values: Sequence[Value],
+        *,
+        is_open: bool,
+    ) -> PossibleRows:
+        """The rows that a native action over possible rows may give."""
+        first = given[0]
+        if not is_open and first.rows is not None and action.name in ("FIELD", "GROUP", "WHERE"):
+            known = self._computed(action, first, values)
+            if known is not None:
+                return known
+        if action.name in SELECTING:
+            return replace(first, is_certain=False)
+        tokens = sum(each.tokens for each in given)
+        n = sum(each.n for each in given)
+        if action.name in MULTIPLYING:
+            n = prod(each.n for each in given)
+            tokens *= n + 1
+        return PossibleRows(n, tokens + 4 * self._seam * n + first.answer_tokens * n)
+
+    def _computed(
+        self, action: Action, first: PossibleRows, values: Sequence[Value]
+    ) -> PossibleRows | None:
+        """The result of the action over all possible rows, if it reads known columns only."""
+        assert first.rows is not None
+        try:
+            column = read_column(first.rows, as_text(values[1])).name
+            if column in first.unknown:
+                if action.name != "FIELD":
+                    return None
+                return replace(first, rows=replace(first.rows, column=column))
+            result = native.compute(action, [first.rows, *values[1:]])
+        except ValueError:
+            return None
+        if not isinstance(result, Rows):
+            return None
+        tokens = self._tokens(result)
+        if result.column in first.unknown:  # a model will write these values
+            tokens += len(result) * (first.answer_tokens + 4 * self._seam)
+        return replace(first, rows=result, n=len(result), tokens=tokens)
+
+    def _tokens(self, rows: Rows) -> float:
+        """Maximum tokens of rows as a text."""
+        text = "\n".join(row.text or row.value or "" for row in rows)
+        values = "\n".join(shown_text(row) or "" for row in rows)
+        gap = self._counter.bounds("\n[...]\n- undecided: ")[1] + 4 * self._seam
+        return self._counter.bounds(text)[1] + self._counter.bounds(values)[1] + len(rows) * gap
+
+    def _known(self, rows: Rows) -> PossibleRows:
+        """Rows that are known."""
+        return PossibleRows(len(rows), self._tokens(rows), rows, is_certain=True)
+
+    def _of_passages(self, searched: SearchedDocument, n: int | None) -> PossibleRows:
+        """Any `n` passages of a document; None for all."""
+        tokens = [self._counter.at_most(passage.text) for passage in searched.index.passages]
+        tokens = tokens if n is None else nlargest(n, tokens)
+        return PossibleRows(len(tokens), sum(tokens) + 4 * self._seam * len(tokens))
+
+    def _by_row(self, step: Step) -> StepCosts:
+        """Costs of a step that is carried out row by row; keeps the rows that it may give."""
+        row_step = self._row_requests.step(step, self._values)
+        given = self._possible_rows(step.arguments[0], row_step.rows)
+        task = row_step.task
+        if self._unknown.are_in(*task.labels, *(value for _, value in task.arguments)):
+            given = replace(given, is_certain=False)
+        costs = StepCosts()
+        if task.kind == "pick":
+            costs = self._picking(row_step, given)
+        elif not row_step.query:
+            texts = given.texts(row_step)
+            costs = (
+                self._unknown_texts(row_step, given) if texts is None
+                else self._known_texts(step, row_step, texts, is_certain=given.is_certain)
+            )  # fmt: skip
+        self._hold(step.output, self._read_rows(step, row_step, given))
+        return costs
+
+    def _read_rows(self, step: Step, row_step: RowStep, given: PossibleRows) -> PossibleRows:
+        """The rows that a step carried out row by row may give."""
+        task, unknown = row_step.task, given.unknown | {step.output}
+        if task.kind == "pick":
+            return replace(given, n=min(given.n, task.n_picks), is_certain=False)
+        if row_step.k:
+            n = min(given.n, row_step.k)
+            return replace(given, n=n, is_certain=False, unknown=unknown)
+        if task.kind == "yes_no":
+            return replace(given, is_certain=False)
+        most = items_limit(replace(task, items=("",)), self._counter, self._limits.max_item_tokens)
+        answer = float(self._counter.most(self._reply_tokens) if row_step.is_each else most)
+        rows = given.rows and replace(given.rows, column=step.output, is_answered=True)
+        if rows is not None:
+            rows = replace(rows, rows=tuple(row.with_column(step.output, None) for row in rows))
+        tokens = given.tokens + given.n * (answer + 4 * self._seam)
+        return PossibleRows(given.n, tokens, rows, given.is_certain, unknown, answer)
+
+    def _known_texts(
+        self, step: Step, row_step: RowStep, texts: Sequence[str], *, is_certain: bool
+    ) -> StepCosts:
+        batches, long = self._row_requests.batches(row_step, texts)
+        n = len(batches)
+        prompts = sum(self._counter.count(self._row_requests.request(b).prompt) for b in batches)
+        replies = sum(items_limit(b, self._counter, self._limits.max_item_tokens) for b in batches)
+        rounds = self._rounds
+        most = n
+        if not is_certain and self._limits.prompt_tokens is not None:
+            # Fewer items may fill calls less well, but two neighbouring calls never fit into one.
+            most = min(len(texts), 2 * n + 1) if n else 0
+            frame = self._row_requests.frame_tokens(row_step.task)
+            prompts += (most - n) * frame
+        costs = StepCosts(
+            Range(n, most * rounds),
+            Range(prompts, prompts * rounds + most * rounds * ITEMS_AGAIN_TOKENS),
+            Range(n, replies * rounds),
+            Range(min(1, n), rounds if n else 0),
+        )
+        again = min(self._limits.recheck, len(texts)) if row_step.may_be_rechecked else 0
+        if again:
+            longest = max(map(self._counter.count, texts)) + ITEM_TOKENS
+            frame = self._row_requests.frame_tokens(row_step.task) + ITEMS_AGAIN_TOKENS + longest
+            one = items_limit(replace(row_step.task, items=("",)), self._counter)
+            costs = costs.then(
+                StepCosts(
+                    Range(0, again), Range(0, again * frame), Range(0, again * one), Range(0, 1)
+                )
+            )
+        for text in long:
+            alone = self._row_requests.alone(row_step, step, text)
+            costs = costs.beside(self._formed(alone, self._ask(alone)))
+        return costs if is_certain else costs.or_nothing
+
+    @property
+    def _rounds(self) -> int:
+        """Maximum requests for the items of one batch."""
+        return 1 if self._limits.is_constrained else MAX_ROUNDS
+
+    def _unknown_texts(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
+        """Costs of rows with unknown texts."""
+        task, n = row_step.task, given.n
+        if given.tokens == inf or row_step.is_each:
+            any_number = Range(0, None)
+            return StepCosts(any_number, any_number, any_number, any_number)
+        calls = ceil(n / self._limits.items_per_call)
+        cap, frame = self._limits.prompt_tokens, self._row_requests.frame_tokens(task)
+        if cap is not None:
+            calls = min(n, 2 * calls + 2 * ceil(given.tokens / max(1, cap - frame)))
+        most = calls * self._rounds
+        labels = replace(task, items=("",) * n)
+        replies = items_limit(labels, self._counter, self._limits.max_item_tokens)
+        tokens = most * (frame + ITEMS_AGAIN_TOKENS) + self._rounds * (
+            given.tokens + n * (ITEM_TOKENS + 2 * self._seam)
+        )
+        return StepCosts(
+            Range(0, most), Range(0, tokens), Range(0, replies * self._rounds + most * 16),
+            Range(0, self._rounds if n else 0),
+        )  # fmt: skip
+
+    def _picking(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
+        """Costs of a tournament: in each round, groups are asked for their best."""
+        task, k = row_step.task, row_step.task.n_picks
+        texts = given.texts(row_step)
+        n = given.n if texts is None else len(texts)
+        size = max(self._limits.items_per_call, k + 1)
+        is_exact = given.is_certain and texts is not None and self._limits.prompt_tokens is None
+        calls = depth = 0
+        items = 0
+        left = n
+        while left:
+            groups = ceil(left / size)
+            calls, depth, items = calls + groups, depth + 1, items + left
+            kept = (groups - 1) * min(k, size) + min(k, left - (groups - 1) * size)
+            if groups == 1 or kept >= left:
+                break
+            left = kept
+        if self._limits.prompt_tokens is not None:
+            calls, depth, items = 2 * n + 1 if n else 0, n, items * max(1, depth)
+        rounds = 1 if self._limits.is_constrained else 1 + self._limits.max_reasks
+        tokens = inf
+        if given.tokens < inf:
+            share = given.tokens if texts is None else sum(map(self._counter.count, texts))
+            tokens = rounds * (
+                calls * (self._row_requests.frame_tokens(task) + ITEMS_AGAIN_TOKENS) + depth * share
+            )
+            tokens += rounds * items * (ITEM_TOKENS + 2 * self._seam)
+        reply = items_limit(
+            replace(task, items=("",) * size), self._counter, self._limits.max_item_tokens
+        )
+        least = calls if is_exact else 0
+        return StepCosts(
+            Range(least, calls * rounds), Range(0, tokens), Range(least, calls * rounds * reply),
+            Range(depth if is_exact else 0, depth * rounds),
+        )  # fmt: skip
 
     def _prompt(self, task: ActionTask) -> Range:
         """Tokens of a prompt, capped at the limit: a longer one is never sent."""
@@ -557,10 +500,7 @@ class CostEstimator:
         document = task.document
         if self._unknown.are_in(document, *texts) or self._is_ranked(document):
             return self._vague(task, document)
-        found = at_once(self._calls.pieces(task, document))
-        if found is None:
-            return self._vague(task, document)
-        _, pieces = found
+        _, pieces = awaited(self._calls.pieces(task, document))
         tokens = NONE
         for piece in pieces:
             tokens += self._prompt(piece)
@@ -588,7 +528,7 @@ class CostEstimator:
         prefixes: tuple[str, ...] = (),
     ) -> StepCosts:
         calls = Range(least, most) + merging[0]
-        output = Range.of(calls.least, calls.upper * self._reply_tokens)
+        output = Range(calls.least, calls.upper * self._reply_tokens)
         return StepCosts(calls, tokens + merging[1], output, Range(1, 1) + merging[0], prefixes)
 
     def _vague(self, task: ActionTask, document: str) -> StepCosts:
@@ -596,22 +536,19 @@ class CostEstimator:
         cap, strategy = self._limits.prompt_tokens, self._limits.strategy
         frame = self._unknown.tokens(self._calls.request(replace(task, document="")).prompt)
         length = self._unknown.tokens(document)
-        is_known = not self._unknown.are_in(document)
         available = Range(0, None) if cap is None else self._available_tokens(task, frame, cap)
-        if strategy == "retrieve":
-            shown = self._retrieved(document, available, is_known)
-            return self._costs(Range.of(frame.least, frame.upper + shown).up_to(cap), 1, 1)
         prompt = self._unknown.tokens(self._calls.request(task).prompt, document)
         fits = cap is None or (prompt.upper <= cap and length.upper <= available.least)
-        if fits or strategy == "full":
-            prefixes = (self._prefix(task),) if is_known else ()
+        if strategy == "full" or (fits and strategy != "retrieve"):
+            prefixes = () if self._unknown.are_in(document) else (self._prefix(task),)
             return self._costs(prompt.up_to(cap), 1, 1, prefixes=prefixes)
+        is_split = self._calls.is_split(document)
+        if strategy == "retrieve" or (self._calls.corpus(document) is not None and not is_split):
+            most = frame.upper + self._retrieved(document, available)
+            if strategy == "auto":  # the document may also fit as a whole
+                most = max(most, prompt.upper)
+            return self._costs(Range(frame.least, most).up_to(cap), 1, 1)
         assert cap is not None
-        if self._calls.corpus(document) is not None and not self._calls.is_split(document):
-            most = frame.upper + self._retrieved(document, available, is_known=False)
-            # The document may fit after all.
-            either = Range.of(frame.least, max(prompt.upper, most))
-            return self._costs(either.up_to(cap), 1, 1)
         return self._in_parts(task, document, frame, length, available, cap)
 
     def _in_parts(
@@ -639,9 +576,9 @@ class CostEstimator:
             int(available.most or 0)
         ):
             cut = self._calls.cut(document, chunk_size(int(available.least)))
-            prefixes = tuple(self._prefix(replace(task, document=text)) for text in cut.texts)
+            prefixes = tuple(self._prefix(replace(task, document=text)) for text in cut)
         merging = self._merging(task, parts)
-        tokens = Range.of(min(least, most), most)
+        tokens = Range(min(least, most), most)
         return self._costs(tokens, int(parts.least), parts.most, merging, prefixes)
 
     def _available_tokens(self, task: ActionTask, frame: Range, cap: int) -> Range:
@@ -678,25 +615,22 @@ class CostEstimator:
             at = chunk_size(int(available.most))
             while at >= chunk_size(int(available.least)):
                 fits = at >= length.upper
-                counts.append(1 if fits else len(self._calls.cut(document, at).texts))
+                counts.append(1 if fits else len(self._calls.cut(document, at)))
                 at = chunk_size(at - 1)
             n = max(counts)
             least = min(counts) if length.least > available.most else 1
-        return Range.of(least, max(1, n))
+        return Range(least, max(1, n))
 
-    def _retrieved(self, document: str, available_tokens: Range, is_known: bool) -> int:
+    def _retrieved(self, document: str, available_tokens: Range) -> int:
         """Maximum tokens of the passages that a step is shown."""
         limit = self._limits.max_retrieved
         gap = self._counter.bounds(GAP)[1] + 2 * self._seam
         # Each passage has at least one token, and `GAP_TOKENS` for the gap before it.
         most = self._counter.most(limit) + gap * (limit // (1 + GAP_TOKENS) + 1)
         whole = PASSAGE_TOKENS + GAP_TOKENS
-        if (
-            is_known
-            and self._calls.apart(document) is None
-            and limit >= whole
-            and (available_tokens.most is None or available_tokens.least >= whole)
-        ):
+        is_plain = self._calls.apart(document) is None and self._calls.corpus(document) is None
+        has_room = available_tokens.most is None or available_tokens.least >= whole
+        if is_plain and not self._unknown.are_in(document) and limit >= whole and has_room:
             n = len(chunks(document, PASSAGE_TOKENS, self._counter.count)) if document else 0
             most = min(most, self._counter.bounds(document)[1] + gap * (n + 1))
         return most
@@ -709,7 +643,7 @@ class CostEstimator:
         least = int(parts.least > 1)
         tokens = none.least * least
         if parts.most is None or none.most is None:
-            return Range.of(least, parts.upper - 1), Range(tokens, None)
+            return Range(least, parts.upper - 1), Range(tokens, None)
         n = int(parts.most)
         marks = self._counter.bounds(f"<part {n}>\n\n</part {n}>\n\n")[1] + 2 * self._seam
         text = self._counter.most(self._reply_tokens) + marks
@@ -726,7 +660,7 @@ def _most_merges(n: int, frame: float, text: float, cap: int | None) -> int:
     """Maximum calls that merge results until one is left."""
     if cap is None:
         return 1
-    # So many are certain to fit together.
+    # This many results certainly fit one call.
     sure = int((cap - ceil(frame) - PROMPT_MARGIN) // (text + MARK_TOKENS))
     half = (sure + 1) // 2  # a group that turns out too long is halved
     total = 0

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pearl.actions import by_search, native
 from pearl.actions.arithmetic.program import DivisionByZeroError, MagnitudeError, NotGivenError
-from pearl.actions.groups import NONE
-from pearl.actions.searching import SearchedDocument
-from pearl.actions.values import EmptyListError, Fetched, Scalar, Value, behind
+from pearl.actions.values import EmptyListError, Value, as_text, behind
 from pearl.documents.document import Document
-from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import UnclearNumberError
 from pearl.documents.rows import DOCUMENT, Rows
 from pearl.dsl.checker import CheckedPlan
-from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import Plan, Reference, Step, String
 from pearl.dsl.passes import Rewritten, rewrite_plan
@@ -33,25 +28,23 @@ from pearl.errors import (
     PearlError,
     UsageError,
 )
-from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.agreement import Agreement, PlanAnswer
-from pearl.interpreter.answer import Answer, StepResult, compose
-from pearl.interpreter.asking import Asker, TextRead
-from pearl.interpreter.context import Context, ContextLimits
-from pearl.interpreter.offloading import off_loop
+from pearl.interpreter.answer import Answer, StepResult, compose, computed, void
+from pearl.interpreter.asking import Asker, TextReply
+from pearl.interpreter.companies import ShownPassage, why_of_another
+from pearl.interpreter.context import Context, ContextLimits, off_loop, step_error
 from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.row_steps import RowReader, RowRequests, check_numbers
-from pearl.llm import ActionTask, Completion, Model, Request, Usage
+from pearl.llm import ActionTask, Model, Usage
 from pearl.llm.concurrency import first_failure, gather
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
 from pearl.llm.middleware.caching import ItemCache
 from pearl.planner.candidates import Plans
-from pearl.replies.typed import Reply, State
+from pearl.replies.typed import Reply
 from pearl.retrieval.search import Searcher
 from pearl.trace import (
     PlanRewritten,
     PlansCompared,
-    Purpose,
     RunFinished,
     RunStarted,
     StepFailed,
@@ -61,114 +54,6 @@ from pearl.trace import (
 )
 
 FIGURE_ACTION = "FIND_FIGURE"
-
-_N_FIRST = 1_000
-"""Characters at the beginning of a document in which reports name their company."""
-
-_CAPITAL = r"[A-Z0-9][\w.-]*+"
-_NAME = rf"(?P<name>[A-Z][\w.-]*+(?: (?:(?:and|of|de|&) )?{_CAPITAL}){{0,6}}+)"
-_NAMED = (
-    lazy_pattern(rf"\b(?:of|for|at|by) (?:the )?{_NAME}(?:'s)?$"),
-    lazy_pattern(rf"\b{_NAME}['’]s\b"),
-    lazy_pattern(rf"^(?:the )?{_NAME} (?=[a-z(])"),
-)
-_LAST_OF = lazy_pattern(r".*\bof (?:the )?(?P<name>[^\W_]+)")
-_WORD = lazy_pattern(r"[^\W_]+")
-_METRIC = frozenset(
-    re.findall(
-        r"\w+",
-        "accounts amount annual average basic capital cash cost current debt deferred diluted dividend dividends"
-        " earnings effective equity expense fair free general gross income interest long net number operating"
-        " other percentage profit provision research revenue sales selling share shares short stock tax total"
-        " value weighted working year january february march april may june july august september october"
-        " november december",
-    )
-)
-"""First words of figures that do not name a company."""
-_FORMS = {"inc", "corp", "corporation", "co", "company", "ltd", "limited", "plc", "llc", "ag", "sa"}
-
-
-class ShownPassage(NamedTuple):
-    """A passage of a prompt and its document."""
-
-    document: str
-    text: str
-
-
-def why_of_another(
-    task: ActionTask, reply: Reply, shown: Sequence[ShownPassage], searched: SearchedDocument
-) -> str:
-    """Why a figure may belong to another company than the named one; "" if it need not."""
-    what = " ".join(task.arguments[0][1].split()) if task.arguments else ""
-    if reply.state != "found" or len(searched.document.parts) < 2 or not what:
-        return ""
-    name = _company(what)
-    if not name:
-        # Without capitals a name is known by its first word, if that stands nowhere.
-        tail = _LAST_OF.match(what)
-        name = tail["name"] if tail and tail["name"].lower() not in _METRIC else ""
-        return _unnamed(name, searched) if name else ""
-    words = _words(name)
-    while len(words) > 1 and words[-1] in _FORMS:
-        words.pop()
-    every = (ShownPassage(each, searched.text_of(each)) for each in searched.names)
-    having = _having(reply, shown or list(every))
-    if any(_has(one.text, words) or _has(_label(one.document, searched), words) for one in having):
-        return ""
-    return _unnamed(name, searched) or (
-        f"the figure is from '{having[0].document}', which does not name '{name}'"
-    )
-
-
-def _label(document: str, searched: SearchedDocument) -> str:
-    """The name of a document, its metadata and its first lines."""
-    metadata = " | ".join(searched.metadata_of(document).values())
-    return f"{document} | {metadata} | {searched.text_of(document)[:_N_FIRST]}"
-
-
-def _company(what: str) -> str:
-    """The company named in a figure's description; "" if unclear.
-
-    Example:
-        >>> _company("net sales of Norfolk Lines"), _company("Contoso's net income"), _company("Net sales")
-        ('Norfolk Lines', 'Contoso', '')
-    """
-    for pattern in _NAMED:
-        match = pattern.search(what)
-        if match and match["name"].split()[0].lower() not in _METRIC:
-            return match["name"].removesuffix("'s")
-    return ""
-
-
-def _unnamed(name: str, searched: SearchedDocument) -> str:
-    """The reason if the first word of a name occurs nowhere; "" if it occurs."""
-    first = _words(name)[0].removesuffix("s")
-    labels = (f"{each} {' '.join(searched.metadata_of(each).values())}" for each in searched.names)
-    is_there = any(first in text.lower() for text in (searched.document.text, *labels))
-    return "" if is_there else f"no passage of the corpus names '{name}'"
-
-
-def _having(reply: Reply, sources: Sequence[ShownPassage]) -> list[ShownPassage]:
-    """The passages with the quotes of a reply, else with its figure, else all."""
-    quotes = [
-        quote for line in reply.quotes for quote in [_words(quoted_line(line) or line)] if quote
-    ]
-    having = [each for each in sources if any(_has(each.text, quote) for quote in quotes)]
-    if not having and (figure := _FIGURE.search(str(reply.value))):
-        having = [each for each in sources if figure[0] in each.text]
-    return having or list(sources)
-
-
-_FIGURE = lazy_pattern(r"\d[\d.,]*+(?<![.,])")
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
-
-
-def _has(text: str, words: Sequence[str]) -> bool:
-    """Whether a text contains the words consecutively."""
-    return f" {' '.join(words)} " in f" {' '.join(_words(text))} "
 
 
 async def run(
@@ -182,32 +67,21 @@ async def run(
     searcher: Searcher | None = None,
 ) -> tuple[StepResult, ...]:
     """Run every step."""
-    interpreter = _Interpreter(graph, document, model, limits, trace, fallback, items, searcher)
-    return await interpreter.run()
+    calls = RequestBuilder(graph, document, limits, searcher)
+    asker = Asker(model, calls, fallback or reply_fallback(model.constrains), trace)
+    return await _Interpreter(calls, asker, items).run()
 
 
 class _Interpreter:
     """One run of one plan over one document."""
 
-    def __init__(
-        self,
-        graph: PlanGraph,
-        document: Document,
-        model: Model,
-        limits: ContextLimits,
-        trace: Trace,
-        fallback: ConstraintFallback | None,
-        items: ItemCache | None,
-        searcher: Searcher | None,
-    ) -> None:
-        self._graph = graph
-        self._calls = RequestBuilder(graph, document, limits, searcher)
-        self._row_calls = RowRequests(self._calls)
+    def __init__(self, calls: RequestBuilder, asker: Asker, items: ItemCache | None) -> None:
+        self._graph = calls.graph
+        self._calls = calls
+        self._row_calls = RowRequests(calls)
         self._items = items
-        self._document = document
-        self._trace = trace
-        fallback = fallback or reply_fallback(model.constrains)
-        self._asker = Asker(model, self._calls, fallback, trace)
+        self._trace = asker.trace
+        self._asker = asker
 
     async def run(self) -> tuple[StepResult, ...]:
         for step in self._graph.steps:
@@ -225,7 +99,11 @@ class _Interpreter:
         except BaseExceptionGroup as failed:
             first = first_failure(failed)
             if isinstance(first, ExecutionError):
-                first.finished = tuple(each.result() for each in tasks if _is_finished(each))
+                first.finished = tuple(
+                    task.result()
+                    for task in tasks
+                    if task.done() and not task.cancelled() and task.exception() is None
+                )
             raise first from first.__cause__
         return tuple(task.result() for task in tasks)
 
@@ -238,19 +116,21 @@ class _Interpreter:
         except (BudgetError, PausedError) as error:  # not specific to this step
             self._trace.append(StepFailed(step=step.output, error=str(error)))
             raise
-        except PearlError as error:
+        except (PearlError, ValueError) as error:  # a value that an action cannot use
             if (
                 not isinstance(error, ModelError)
                 or error.kind not in ("refused", "filtered")
                 or self._calls.limits.is_strict
             ):
                 self._trace.append(StepFailed(step=step.output, error=str(error)))
-                raise _step_error(step, error) from error
+                raise step_error(step, error) from error
             result = replace(
-                _void(step, self._graph.checked.action(step), error.message),
+                void(step, self._graph.checked.action(step), error.message),
                 state="refused", n_calls=1, usage=error.usage or Usage(),
                 value="refused: the model did not carry out this step",
             )  # fmt: skip
+        if result.fetched is not None:
+            self._trace.append(retrieved(step.output, result.fetched))
         result = replace(result, duration_s=time.monotonic() - began)
         self._trace.append(result.event)
         return result
@@ -259,7 +139,7 @@ class _Interpreter:
         action = self._graph.checked.action(step)
         unsure = next((result for result in _inputs(step, before) if result.is_void), None)
         if unsure is not None and not _may_take(action, unsure):
-            return _void(step, action, _traced(unsure))
+            return void(step, action, _traced(unsure))
         values = {name: result.value for name, result in before.items()}
         if action.searches:
             return await self._search(step, action, values)
@@ -273,9 +153,14 @@ class _Interpreter:
             )
         inputs = {name: result.as_input for name, result in before.items()}
         if action.reads_rows:
-            return await self._by_row(step, inputs)
+            row_step = self._row_calls.step(step, inputs)
+            reader = RowReader(step, row_step, self._row_calls, self._asker, self._items)
+            return await reader.run()
         if action.asks_table:
-            return await self._of_table(step, action, values)
+            from pearl.interpreter.table_steps import read_table  # late: few plans query a table
+
+            given, question = self._calls.values(step, values)
+            return await read_table(step, action, as_text(question), given, self._asker)
         task, shown = self._calls.task(step, inputs)
         if task.document is None:
             read = await self._asker.read(step, "step", self._calls.whole(task))
@@ -294,17 +179,17 @@ class _Interpreter:
             return result
         return replace(
             result, context=context.strategy, coverage=context.coverage if shown is None else None,
-            fetched=self._told(step, context.fetched),
+            fetched=context.fetched,
         )  # fmt: skip
 
     def _of_its_company(
         self,
         step: Step,
         task: ActionTask,
-        read: TextRead,
+        read: TextReply,
         before: Mapping[str, StepResult],
         context: Context | None,
-    ) -> TextRead:
+    ) -> TextReply:
         """The reading; undecided if the figure may belong to another company than the named one."""
         inputs = (before[each.name].rows for each in step.references() if not each.is_context)
         shown = [
@@ -318,74 +203,13 @@ class _Interpreter:
         reply = Reply("undecided", f"undecided: {why}", read.reply.quotes, why)
         return replace(read, reply=reply) if why else read
 
-    async def _by_row(self, step: Step, inputs: Mapping[str, Value]) -> StepResult:
-        """The result of a step that is carried out for each row."""
-        row_step = self._row_calls.step(step, inputs)
-        reader = RowReader(
-            step, row_step, self._row_calls, self._asker, self._calls.limits, self._items,
-            self._document.digest, self._calls.searcher.reranker,
-        )  # fmt: skip
-        read = await reader.run()
-        n_undecided = len(read.rows.undecided)
-        return StepResult(
-            step.output, row_step.task.action.name, read.rows, False, "rows",
-            self._calls.coverage(row_step.rows), read.n_calls, read.usage,
-            reply="\n\n".join(read.replies),
-            state="undecided" if n_undecided else "found" if read.rows else "nothing",
-            why=_rows_undecided(read.rows, len(row_step.rows)), fetched=self._told(step, read.ranked),
-            verdicts=read.verdicts,
-        )  # fmt: skip
-
     async def _search(self, step: Step, action: Action, inputs: Mapping[str, Value]) -> StepResult:
         """The result of an action that searches."""
-        values = self._calls.searched_values(step, inputs)
+        values = self._calls.values(step, inputs)
         if n_characters := self._calls.length(step):
             await off_loop(n_characters, self._calls.searched.prepare)
-        try:
-            found = await by_search.search(action, self._calls.searcher, values)
-        except ValueError as error:
-            raise ExecutionError(str(error), step=step.output) from error
-        return replace(_computed(step, action, found.rows), fetched=self._told(step, found.fetched))
-
-    async def _of_table(
-        self, step: Step, action: Action, inputs: Mapping[str, Value]
-    ) -> StepResult:
-        """The result of a question about a table."""
-        from pearl.interpreter.table_steps import read_table  # late: few plans query a table
-        from pearl.tables.lookup import SeveralTablesError
-
-        given, question = self._calls.asked(step, inputs)
-        try:
-            read = await read_table(
-                step.output, action, question, given, self._calls.limits, partial(self._query, step)
-            )
-        except SeveralTablesError as error:
-            return _void(step, action, str(error))
-        except ValueError as error:
-            raise ExecutionError(str(error), step=step.output) from error
-        result = _computed(step, action, read.value, read.why, read.state)
-        if read.event is not None:
-            self._trace.append(read.event)
-        return replace(
-            result, is_native=False, n_calls=read.n_calls, usage=read.usage, cited=read.cited
-        )  # fmt: skip
-
-    async def _query(
-        self,
-        step: Step,
-        request: Request,
-        constraint: Constraint | None,
-        flaw: Callable[[str], str | None],
-    ) -> Completion:
-        """Send a request for a query."""
-        purpose: Purpose = "step" if len(request.messages) == 1 else "again"
-        return await self._asker.ask(step, purpose, request, constraint, flaw)
-
-    def _told(self, step: Step, fetched: Fetched | None) -> Fetched | None:
-        """Record a search in the trace."""
-        if fetched is not None:
-            self._trace.append(retrieved(step.output, fetched))
-        return fetched
+        found = await by_search.search(action, self._calls.searcher, values)
+        return replace(computed(step, action, found.rows), fetched=found.fetched)
 
     def _compute(
         self,
@@ -405,20 +229,20 @@ class _Interpreter:
             rows = behind(values)  # an undecided row may be an entry
             value = [] if rows is None else replace(rows, rows=(), doubtful=rows.undecided)
         except NotGivenError as error:
-            return _computed(step, action, _absent(error, before), "", "nothing")
+            return computed(step, action, _absent(error, before), "", "nothing")
         except ValueError as error:
             missing = missing or _nothing_in(inputs)
             if not missing and list(step.references()) and _is_unclear(error, inputs):
-                return _void(step, action, str(error))
+                return void(step, action, str(error))
             if not missing:
-                raise ExecutionError(str(error), step=step.output) from error
+                raise
         if missing:
-            return _computed(step, action, missing, why, "nothing")
+            return computed(step, action, missing, why, "nothing")
         shows_document = any(reference.is_context for reference in step.references())
         found_none = bool(inputs) and all(each.state == "nothing" for each in inputs)
         # Joined texts are "nothing" only if all of them are.
         is_none = native.is_joining(action) and found_none and not shows_document
-        return _computed(step, action, value, why, "nothing" if is_none else "found")
+        return computed(step, action, value, why, "nothing" if is_none else "found")
 
 
 def _inputs(step: Step, before: Mapping[str, StepResult]) -> list[StepResult]:
@@ -433,32 +257,6 @@ def _may_take(action: Action, unsure: StepResult) -> bool:
     if action.is_native:
         return native.is_joining(action)  # joined texts include the undecided one
     return unsure.state != "refused"
-
-
-def _computed(
-    step: Step, action: Action, value: Value, why: str = "", state: State = "found"
-) -> StepResult:
-    """The result of a computed step; an empty value is "nothing", a found one with a reason undecided."""
-    rows = behind([value])
-    if rows is not None and rows.undecided and not why:
-        why = _rows_undecided(rows)
-    found = value.rows if isinstance(value, Scalar) and value.value == NONE else value
-    if isinstance(found, list | Rows) and not found and not why:
-        state = "nothing"
-    elif why and state == "found":
-        state = "undecided"
-    return StepResult(step.output, action.name, value, True, state=state, why=why)
-
-
-def _void(step: Step, action: Action, why: str) -> StepResult:
-    """The result of a step without a value."""
-    return StepResult(
-        step.output, action.name, f"undecided: {why}", action.is_native, state="undecided", why=why
-    )
-
-
-def _is_finished(task: asyncio.Task[StepResult]) -> bool:
-    return task.done() and not task.cancelled() and task.exception() is None
 
 
 def _missing(step: Step, action: Action, before: Mapping[str, StepResult]) -> str:
@@ -501,20 +299,6 @@ def _absent(error: NotGivenError, before: Mapping[str, StepResult]) -> str:
     """The value of a step that lacks an operand, and the steps that found none."""
     names = ", ".join(f"'{name}'" for name, each in before.items() if each.state == "nothing")
     return f"{NOTHING} {error}{f': nothing in {names}' if names else ''}"
-
-
-def _rows_undecided(rows: Rows, n_asked: int = 0) -> str:
-    n = len(rows.undecided)
-    n_rows = max(n_asked, n + len(rows.values))
-    return f"{n:,} of {n_rows:,} rows are undecided" if n else ""
-
-
-def _step_error(step: Step, error: PearlError) -> ExecutionError:
-    failed = ExecutionError(
-        f"step '{step.output}' ({step.action}): {error.message}", step=step.output, help=error.help
-    )
-    failed.exit_code = error.exit_code  # keep the exit code of the cause
-    return failed
 
 
 ANSWER = Action(
@@ -611,7 +395,7 @@ def check_document(document: object) -> None:
 
 
 class _Same:
-    """A plan as a key: the same object, for to compare two plans takes as long as to prepare one."""
+    """A plan as a cache key, by identity: comparing two plans takes as long as preparing one."""
 
     def __init__(self, checked: CheckedPlan) -> None:
         self.checked = checked

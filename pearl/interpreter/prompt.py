@@ -107,7 +107,7 @@ def items_messages(task: ItemsTask) -> tuple[Message, ...]:
         end = f"Now the {task.n_picks} numbers"
     else:
         labels = "".join(f"\n- {label_line(label)}" for label in task.labels)
-        if "LABELS" in task.inputs:  # what a document says is no instruction
+        if "LABELS" in task.inputs:  # text of a document is data, not an instruction
             labels = "\n" + block("input", labels.removeprefix("\n"))
         number = 'its number, " | ", its first words' if task.is_echoed else "its number"
         parts.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from typing import Any
 
 from pearl.actions.searching import SearchedDocument, placed, shown_with_tables
 from pearl.actions.values import Value, as_text
@@ -21,9 +22,9 @@ from pearl.interpreter.context import (
     Shown,
     fit,
     fit_prompt,
+    off_loop,
     split,
 )
-from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
 from pearl.llm import ActionTask, CombineTask, Message, Request
 from pearl.replies.typed import says_nothing
@@ -53,11 +54,11 @@ class RequestBuilder:
         self.limits = limits
         self.searcher = searcher or Searcher()
         self.searched = SearchedDocument(document)
-        self._document = document
+        self.document = document
         self._text = document.text
         self._question = graph.checked.plan.question or ""
         self._n_tokens: dict[str, int] = {}
-        self._cuts: dict[tuple[str, int], Context] = {}
+        self._cuts: dict[tuple[str, int], tuple[str, ...]] = {}
         self._last: tuple[ActionTask, tuple[Message, ...]] | None = None
 
     @property
@@ -70,12 +71,12 @@ class RequestBuilder:
         """The whole text of `CTX`, the same for every step."""
         most = self.limits.prompt_tokens
         is_long = most is not None and self.searched.is_corpus and self.count(self._text) > most
-        # Of a corpus that does not fit, tables are looked for in what is found alone.
+        # In a corpus that does not fit, only tables of matching passages are shown.
         return self._apart.whole if self.limits.is_apart and not is_long else self._text
 
     @cached_property
     def _apart(self) -> TablesApart:
-        return TablesApart(self._document)
+        return TablesApart(self.document)
 
     def apart(self, document: str) -> TablesApart | None:
         """The tables of a text that prompts show apart from it; None for other texts."""
@@ -83,37 +84,29 @@ class RequestBuilder:
             return None
         return self._apart if self.corpus(document) or document != self._text else None
 
-    def values(self, step: Step, earlier: Mapping[str, Value]) -> list[Value]:
-        """The values of a step's arguments."""
+    def values(self, step: Step, earlier: Mapping[str, Value]) -> list[Any]:
+        """The values of a step's arguments; `CTX` is what its parameter reads of the document."""
         action = self.graph.checked.action(step)
         return [
-            self._rows if _is_context(argument) and action.parameter(i).reads == "rows"
+            self._read(action.parameter(i).reads) if _is_context(argument)
             else _value(argument, earlier, self._text)
             for i, argument in enumerate(step.arguments)
         ]  # fmt: skip
 
-    def searched_values(
-        self, step: Step, earlier: Mapping[str, Value]
-    ) -> list[Value | SearchedDocument]:
-        """Like `values`, for a step that searches: `CTX` becomes the passages of the document."""
-        action = self.graph.checked.action(step)
-        return [
-            self.searched if _is_context(argument) and action.parameter(i).reads == "passages"
-            else value
-            for i, (argument, value) in enumerate(
-                zip(step.arguments, self.values(step, earlier), strict=True)
-            )
-        ]  # fmt: skip
-
-    def asked(self, step: Step, earlier: Mapping[str, Value]) -> tuple[Value | Document, str]:
-        """The table of a step that queries one, and its question."""
-        given, question = self.values(step, earlier)
-        is_document = _is_context(step.arguments[0])
-        return self._document if is_document else given, as_text(question)
+    def _read(self, reads: str) -> Value | Document | SearchedDocument:
+        """The document as rows, as passages, as a table or as a text."""
+        match reads:
+            case "rows":
+                return self._rows
+            case "passages":
+                return self.searched
+            case "table":
+                return self.document
+        return self._text
 
     @cached_property
     def _rows(self) -> Rows:
-        return document_rows(self._document)
+        return document_rows(self.document)
 
     def length(self, step: Step) -> int:
         """Characters of the document in a step's arguments."""
@@ -127,7 +120,7 @@ class RequestBuilder:
         if rows.is_answered or not any(row.spans for row in rows):
             return None
         whole = sorted({span for row in rows if row.value == row.text for span in row.spans})
-        # Of the others a field is shown.
+        # Other rows show one field only.
         n = sum(len(row.value or "") for row in rows if row.spans and row.value != row.text)
         end = 0
         for span in whole:
@@ -188,7 +181,7 @@ class RequestBuilder:
         return Request(messages, task, max_output_tokens=self.limits.reply_tokens)
 
     def _action_messages(self, task: ActionTask) -> tuple[Message, ...]:
-        """The messages of a task; the last ones are kept, for they are fitted first and then sent."""
+        """The messages of a task; the last ones are cached: they are first measured and then sent."""
         last = self._last  # read once: threads share it
         if last is None or last[0] is not task:
             last = self._last = task, action_messages(task)
@@ -204,7 +197,7 @@ class RequestBuilder:
         return None if self._excess(again.messages, document or "") > 0 else again
 
     def roomier(self, request: Request) -> Request | None:
-        """The same request with more room for its reply; None if it has all the room there is."""
+        """The same request with more room for its reply; None if it already has the maximum."""
         limits = self.limits
         n_tokens = self._counted(request)
         share = limits.max_prompt_tokens
@@ -248,14 +241,14 @@ class RequestBuilder:
         return context, tuple(replace(task, document=text) for text in context.texts)
 
     def _surely_fits(self, task: ActionTask) -> bool:
-        """Whether the length alone shows that the whole document fits, as it mostly does."""
+        """Whether the whole document certainly fits, judged by its length alone."""
         most = self.limits.prompt_tokens
         if most is None or self.limits.strategy not in ("auto", "full"):
             return False
         prompt = "".join(message.content for message in self._action_messages(task))
         return self.limits.counter.at_most(prompt) + MERGING_TOKENS + PROMPT_MARGIN <= most
 
-    def cut(self, document: str, available_tokens: int) -> Context:
+    def cut(self, document: str, available_tokens: int) -> tuple[str, ...]:
         """Split a document that is too long for one call, independently of the step."""
         key = (document, available_tokens)
         if key not in self._cuts:
@@ -308,18 +301,16 @@ class RequestBuilder:
         n_tokens = 0
         if is_counted:
             n_tokens = await off_loop(len(document), partial(self.count, document))
-        corpus = self.corpus(document)
         if (
             available_tokens is not None and 0 < available_tokens < n_tokens
             and limits.max_parts is None and self.is_split(document)
         ):  # fmt: skip
             size = chunk_size(available_tokens)
-            return await off_loop(len(document), partial(self.cut, document, size))
+            parts = await off_loop(len(document), partial(self.cut, document, size))
+            return Context("map-reduce", parts, 1.0)
         query = " ".join([*(value for _, value in task.arguments), task.explanation])
-        shown = Shown(
-            limits.strategy, limits.counter.count, query, self.searcher, limits.max_retrieved,
-            limits.max_parts, corpus, self.apart(document),
-        )  # fmt: skip
+        corpus = self.corpus(document)
+        shown = Shown(limits, query, self.searcher, corpus, self.apart(document))
         return await fit(document, shown, available_tokens, n_tokens)
 
     @property
@@ -370,10 +361,6 @@ def chunk_size(available_tokens: int) -> int:
     return available_tokens - available_tokens % (1 << max(0, available_tokens.bit_length() - 5))
 
 
-def _entries(value: Value) -> list[str]:
-    return value.values if isinstance(value, Rows) else [as_text(value)]
-
-
 def _is_context(argument: Argument) -> bool:
     return isinstance(argument, Reference) and argument.is_context
 
@@ -385,7 +372,10 @@ def _value(argument: Argument, values: Mapping[str, Value], context: str) -> Val
             return context if argument.is_context else values[argument.name]
         case ListLiteral():
             read = [_value(item, values, context) for item in argument.items]
-            shown = [each if isinstance(each, list) else _entries(each) for each in read]
-            return [text for texts in shown for text in texts if not says_nothing(text)]
+            entries: list[str] = []
+            for value in read:
+                rows = value.values if isinstance(value, Rows) else [as_text(value)]
+                entries += value if isinstance(value, list) else rows
+            return [entry for entry in entries if not says_nothing(entry)]
         case String() | Number():
             return argument.value

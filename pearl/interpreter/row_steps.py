@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from pearl.actions.by_row import (
     ByRow,
@@ -30,11 +30,12 @@ from pearl.actions.values import (
 from pearl.documents.digest import text_sha256
 from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Rows
-from pearl.dsl.nodes import Argument, Number, Step, String, items_of
+from pearl.dsl.nodes import Number, Reference, Step, String, items_of
 from pearl.dsl.signatures import NOTHING, Action
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
+from pearl.interpreter.answer import StepResult, rows_undecided
 from pearl.interpreter.asking import Asker
-from pearl.interpreter.context import ContextLimits, ContextOverflowError
+from pearl.interpreter.context import ContextOverflowError, step_error
 from pearl.interpreter.prompt import items_messages
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, Completion, ItemsTask, Request, Usage
@@ -91,12 +92,11 @@ def check_numbers(step: Step, action: Action) -> None:
         parameter = action.parameter(i)
         if parameter.reads == "number" and isinstance(argument, String | Number):
             try:
-                # K is a place or a number of rows to choose; N may be the size of no group.
+                # K counts from 1; N may be 0, because a group can be empty.
                 least = int(parameter.name == "K")
                 whole_number(number_of(argument.value), parameter.name, least=least)
             except ValueError as error:
-                message = f"step '{step.output}' ({step.action}): {error}"
-                raise ExecutionError(message, step=step.output) from error
+                raise step_error(step, error) from error
 
 
 class RowRequests:
@@ -116,22 +116,19 @@ class RowRequests:
         k = 0
         arguments: list[tuple[str, str]] = []
         inputs: set[str] = set()
-        try:
-            for i, value in enumerate(values, start=1):
-                parameter = action.parameter(i)
-                if parameter.reads == "number":
-                    k = whole_number(number_of(value), parameter.name, least=1)
-                    continue
-                if how.KIND == "label" and parameter.name == "LABELS":
-                    labels = tuple(without_repeats(as_rows(value).values))
-                else:
-                    arguments.append((parameter.name, as_text(value)))
-                if not _is_literal(step.arguments[i]):
-                    inputs.add(parameter.name)
-            if how.KIND == "label" and not labels:
-                raise ValueError("the list of labels is empty")
-        except ValueError as error:
-            raise ExecutionError(str(error), step=step.output) from error
+        for i, value in enumerate(values, start=1):
+            parameter = action.parameter(i)
+            if parameter.reads == "number":
+                k = whole_number(number_of(value), parameter.name, least=1)
+                continue
+            if how.KIND == "label" and parameter.name == "LABELS":
+                labels = tuple(without_repeats(as_rows(value).values))
+            else:
+                arguments.append((parameter.name, as_text(value)))
+            if any(isinstance(item, Reference) for item in items_of(step.arguments[i])):
+                inputs.add(parameter.name)
+        if how.KIND == "label" and not labels:
+            raise ValueError("the list of labels is empty")
         n_picks = k if how.KIND == "pick" else 0
         task = ItemsTask(
             step.output, action, tuple(arguments), (), how.KIND, labels, n_picks,
@@ -143,7 +140,7 @@ class RowRequests:
         if self._builder.searcher.reranker is not None:
             query = dict(arguments).get(query_of(how), "")
         said = [value for name, value in arguments if name not in inputs]
-        if action.name not in known():  # the others speak of rows and labels
+        if action.name not in known():  # built-in definitions only speak of rows and labels
             said.append(action.definition)
         return RowStep(
             as_rows(first), task, how, reading(action, library), is_each, k, query, " ".join(said)
@@ -155,7 +152,8 @@ class RowRequests:
         """Texts in batches that fit a request, and the texts that are too long for any."""
         if row_step.is_each:
             return [], list(texts)
-        available = self._available(row_step.task)
+        most = self._limits.prompt_tokens
+        available = None if most is None else most - self.frame_tokens(row_step.task)
         batches: list[list[str]] = []
         long: list[str] = []
         used = 0
@@ -190,41 +188,19 @@ class RowRequests:
             step.output, action, tuple(arguments), text, step.explanation, gives=action.returns
         )
 
-    def _available(self, task: ItemsTask) -> int | None:
-        """Tokens of a prompt that are left for items."""
-        most = self._limits.prompt_tokens
-        return None if most is None else most - self.frame_tokens(task)
-
     def frame_tokens(self, task: ItemsTask) -> int:
         """Tokens of a batch's prompt without its items, with a margin for one seam."""
         prompt = self.request(replace(task, items=())).prompt
         return self._limits.counter.count(prompt) + ITEM_TOKENS
 
 
-def _is_literal(argument: Argument) -> bool:
-    """Whether an argument is a literal of the plan."""
-    return all(isinstance(item, String | Number) for item in items_of(argument))
-
-
 MAX_ROUNDS = 6
-"""Requests for the items of one batch at most, the first included."""
+"""Maximum requests for the items of one batch, including the first."""
 
 UNREADABLE: frozenset[ModelErrorKind] = frozenset(
     {"truncated", "repetition", "empty", "refused", "filtered"}
 )
-"""Errors that concern one batch only: its rows are asked about again."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowsRead:
-    """The result of a step that was carried out row by row."""
-
-    rows: Rows
-    n_calls: int
-    usage: Usage
-    replies: tuple[str, ...] = ()
-    ranked: Fetched | None = None
-    verdicts: Mapping[str, int] = field(default_factory=dict)
+"""Errors that concern one batch only: its rows are requested again."""
 
 
 class RowReader:
@@ -236,30 +212,27 @@ class RowReader:
         row_step: RowStep,
         requests: RowRequests,
         asker: Asker,
-        limits: ContextLimits,
         cache: ItemCache | None,
-        document: str,
-        reranker: Reranker | None = None,
     ) -> None:
         self._step = step
         self._row_step = row_step
         self._requests = requests
         self._asker = asker
-        self._limits = limits
+        self._limits = asker.calls.limits
         self._cache = cache
-        self._document = document
-        self._reranker = reranker
+        self._document = asker.calls.document.digest
+        self._reranker = asker.calls.searcher.reranker
         self._n_calls = 0
         self._usage = Usage()
         self._replies: list[str] = []
         self._why = ""  # why some replies about rows could not be read to the end
         self._failure: ModelError | None = None
         # With a token budget, all prompts of the step together have its share.
-        self._left = limits.max_prompt_tokens
+        self._left = self._limits.max_prompt_tokens
         self._shown = row_step.shown(row_step.rows)
         self._texts = row_step.texts(row_step.rows)
 
-    async def run(self) -> RowsRead:
+    async def run(self) -> StepResult:
         """Ask about all rows."""
         rows, task = self._row_step.rows, self._row_step.task
         note = ""  # why a reranker did not score them
@@ -297,9 +270,15 @@ class RowReader:
         if unstated or self._why:
             n, why = replies.count(None), f": {self._why}" if self._why else ""
             result = result.noting(f"{self._step.output}: {n:,} undecided{unstated}{why}")
-        replied = tuple(self._replies)
-        ranked = self._ranked(result, is_scored=is_scored)
-        return RowsRead(result, self._n_calls, self._usage, replied, ranked, verdicts)
+        n_undecided = len(result.undecided)
+        return StepResult(
+            self._step.output, task.action.name, result, False, "rows",
+            self._asker.calls.coverage(rows), self._n_calls, self._usage,
+            reply="\n\n".join(self._replies),
+            state="undecided" if n_undecided else "found" if result else "nothing",
+            why=rows_undecided(result, len(rows)), verdicts=verdicts,
+            fetched=self._ranked(result, is_scored=is_scored),
+        )  # fmt: skip
 
     def _ranked(self, rows: Rows, *, is_scored: bool) -> Fetched | None:
         """The rows of a result as they were ranked for the step's query, if it has one."""
@@ -338,30 +317,26 @@ class RowReader:
         return found
 
     def _reserve(self, batches: Sequence[ItemsTask], n_long: int = 0) -> None:
-        """Set tokens of a budget aside for these requests, before any of them is sent."""
+        """Set tokens of a budget aside for these requests before the first is sent."""
         if self._left is None or not (batches or n_long):
             return
-        n_tokens = sum(map(self._tokens, batches))
-        if n_tokens > self._left or (n_long and (batches or n_long > 1)):
+        if (n_long and (batches or n_long > 1)) or not self._is_left(*batches):
             n = sum(len(batch.items) for batch in batches) + n_long
             raise ContextOverflowError(
-                f"its {n:,} rows do not fit the {self._left:,} tokens that it may take of them",
+                f"its {n:,} rows do not fit the {self._left:,} tokens that its calls may use",
                 help="raise --token-budget, or let the plan select fewer rows first",
             )
-        self._left -= n_tokens
 
-    def _is_left(self, task: ItemsTask) -> bool:
-        """Whether a budget has tokens left for one more request, which are set aside."""
+    def _is_left(self, *tasks: ItemsTask) -> bool:
+        """Whether a budget has tokens left for these requests, which are then set aside."""
         if self._left is None:
             return True
-        n_tokens = self._tokens(task)
+        count = self._limits.counter.count
+        n_tokens = sum(count(self._requests.request(task).prompt) for task in tasks)
         if n_tokens > self._left:
             return False
         self._left -= n_tokens
         return True
-
-    def _tokens(self, task: ItemsTask) -> int:
-        return self._limits.counter.count(self._requests.request(task).prompt)
 
     async def _batch(self, task: ItemsTask) -> dict[str, str | None]:
         """The replies about the items of one batch."""
@@ -393,7 +368,7 @@ class RowReader:
         n, kind, labels = len(task.items), task.kind, task.labels
         fallback = self._asker.fallback
         max_text = fallback.max_text
-        # Whether the server takes a constraint may turn out with this request.
+        # Only this request may show whether the server accepts a constraint.
         held, unheld = (replace(task, is_echoed=each and kind != "pick") for each in (False, True))
         constraint = items_constraint(
             n, kind, labels, n_picks=task.n_picks, max_item_tokens=self._limits.max_item_tokens,
@@ -419,12 +394,12 @@ class RowReader:
         else:
             self._usage += completion.usage
             text = completion.text
-        # Held to its form, a line ends where it is cut off.
+        # Under a constraint, a line ends where it is cut off.
         is_held = fallback.level.by is not None
         most = line_length(self._limits.max_item_tokens, max_text) if is_held else None
         replies = read_items(
             text, n, kind, labels, task.n_picks, most, items=task.items,
-            # The only item has no other that it could be taken for.
+            # A single item cannot be confused with another one.
             is_echoed=unheld.is_echoed and not is_held and n > 1, is_cut=completion is None,
         )  # fmt: skip
         values = tuple("" if value == NOTHING else value for value in replies.values)
@@ -437,7 +412,7 @@ class RowReader:
         """Ask about some values again, one per call; a note on how many replies agree."""
         draw = random.Random(text_sha256("\n".join(found)))
         texts = draw.sample(sorted(found), min(self._limits.recheck, len(found)))
-        # A round of its own: in a batch of one, the same request would find the reply it had.
+        # A separate round number: otherwise a batch of one would find its own cached reply.
         one = replace(self._row_step.task, round=MAX_ROUNDS)
         again = [(text, replace(one, items=(text,))) for text in texts]
         again = [(text, task) for text, task in again if self._is_left(task)]
@@ -452,7 +427,8 @@ class RowReader:
     async def _alone(self, text: str) -> dict[str, str | None]:
         """The reply about a value that is read on its own."""
         task = self._requests.alone(self._row_step, self._step, text)
-        read = await self._asker.read_document(self._step, task)
+        _, pieces = await self._asker.calls.pieces(task, text)
+        read = await self._asker.over_pieces(self._step, task, pieces)
         self._n_calls += read.n_calls
         self._usage += read.usage
         self._replies.append(read.text)
@@ -477,7 +453,7 @@ class RowReader:
     async def _pick(self) -> dict[str, str | None]:
         """The places of the best values: groups are reduced to their best until one group is left."""
         k = self._row_step.task.n_picks
-        size = max(self._limits.items_per_call, k + 1)
+        size = max(self._limits.items_per_call, k + 1)  # a group of k would not get smaller
         left, undecided = self._texts, set[str]()
         ordered: list[str] = left
         while left:

@@ -1,4 +1,4 @@
-"""Settings → a `Searcher`, with what makes vectors and what reranks."""
+"""Settings → a `Searcher` with its embedder and its reranker."""
 
 from __future__ import annotations
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 
 from pearl.actions.values import Scalar, Value, as_rows, as_text, number_of
 from pearl.documents.document import Document
 from pearl.documents.rows import Row, Rows
-from pearl.dsl.decoding.constraint import Constraint
+from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action
-from pearl.interpreter.answer import Cited
+from pearl.interpreter.answer import Cited, StepResult, computed, void
+from pearl.interpreter.asking import Asker
 from pearl.interpreter.bounds import Range, StepCosts
-from pearl.interpreter.context import ContextLimits, ContextOverflowError
-from pearl.interpreter.offloading import off_loop
+from pearl.interpreter.context import ContextLimits, ContextOverflowError, off_loop
 from pearl.interpreter.requests import PROMPT_MARGIN
-from pearl.llm import Completion, LookupTask, Message, Request, TableColumn, Usage
-from pearl.replies.typed import State
+from pearl.llm import LookupTask, Message, Request, TableColumn, Usage
 from pearl.tables.columns import DATE_PART
 from pearl.tables.lookup import (
     MAX_FLAW,
@@ -38,20 +37,17 @@ from pearl.tables.lookup import (
 )
 from pearl.tables.specification import Query, conditions
 from pearl.tables.sql import SqlLimits
-from pearl.trace import LookedUp
+from pearl.trace import LookedUp, Purpose
 
 _SIZES = ((3, 3, 2), (2, 1, 1), (0, 0, 0))
-"""Rows like the question, other rows and examples of a prompt; the first that fits is taken."""
+"""Numbers of similar rows, other rows and examples in a prompt; the first that fits is used."""
 
-AskModel = Callable[
-    [Request, Constraint | None, Callable[[str], str | None]], Awaitable[Completion]
-]
 LINE = "line"
 """The name of the value of a line that has several cells."""
 
 
 def tables_in(given: Value | Document) -> tuple[FoundTable, ...]:
-    """The tables of `CTX`: those of a document, or the rows of an earlier step."""
+    """The tables of a document, or the rows of an earlier step as one table."""
     if isinstance(given, Document):
         return tables_of_document(given)
     return tables_of_rows(as_rows(given))
@@ -113,61 +109,44 @@ class TableQuestion:
         return request
 
 
-@dataclass(frozen=True, slots=True)
-class TableRead:
-    """The result of a table query."""
-
-    value: Value
-    state: State
-    why: str
-    n_calls: int
-    usage: Usage
-    cited: Cited | None = None
-    event: LookedUp | None = None
-
-
 async def read_table(
-    output: str,
-    action: Action,
-    question: str,
-    given: Value | Document,
-    limits: ContextLimits,
-    ask: AskModel,
-) -> TableRead:
+    step: Step, action: Action, question: str, given: Value | Document, asker: Asker
+) -> StepResult:
     """Answer a question by a query that a model writes."""
+    limits = asker.calls.limits
     length = len(given.text) if isinstance(given, Document) else len(as_text(given))
 
     def prepared() -> TableQuestion:
         found = meant(question, tables_in(given))
-        return TableQuestion(output, action, question, found, limits)
+        return TableQuestion(step.output, action, question, found, limits)
 
-    asked = await off_loop(length, prepared)
     usages: list[Usage] = []
 
     async def reply(turns: Sequence[Turn]) -> str | None:
         request = asked.request(turns)
         if request is None:
             return None
-        completion = await ask(request, asked.found.lookup.constraint, _flaw)
+        purpose: Purpose = "step" if len(turns) == 1 else "again"
+        completion = await asker.ask(step, purpose, request, asked.found.lookup.constraint, _flaw)
         usages.append(completion.usage)
         return completion.text
 
-    def counted(value: Value, state: State, why: str) -> TableRead:
-        usage = sum(usages, Usage())
-        return TableRead(value, state, why, len(usages), usage)
-
     try:
+        asked = await off_loop(length, prepared)
         answer = await look_up(
             question, asked.found.lookup, reply, prompt=asked.prompt, engine=limits.sql_engine
         )
-    except UnansweredError as error:
-        return counted(f"undecided: {error}", "undecided", str(error))
-    value = await asyncio.to_thread(partial(_value, answer, asked.found))
-    event = LookedUp(
-        step=output, table=asked.found.label, query=_written(answer.query), n_lines=answer.n_lines,
-        n_undecided=len(answer.undecided), n_repairs=answer.n_repairs,
-    )  # fmt: skip
-    return replace(counted(value, "found", ""), cited=_cited(answer, asked.found), event=event)
+    except (SeveralTablesError, UnansweredError) as error:
+        result = void(step, action, str(error))
+    else:
+        value = await asyncio.to_thread(_value, answer, asked.found)
+        result = replace(computed(step, action, value), cited=_cited(answer, asked.found))
+        event = LookedUp(
+            step=step.output, table=asked.found.label, query=_written(answer.query),
+            n_lines=answer.n_lines, n_undecided=len(answer.undecided), n_repairs=answer.n_repairs,
+        )  # fmt: skip
+        asker.trace.append(event)
+    return replace(result, n_calls=len(usages), usage=sum(usages, Usage()))
 
 
 def _flaw(text: str) -> str | None:
@@ -249,16 +228,12 @@ def _cited(answer: Answer, found: FoundTable) -> Cited:
     parts = {name: DATE_PART.fullmatch(name) for name in named if name not in names}
     own = (part["name"] if (part := parts.get(name)) else name for name in named)
     columns = tuple(dict.fromkeys(name for name in own if name in names))
-    return Cited(_places(found), columns)
-
-
-def _places(found: FoundTable) -> Mapping[int, int]:
-    """The start of each row in the document → its number."""
-    return {
+    places = {
         row.spans[0].start: number
         for row, number in zip(found.rows, found.numbers, strict=True)
         if row.spans
     }
+    return Cited(places, columns)
 
 
 FRAME_CHARACTERS = 1_000
@@ -288,14 +263,14 @@ def query_costs(
             asked = TableQuestion(output, action, question, found, limits)
             first, hint = Range(*counter.bounds_with(asked.prompt, "")), asked.hint_tokens
     n_calls = MAX_REPAIRS + 1
-    # Each time a reply stands between, and what is wrong with it.
+    # Each repair adds the reply and its flaw to the prompt.
     said = counter.at_most("é" * (2 * MAX_FLAW + FRAME_CHARACTERS))
     added = counter.most(limits.reply_tokens) + said
     prompts = [
-        Range.of(first.least, first.upper + hint + i * added).up_to(cap) for i in range(n_calls)
+        Range(first.least, first.upper + hint + i * added).up_to(cap) for i in range(n_calls)
     ]
     total = sum(prompt.upper for prompt in prompts)
-    tokens = Range.of(prompts[0].least, total).up_to(limits.max_prompt_tokens)
+    tokens = Range(prompts[0].least, total).up_to(limits.max_prompt_tokens)
     costs = StepCosts(
         Range(1, n_calls), tokens, Range(1, n_calls * limits.reply_tokens), Range(1, n_calls)
     )

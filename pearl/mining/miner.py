@@ -16,7 +16,7 @@ from pearl.actions.library import load_library, read_actions
 from pearl.data.journal import Frozen
 from pearl.documents.digest import text_sha256
 from pearl.dsl.checker import diagnose
-from pearl.dsl.decoding.forms import sketch_constraint
+from pearl.dsl.decoding.forms import plan_constraint
 from pearl.dsl.nodes import print_action
 from pearl.dsl.parser import NO_STEP, read
 from pearl.dsl.signatures import Action, ActionLibrary
@@ -220,7 +220,9 @@ class Miner:
         limit = reply_limit(task, self._model.window, self._max_output_tokens)
         request = Request(messages, task, limit)
         if level.by is not None:
-            constraint = sketch_constraint(self._library, max_text=self._fallback.max_text)
+            constraint = plan_constraint(
+                self._library, requires_new=True, max_text=self._fallback.max_text
+            )
             request = constrained(request, constraint, level.by)
         return await model.complete(request)
 

@@ -194,8 +194,8 @@ def _scalar(value: Any) -> str | None:
 # Choices among items
 
 
-def picks(text: str) -> tuple[list[int], str]:
-    """The item numbers in a reply, in order, and its flaw or ""."""
+def picks(text: str) -> list[int] | None:
+    """The item numbers in a reply, in order; None if it has something else."""
     found, rest = _taken_json(text)
     if len(found) == 1:
         value = found[0]
@@ -203,7 +203,7 @@ def picks(text: str) -> tuple[list[int], str]:
             value = value[0][1]
         if isinstance(value, list) and not isinstance(value, _Object):
             ids = [_number(one) for one in value]
-            return [id for id in ids if id is not None], "" if None not in ids else "no number"
+            return [id for id in ids if id is not None] if None not in ids else None
     picked: list[int] = []
     for line in (rest if not found else text).split("\n"):
         if _FENCE.match(line) or not any(c.isdecimal() for c in line):
@@ -213,8 +213,8 @@ def picks(text: str) -> tuple[list[int], str]:
         elif match := _PICK.fullmatch(line.strip()):
             picked.append(int(match[1]))
         else:
-            return [], f"{' '.join(line.split())[:60]!r} is not the number of an item"
-    return picked, ""
+            return None
+    return picked
 
 
 ItemKind = Literal["yes_no", "label", "line", "rating", "pick"]
@@ -284,7 +284,6 @@ class ItemReplies:
     """The values of the items in a reply."""
 
     values: tuple[str | None, ...]
-    flaws: tuple[str, ...] = ()
     why: str = ""
 
 
@@ -304,7 +303,7 @@ def read_items(
 
     Example:
         >>> read_items("2: Spam\n**1**: no spam\n3: ham", 3, "label", ["spam", "ham"])
-        ItemReplies(values=(None, 'spam', 'ham'), flaws=("item 1: 'no spam' is not allowed",), why='some values were missing, or not of the form')
+        ItemReplies(values=(None, 'spam', 'ham'), why='some values were missing, or not of the form')
         >>> read_items("0: spam\n1: ham", 2, "label", ["spam", "ham"]).values
         (None, None)
         >>> read_items("1 | Buy now: spam\n2 | Hi: ham", 2, "label", ["spam", "ham"], items=("Buy now!", "Hi, Al"), is_echoed=True).values
@@ -327,7 +326,7 @@ def read_items(
     for claim in claims(text, is_free=kind == "line"):
         i, value = claim.id, claim.value
         if not 1 <= i <= n:
-            return _unread(n, f"item {i}: there is none", _OUTSIDE)
+            return ItemReplies((None,) * n, _OUTSIDE)
         if keys and value is not None and (is_echoed or claim.is_barred):
             words, value = _behind_words(value, keys[i - 1])
             n_fitting = sum(_begins(key, words) for key in keys)
@@ -345,31 +344,21 @@ def read_items(
     is_repeated = any(len(values) > 1 for values in given.values())
     is_short = n_last < n or (is_repeated and len(given) < n)
     if given and is_short and not (is_cut or (is_echoed and keys)):
-        return _unread(n, f"items after {n_last} are missing", _ENDED)
+        return ItemReplies((None,) * n, _ENDED)
     if len(given) == n or (in_order and last == n):
         cut = None  # it got to its end
     values: list[str | None] = []
-    flaws: list[str] = []
     for i in range(1, n + 1):
-        value, flaw = _value(given.get(i, []), kind, allowed)
-        is_full = kind == "line" and any(_is_full(one, max_length) for one in given.get(i, []))
-        if is_full and value is not None:
-            value, flaw = None, "is cut off"
-        if i == cut and value is not None and _may_go_on(value, kind, allowed):
-            value, flaw = None, "may be cut off"
-        if value is not None and items and _is_whole(value, items[i - 1]):
-            value, flaw = None, "is the item itself"
-        if i in wordless or (is_shifted and i in shared):
-            value, flaw = None, "not surely beside its own first words"
-        values.append(value)
-        if flaw:
-            flaws.append(f"item {i}: {flaw}")
-    why = _SHIFTED if is_shifted else _NO_WORDS if wordless else _NOT_ALLOWED if flaws else ""
-    return ItemReplies(tuple(values), tuple(flaws), why)
-
-
-def _unread(n: int, flaw: str, why: str) -> ItemReplies:
-    return ItemReplies((None,) * n, (flaw,), why)
+        replied = given.get(i, [])
+        value = _value(replied, kind, allowed)
+        is_unsure = i in wordless or (is_shifted and i in shared)
+        if value is not None and not is_unsure:
+            is_full = kind == "line" and any(_is_full(one, max_length) for one in replied)
+            may_go_on = i == cut and _may_go_on(value, kind, allowed)
+            is_unsure = is_full or may_go_on or (bool(items) and _is_whole(value, items[i - 1]))
+        values.append(None if is_unsure else value)
+    why = _NOT_ALLOWED if None in values else ""
+    return ItemReplies(tuple(values), _SHIFTED if is_shifted else _NO_WORDS if wordless else why)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -432,22 +421,10 @@ def label_line(label: str) -> str:
     return " ".join(one_line(label).split())
 
 
-def _value(
-    given: Sequence[str | None], kind: ItemKind, allowed: Sequence[str]
-) -> tuple[str | None, str]:
-    """The value of an item from all its values in the reply, and its flaw or ""."""
-    if not given:
-        return None, "missing"
+def _value(given: Sequence[str | None], kind: ItemKind, allowed: Sequence[str]) -> str | None:
+    """The value of an item, if all its values in the reply are the same one."""
     values = {None if one is None else _read(one, kind, allowed) for one in given}
-    if len(values) > 1:
-        return None, "repeated with another value"
-    value = values.pop()
-    if value is not None:
-        return value, ""
-    shown = " ".join((given[0] or "").split())
-    if _bare(shown) in _UNDECIDED:
-        return None, "undecided"
-    return None, f"{shown[:60]!r} is not allowed" if shown else "no value that can be read"
+    return values.pop() if len(values) == 1 else None
 
 
 def _read(text: str, kind: ItemKind, allowed: Sequence[str]) -> str | None:
@@ -529,38 +506,17 @@ def _may_go_on(value: str, kind: ItemKind, allowed: Sequence[str]) -> bool:
 
 
 def _read_picks(text: str, n: int, n_picks: int) -> ItemReplies:
-    """The chosen items; all or none, for only their order says which is the best."""
-    picked, flaw = picks(text)
-    if not flaw and len(picked) != n_picks:
-        flaw = f"{len(picked)} items are chosen, not {n_picks}"
-    if not flaw and len(set(picked)) < len(picked):
-        flaw = "an item is chosen twice"
-    if not flaw and any(not 1 <= id <= n for id in picked):
-        flaw = "an item is chosen that there is not"
-    if flaw:
-        return _unread(n, flaw, _NOT_CHOSEN)
+    """The chosen items; all or none, because only their order ranks them."""
+    picked = picks(text)
+    is_valid = picked is not None and all(1 <= id <= n for id in picked)
+    if picked is None or not is_valid or not len(picked) == len(set(picked)) == n_picks:
+        return ItemReplies((None,) * n, _NOT_CHOSEN)
     places = {id: str(place) for place, id in enumerate(picked, start=1)}
     return ItemReplies(tuple(places.get(i, "") for i in range(1, n + 1)))
 
 
 # ---------------------------------------------------------------------------------------------
 # Constraints for decoders
-
-
-def items_constraint(
-    n: int,
-    kind: ItemKind,
-    labels: Sequence[str] = (),
-    *,
-    n_picks: int = 0,
-    max_item_tokens: int = MAX_ITEM_TOKENS,
-    max_text: int | None = None,
-) -> Constraint:
-    """The language of the replies to an `ItemsTask`, as `read_items` takes them."""
-    lines = tuple(dict.fromkeys(map(label_line, labels)))
-    return _items_constraint(
-        n, kind, lines, n_picks, line_length(max_item_tokens, max_text), max_text
-    )
 
 
 def line_length(max_item_tokens: int, max_text: int | None = None) -> int:
@@ -570,21 +526,28 @@ def line_length(max_item_tokens: int, max_text: int | None = None) -> int:
 
 
 @lru_cache(maxsize=32)
-def _items_constraint(
+def items_constraint(
     n: int,
     kind: ItemKind,
-    labels: tuple[str, ...],
-    n_picks: int,
-    max_length: int,
-    max_text: int | None,
+    labels: tuple[str, ...] = (),
+    *,
+    n_picks: int = 0,
+    max_item_tokens: int = MAX_ITEM_TOKENS,
+    max_text: int | None = None,
 ) -> Constraint:
-    value = _terminal(n, kind, labels, max_length)
+    """The language of the replies to an `ItemsTask`, as `read_items` takes them."""
+    allowed = _allowed(n, kind, labels)
+    if kind == "line":
+        text = terminal("TEXT").pattern.removesuffix("*")
+        value = f"/{text}{{0,{line_length(max_item_tokens, max_text) - 1}}}/"
+    else:
+        escaped = (one.replace("\\", r"\\").replace('"', r"\"") for one in allowed)
+        value = " | ".join(f'"{one}"' for one in escaped)
     if kind == "pick":
         start = ' "\\n" '.join(["VALUE"] * n_picks)
     else:
-        start = ' "\\n'.join(f'{i}: " VALUE' for i in range(1, n + 1))
-        start = f'"{start}'
-    form = _json_form(n, kind, labels, n_picks, max_text)
+        start = '"' + ' "\\n'.join(f'{i}: " VALUE' for i in range(1, n + 1))
+    form = _json_form(n, kind, allowed, n_picks, max_text)
     return Constraint(f"items-{kind}", f"start: {start}\nVALUE: {value}\n", form)
 
 
@@ -596,50 +559,36 @@ def form_flaw(
     lines = text.strip("\n").split("\n")
     if len(lines) != len(ids):
         return f"it has {len(lines)} lines, not {len(ids)}"
-    allowed = None if kind == "line" else set(_allowed(n, kind, list(map(label_line, labels))))
+    allowed = _allowed(n, kind, labels)
     for id, line in zip(ids, lines, strict=True):
         # Blanks at its end are lost where a line is empty.
         value = f"{line} ".removeprefix(id).strip() if f"{line} ".startswith(id) else None
-        if value is None or (allowed is not None and value not in allowed):
+        if value is None or (kind != "line" and value not in allowed):
             return f"{line[:60]!r} is not of the form"
     return None
 
 
-def _allowed(n: int, kind: ItemKind, labels: Sequence[str]) -> Sequence[str]:
-    """The values that are allowed, on one line each; any other text for `line`."""
-    match kind:
-        case "yes_no":
-            return _YES_NO
-        case "label":
-            return labels
-        case "rating":
-            return [str(i) for i in range(MAX_RATING + 1)]
-        case "pick":
-            return [str(i) for i in range(1, n + 1)]
-        case "line":
-            return ()
-
-
-def _terminal(n: int, kind: ItemKind, labels: Sequence[str], max_length: int) -> str:
-    """The terminal of one value."""
-    if kind == "line":
-        text = terminal("TEXT").pattern.removesuffix("*")
-        return f"/{text}{{0,{max_length - 1}}}/"
-    allowed = _allowed(n, kind, labels)
-    escaped = (value.replace("\\", r"\\").replace('"', r"\"") for value in allowed)
-    return " | ".join(f'"{value}"' for value in escaped)
+def _allowed(n: int, kind: ItemKind, labels: Sequence[str]) -> list[str]:
+    """The values that are allowed, on one line each; any text for `line`."""
+    return {
+        "yes_no": list(_YES_NO),
+        "label": list(dict.fromkeys(map(label_line, labels))),
+        "rating": [str(i) for i in range(MAX_RATING + 1)],
+        "pick": [str(i) for i in range(1, n + 1)],
+        "line": [],
+    }[kind]
 
 
 def _json_form(
-    n: int, kind: ItemKind, labels: Sequence[str], n_picks: int, max_text: int | None
+    n: int, kind: ItemKind, allowed: Sequence[str], n_picks: int, max_text: int | None
 ) -> JsonForm:
     """The same as an object of the pairs, or as an array of the numbers chosen."""
     ids = [str(i) for i in range(1, n + 1)]
     one: dict[str, Any] = {"type": "string"}
     if kind in ("rating", "pick"):
-        one = {"type": "integer", "enum": [int(value) for value in _allowed(n, kind, labels)]}
+        one = {"type": "integer", "enum": [int(value) for value in allowed]}
     elif kind != "line":
-        one["enum"] = list(_allowed(n, kind, labels))
+        one["enum"] = list(allowed)
     elif max_text is not None:
         one["maxLength"] = max_text
     if kind == "pick":

@@ -179,7 +179,7 @@ def says_nothing(text: str) -> bool:
 
 
 def _short(text: str) -> str:
-    # A whole sentence that is sent back and said again would be an echo.
+    # A model that repeats a whole quoted sentence would look like an echo.
     words = text.split(maxsplit=MAX_QUOTED_WORDS)
     shown = " ".join(words[:MAX_QUOTED_WORDS])
     is_whole = len(words) <= MAX_QUOTED_WORDS and len(shown) <= MAX_QUOTED
@@ -348,10 +348,10 @@ def _refuse_denials(entries: Sequence[str], is_second: bool) -> None:
     for entry in denials:
         bare = entry.strip(_EDGES).casefold()
         if _NOTHING.fullmatch(entry) or bare in _NONE or _ABSENT.search(entry):
-            raise _UnclearError(f"{_short(entry)} may say that there is none")
+            raise _UnclearError(f"{_short(entry)} may say that no entry exists")
     # Several denials after a clarified request are intended: no fever, no cough.
     if denials and len(denials) == len(entries) and (len(entries) == 1 or not is_second):
-        raise _UnclearError(f"{_short(denials[0])} may say that there is none")
+        raise _UnclearError(f"{_short(denials[0])} may say that no entry exists")
 
 
 def _refuse_others(entries: Sequence[str]) -> None:
@@ -515,7 +515,7 @@ _FIGURE = lazy_pattern(
 _IN_BRACKETS = lazy_pattern(
     r"[$€£¥]?\s?\([$€£¥]?\s?[\d.,]+\s?(?:%|(?:thousand|[mbtr]+illion)s?)?\)\s?[^\d()]*", re.I
 )
-"""A number below 0, as accounts write it."""
+"""A negative number in accounting notation."""
 _AFTER = lazy_pattern(
     r"(?P<unit>\s?(?:[^\W\d_]|[%‰°$€£¥])[^\s\d]*)?(?:\s[^\s\d]+){0,3}?"
     r"(?P<rest>(?:\s(?:are|is|were|was))?(?:\s(?:mentioned|named|listed|described|found|stated|given))?"
@@ -537,7 +537,7 @@ _YEAR_NAMED = lazy_pattern(
     r"(?:19|20)\d\d\b(?!\s?(?:million|billion|thousand|[%$€£¥]))\)?,?|\b(?:19|20)\d\d(?=\s*:)|\s\((?:19|20)\d\d\)",
     re.I,
 )
-"""A year that says of when a figure is."""
+"""A year that dates a figure."""
 _YEAR = lazy_pattern(r"(?:19|20)\d\d")
 _SIGN_WORDS = r"loss\w*|decreas\w+|declin\w+|fell|drop\w*|reduc\w+|deficit|shortfall|down|negative|credit|debit|cr|dr"
 _OR_ELSE = lazy_pattern(
@@ -660,7 +660,7 @@ _PARTLY = lazy_pattern(
     r"extent|limited|i|me|please|sure|confiden\w+)\b|\A\W*(?:said|says|replied|answered)\b",
     re.I,
 )
-"""Words after yes or no that take some of it back."""
+"""Words that qualify a yes or no."""
 _SECOND_VERDICT = lazy_pattern(r"\n\W*(?:yes|no|true|false)\b|\b(?:yes|true)\b", re.I)
 
 

@@ -1,4 +1,4 @@
-"""Replies that are no reply: refusals, errors of a server, leftovers of a chat, calls of tools."""
+"""Replies without an answer: refusals, server errors, leftovers of a chat, tool calls."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def _closes_alone(text: str, mark: re.Match[str], before: str, end: int) -> bool
 
 
 MAX_REFUSAL = 1_500
-"""Characters of a longer text, which is not only a refusal."""
+"""Maximum characters of a refusal; a longer text says more."""
 MAX_JSON = 20_000
 MAX_HEADING = 80
 
@@ -221,7 +221,7 @@ class Unusable(NamedTuple):
 def unusable(text: str, source: str = "") -> Unusable | None:
     """Why a whole reply cannot be used; None if it can.
 
-    A reply that quotes passages, or that stands in the source word for word, is taken.
+    A reply that quotes passages, or that the source contains word for word, is usable.
 
     Example:
         >>> unusable("I'm sorry, but I can't help with that.").kind
@@ -323,7 +323,7 @@ _STATUS_KEYS = frozenset({
 
 
 def _error(text: str, said: str) -> Unusable | None:
-    """A reply that a server between writes."""
+    """An error that a server or a gateway sent in place of a reply."""
     is_short = len(said) <= MAX_REFUSAL
     is_error = any((
         _PAGE.match(text),
@@ -419,7 +419,7 @@ _OF_TEXT = lazy_pattern(
     r"\b(?:in|from|on|that|by|within) (?:the|this|that|your) (?:\w+ )?(?:text|document|passage|story|article|context|excerpt|source|transcript|file)\b"
     r"|\b(?:enough|sufficient) (?:information|context|details|data)\b|\bmention|\bstate[sd]?\b|\bspecif|\bindicat|\b(?:im|in dem) (?:text|dokument)|\b(?:dans|nel|en el|no) (?:le )?(?:texte|testo|texto|documento?)\b|\bin de tekst|в тексте"
 )
-"""Words of sentences about what the document does not state."""
+"""Words of sentences about missing information in the document."""
 
 # ---------------------------------------------------------------------------------------------
 # Chatter, calls of tools
@@ -488,7 +488,7 @@ _CALL_KEYS = (
 
 
 def _no_answer(text: str, said: str) -> Unusable | None:
-    """Detects replies that do something else than requested."""
+    """Detects refusals, offers and tool calls in place of an answer."""
     calls = (keys <= data.keys() for data in _objects(text) for keys in _CALL_KEYS)
     if _TOOL_CALL.match(text) or any(calls):
         return Unusable("refused", f"calls a tool in place of a reply: {shortened(text, 80)}")

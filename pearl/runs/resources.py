@@ -13,9 +13,9 @@ from pearl.documents.document import Document, load_at_once
 from pearl.documents.document import load as load_file
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import build_graph
-from pearl.dsl.passes.critical_path import n_following
+from pearl.dsl.passes import n_following
 from pearl.errors import BudgetError, PausedError, PearlError
-from pearl.interpreter.offloading import off_loop
+from pearl.interpreter.context import off_loop
 from pearl.llm.concurrency import SingleFlight
 from pearl.pipeline import Pearl
 

@@ -55,7 +55,7 @@ def test_a_type_that_there_is_not_is_named() -> None:
     actions, found = read_actions(text)
     assert actions == []
     assert [(d.message, d.span.position(text)) for d in found] == [
-        ("there is no type 'Lists'", (1, 11))
+        ("unknown type 'Lists'", (1, 11))
     ]
     assert "List" in (found[0].help or "")
 
@@ -178,7 +178,7 @@ def test_formatting_refuses_what_it_cannot_read() -> None:
 def test_arity_of_variadic_actions() -> None:
     def arity(*names: str) -> tuple[int, int | None]:
         action = Action("F", tuple(Parameter(name) for name in names), is_variadic=True)
-        return action.min_arity, action.max_arity
+        return action.min_arity, None if action.is_variadic else len(action.parameters)
 
     assert arity("S1", "S2") == (1, None)
     assert arity("A", "B") == (2, None)

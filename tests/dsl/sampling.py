@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -12,21 +13,30 @@ import numpy as np
 from hypothesis import strategies as st
 from lark import Lark, UnexpectedInput
 from llguidance import LLMatcher, LLTokenizer
+from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from pearl.dsl.decoding.grammar import States
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Plan, Reference, print_step
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.plugins.files import read_data
 from tests.dsl.strategies import names, outputs, texts
 
-__all__ = [
-    "admits",
-    "admits_each",
-    "counted",
-    "lalr_admits",
-    "renamed",
-    "sentence",
-    "typed_libraries",
-]
+GRAMMAR = Lark(
+    read_data("grammars", "plan.lark"),
+    parser="lalr",
+    start=["start", "file", "step", "action", "library_action"],
+    maybe_placeholders=False,
+)
+"""The grammar of plans alone, without anything of pearl around it."""
+
+
+def accepts(text: str, start: str) -> bool:
+    """Whether a text follows a start rule of the grammar of plans."""
+    try:
+        GRAMMAR.parse(text, start=start)
+    except UnexpectedInput:
+        return False
+    return True
 
 
 @cache
@@ -76,6 +86,17 @@ def admits_each(grammar: str, texts: Iterable[str]) -> list[bool]:
         found.append(matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting())
         matcher.reset()
     return found
+
+
+def gbnf_admits(grammar: str, text: str) -> bool:
+    """Whether a text is a sentence of a GBNF grammar, which llguidance converts to its own notation."""
+    return admits(_lark(grammar), text)
+
+
+@cache
+def _lark(grammar: str) -> str:
+    # The converter drops the leading zeros of escapes, so they become characters here.
+    return re.sub(r"\\[uU]([0-9a-f]+)", lambda m: chr(int(m[1], 16)), gbnf_to_lark(grammar))
 
 
 def lalr_admits(grammar: str, text: str) -> bool:

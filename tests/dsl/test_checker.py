@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from pearl.actions.library import read_library
 from pearl.actions.operators import with_operators
-from pearl.dsl.checker import MAX_STEPS, CheckedPlan, check, compile_plan, diagnose, mend_plan
+from pearl.dsl.checker import MAX_STEPS, check, compile_plan, diagnose, mend_plan
 from pearl.dsl.nodes import CTX, Plan, Reference, Step, print_plan
 from pearl.dsl.parser import parse, read
-from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
-from pearl.errors import PlanCheckError, PlanError, PlanSyntaxError
-from tests.dsl.strategies import broken_texts, libraries, valid_plans, wild_plans
+from pearl.dsl.signatures import ActionLibrary
+from pearl.errors import PlanCheckError, PlanSyntaxError
+from tests.dsl.strategies import broken_texts, libraries, valid_plans
 
 LIBRARY = read_library(
     "FIND(CTX, X) : a\nFIND_EVENT(CTX, X) : a\nSUMMARIZE(CTX) : a\nCONCAT(S1, S2, ...) : a\n"
@@ -42,27 +42,6 @@ def test_a_valid_plan_passes_and_defines_every_name_it_uses(
     used = {r.name for step in plan.steps for r in step.references()}
     assert set(checked.outputs) == {step.output for step in plan.steps} - used
     assert checked.outputs  # there is always an answer
-
-
-def outcome(plan: Plan, library: ActionLibrary) -> CheckedPlan | PlanError:
-    try:
-        return check(plan, library)
-    except PlanError as error:
-        return error
-
-
-@given(wild_plans())
-def test_what_passes_has_no_undefined_name(plan: Plan) -> None:
-    checked = outcome(plan, LIBRARY)
-    if isinstance(checked, PlanError):
-        assert any(found.severity == "error" for found in checked.diagnostics)
-        assert all(found.span.end <= len(checked.text) for found in checked.diagnostics)
-        return
-    known = {CTX}
-    for step in checked.plan.steps:
-        assert {r.name for r in step.references()} <= known
-        assert step.action in checked.actions
-        known.add(step.output)
 
 
 @given(broken_texts(), st.booleans())
@@ -105,11 +84,6 @@ def test_compile_reports_broken_lines_and_broken_meaning_together() -> None:
     assert compile_plan("b = SUMMARIZE(CTX)", LIBRARY, tolerant=True).outputs == ("b",)
 
 
-def test_outputs_are_what_no_step_consumes() -> None:
-    text = '1. a = FIND(CTX, "x") : x\n2. b = FIND(CTX, [a, "y"]) : x\n3. c = FIND(CTX, "z") : x'
-    assert compile_plan(text, LIBRARY).outputs == ("b", "c")
-
-
 def test_new_actions_live_with_their_plan_only() -> None:
     text = "New actions:\n- MINE(CTX) : x\n\n1. a = MINE(CTX) : x"
     checked = compile_plan(text, LIBRARY)
@@ -125,11 +99,6 @@ def test_the_declaration_of_the_plan_is_used_where_the_library_has_the_name_too(
     (note,) = checked.notes
     assert (note.code, note.severity) == ("shadowed-action", "note")
     assert note.help == "the plan's own declaration is used, not FIND(CTX, X)"
-
-
-def test_an_action_that_is_declared_and_never_called_is_noted() -> None:
-    text = "New actions:\n- MINE(CTX) : x\n\n1. a = SUMMARIZE(CTX) : x"
-    assert [note.code for note in compile_plan(text, LIBRARY).notes] == ["unused-action"]
 
 
 @pytest.mark.parametrize(
@@ -161,51 +130,6 @@ def test_types(call: str, is_valid: bool) -> None:
     assert codes(text) == ([] if is_valid else ["wrong-type"])
 
 
-@pytest.mark.parametrize(
-    ("type_", "call", "is_valid"),
-    [
-        (ValueType.NUMBER, "T(3)", True),
-        (ValueType.NUMBER, "T(text)", True),
-        (ValueType.NUMBER, 'T("3")', False),
-        (ValueType.NUMBER, "T(CTX)", False),
-        (ValueType.BOOL, "T(text)", True),
-        (ValueType.BOOL, "T(1)", False),
-        (ValueType.TABLE, "T(text)", True),
-        (ValueType.TABLE, "T(CTX)", False),
-        (ValueType.PASSAGES, "T(text)", True),
-    ],
-)
-def test_types_that_no_action_file_has_yet(type_: ValueType, call: str, is_valid: bool) -> None:
-    library = LIBRARY.extended([Action("T", (Parameter("X", type_),), "x", is_native=True)])
-    text = f'1. text = FIND(CTX, "x") : x\n2. a = {call} : x'
-    assert codes(text, library) == ([] if is_valid else ["wrong-type"])
-
-
-@pytest.mark.parametrize(
-    ("call", "message", "help"),
-    [
-        ("FIND(CTX)", "'FIND' takes 2 arguments, 1 given", "write FIND(CTX, X)"),
-        ('SUMMARIZE(CTX, "b")', "'SUMMARIZE' takes 1 argument, 2 given", "write SUMMARIZE(CTX)"),
-        ("CONCAT()", "'CONCAT' takes at least 1 argument, 0 given", "write CONCAT(S1, S2, ...)"),
-        (
-            "SUMMARIZE(3)",
-            "'SUMMARIZE' takes the document as CTX, not a number (3)",
-            "pass CTX or an earlier output",
-        ),
-        (
-            "COUNT(CTX)",
-            "'COUNT' takes a list as ITEMS, not the document (CTX)",
-            "pass an output of type List",
-        ),
-    ],
-)
-def test_what_is_wrong_with_arguments_is_said_with_what_to_write(
-    call: str, message: str, help: str
-) -> None:
-    [found] = diagnose(read(f"1. a = {call} : x"), LIBRARY)
-    assert (found.message, found.help) == (message, help)
-
-
 def test_too_many_steps_is_one_error_and_ends_the_checking() -> None:
     steps = [f"{i}. a{i} = NOPE(b) : x" for i in range(1, 50)]
     found = codes("\n".join(steps))
@@ -221,9 +145,7 @@ def test_too_many_steps_is_one_error_and_ends_the_checking() -> None:
     [
         ("1. a = find_event(CTX, 'x')", '1. a = FIND_EVENT(CTX, "x") : Find event'),
         ('1. a = FINDEVENT(CTX, "x") : x', '1. a = FIND_EVENT(CTX, "x") : x'),
-        ('1. a = FIND_EVNT(CTX, "x") : x', '1. a = FIND_EVENT(CTX, "x") : x'),
         ('1. a = FIND_EVENTS(CTX, "x") : x', '1. a = FIND_EVENT(CTX, "x") : x'),
-        ("1. a = SUMMARIZE(ctx) : x", "1. a = SUMMARIZE(CTX) : x"),
         (
             "1. the_key = SUMMARIZE(CTX) : x\n2. b = SUMMARIZE(theKey) : x",
             "1. the_key = SUMMARIZE(CTX) : x\n2. b = SUMMARIZE(the_key) : x",
@@ -239,7 +161,6 @@ def test_obvious_slips_are_mended(text: str, mended: str) -> None:
     "text",
     [
         '1. a = FIND_EVIDENCE(CTX, "x") : x',
-        "1. a = FIND_EVNT(CTX) : x",
         '1. a1 = FIND(CTX, "x") : x\n2. b = CONCAT(a1, a2) : x',
         '1. cause = FIND(CTX, "x") : x\n2. b = CONCAT(cause, causes) : x',
         "1. b = SUMMARIZE(Key) : x\n2. key = SUMMARIZE(CTX) : x",
@@ -330,12 +251,6 @@ def test_outputs_that_join_the_answer_are_noted() -> None:
     ]
     assert compile_plan(text, LIBRARY).outputs == ("b", "c")
     assert diagnose(read(text.replace("CONCAT(a)", "CONCAT(a, b)")), LIBRARY) == []
-
-
-def test_mending_tells_what_the_tolerant_reader_forgave() -> None:
-    mended, applied = mend_plan("a = find(CTX, 'x')", LIBRARY, tolerant=True)
-    assert mended == '1. a = FIND(CTX, "x") : Find'
-    assert [d.code for d in applied] == ["leniency"] * 3 + ["unknown-action"]
 
 
 SEARCHING = with_operators(LIBRARY)

@@ -17,6 +17,7 @@ PAGE = (ROOT / "docs/language.md").read_text(encoding="utf-8")
 LIBRARY = with_operators(load_library("seed"))
 
 LENIENCIES = re.findall(r"^\| `([^\n]*)` \| `(1\. [^\n]*)` \|$", PAGE, re.M)
+assert len(LENIENCIES) >= 20
 
 
 def blocks(kind: str) -> list[str]:
@@ -28,20 +29,12 @@ def test_plans_are_valid(text: str) -> None:
     assert compile_plan(text, LIBRARY).notes == ()
 
 
-def test_the_answer_of_the_first_plan() -> None:
-    assert compile_plan(blocks("plan")[0], LIBRARY).outputs == ("how_often", "complaint")
-
-
 @pytest.mark.parametrize(("written", "meant"), LENIENCIES)
 def test_leniencies(written: str, meant: str) -> None:
     reading = read(written, tolerant=True)
     assert reading.notes
     assert reading.plan == parse(meant)
     assert read(written).errors
-
-
-def test_the_table_of_leniencies_is_found() -> None:
-    assert len(LENIENCIES) >= 20
 
 
 def test_native_actions() -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pearl.actions.library import read_actions, read_library
+from pearl.actions.library import load_library, read_actions, read_library
 from pearl.dsl.checker import diagnose, mend_plan
 from pearl.dsl.parser import read
 from pearl.errors import render_diagnostics
 
 CORPUS = Path(__file__).with_name("negative.txt")
+REPLIES = Path(__file__).with_name("replies")
 
 MAX_STEPS = 6
 
@@ -98,3 +99,12 @@ def test_the_corpus_covers_every_code() -> None:
         "wrong-arity", "wrong-type", "too-many-steps", "empty-definition",
     }  # fmt: skip
     assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("path", sorted(REPLIES.glob("*.reply")), ids=lambda path: path.stem)
+def test_whole_replies_of_models(path: Path) -> None:
+    mended, _ = mend_plan(path.read_text(encoding="utf-8"), load_library("quality"), tolerant=True)
+    found = diagnose(read(mended), load_library("quality"))
+    errors = [f"error: {d.message} [{d.code}]" for d in found if d.severity == "error"]
+    shown = "\n".join([mended.rstrip(), *errors])
+    assert shown == path.with_suffix(".read").read_text(encoding="utf-8").rstrip()

@@ -8,17 +8,19 @@ import pytest
 
 from pearl.actions.library import format_library, read_library
 from pearl.dsl.checker import check
+from pearl.dsl.decoding.grammar import static_grammar
 from pearl.dsl.nodes import Plan, print_plan
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanCheckError
+from tests.dsl.sampling import admits_each
 from tests.shared import shared
 
 
 @pytest.fixture(scope="module")
-def texts() -> list[str]:
+def plans() -> list[Plan]:
     return [
-        row["plan"]
+        parse(row["plan"])
         for path in sorted(shared("pearl_traces").glob("*.jsonl"))
         for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())
         if row.get("plan")
@@ -26,21 +28,25 @@ def texts() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def plans(texts: list[str]) -> list[Plan]:
-    return [parse(text) for text in texts]
-
-
-@pytest.fixture(scope="module")
 def library() -> ActionLibrary:
     text = shared("pearl_traces/actions_refined.txt").read_text(encoding="utf-8")
-    return read_library(text, "refined")
+    formatted = format_library(text)
+    known = read_library(text, "refined")
+    assert dict(read_library(formatted, "refined")) == dict(known)
+    assert format_library(formatted) == formatted
+    return known
 
 
-def test_every_plan_is_read(plans: list[Plan]) -> None:
-    assert len(plans) == 1_255
+def error_of(plan: Plan, library: ActionLibrary) -> PlanCheckError | None:
+    try:
+        check(plan, library)
+    except PlanCheckError as error:
+        return error
+    return None
 
 
 def test_every_plan_round_trips(plans: list[Plan]) -> None:
+    assert len(plans) == 1_255
     for plan in plans:
         printed = print_plan(plan)
         again = parse(printed)
@@ -48,18 +54,10 @@ def test_every_plan_round_trips(plans: list[Plan]) -> None:
         assert print_plan(again) == printed
 
 
-def test_the_library_is_read_and_keeps_its_meaning_when_formatted(library: ActionLibrary) -> None:
-    assert len(library) == 81
-    assert [action.name for action in library.values() if action.is_native] == ["CONCAT"]
-    text = shared("pearl_traces/actions_refined.txt").read_text(encoding="utf-8")
-    formatted = format_library(text)
-    assert dict(read_library(formatted, "refined")) == dict(library)
-    assert format_library(formatted) == formatted
-
-
 def test_the_invalid_ones_call_actions_that_are_defined_nowhere(
     plans: list[Plan], library: ActionLibrary
 ) -> None:
+    assert len(library) == 81
     broken = [(plan, error) for plan in plans if (error := error_of(plan, library))]
     assert len(broken) == 29
     for plan, error in broken:
@@ -70,9 +68,8 @@ def test_the_invalid_ones_call_actions_that_are_defined_nowhere(
                 assert error.text[found.span.start : found.span.end] not in known
 
 
-def error_of(plan: Plan, library: ActionLibrary) -> PlanCheckError | None:
-    try:
-        check(plan, library)
-    except PlanCheckError as error:
-        return error
-    return None
+@pytest.mark.slow
+def test_the_grammar_admits_the_valid_ones(plans: list[Plan], library: ActionLibrary) -> None:
+    valid = [plan for plan in plans if error_of(plan, library) is None]
+    admitted = admits_each(static_grammar(library), map(print_plan, valid))
+    assert (len(valid), admitted.count(False)) == (1226, 0)

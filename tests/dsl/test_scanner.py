@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.dsl.literals import Scan
-from pearl.dsl.scanner import scan_action, scan_step
+from pearl.dsl.scanner import Scan, scan_action, scan_step
 from pearl.errors import Span, apply_fixes
-from tests.dsl.grammar import accepts
+from tests.dsl.sampling import accepts
 from tests.dsl.strategies import AWKWARD
 from tests.examples import times
 
@@ -76,20 +75,6 @@ def test_finds_nothing_exactly_where_the_grammar_accepts(start: str) -> None:
 @given(st.text(st.sampled_from(AWKWARD)), st.sampled_from(sorted(LINES)))
 def test_makes_sense_of_anything(line: str, start: str) -> None:
     assert (not scan(line, start).found) == is_accepted(line, start)
-
-
-@pytest.mark.parametrize(
-    ("line", "names"),
-    [
-        ("1. a = F(", ["a"]),
-        ("1. a F(", ["a"]),
-        ("1. F(CTX) : x", []),
-        ("1.", []),
-        ('1. "a" = F(CTX)', []),
-    ],
-)
-def test_remembers_what_a_broken_step_defines(line: str, names: list[str]) -> None:
-    assert scan(line, "step").names == names
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from pearl.dsl.literals import quote
 from pearl.dsl.nodes import Plan, String
 from pearl.dsl.parser import parse, read
-from pearl.dsl.tolerance import lines, mend, rows
+from pearl.dsl.tolerance import lines, mend
 from pearl.errors import PlanSyntaxError, apply_fixes
 from tests.dsl.strategies import broken_texts, plan_texts, string_values
 
@@ -96,33 +96,6 @@ def test_quotes_of_another_kind_keep_what_is_quoted(value: str) -> None:
         f"## New Actions\nNone needed.\n## Plan\n{STEP}",
         f"New actions:\n\n\n{STEP}",
         f"{STEP}\n\nNew actions: None",
-        'ans = FIND(CTX, "x") : Find x',
-        'ans=FIND( CTX,"x" ):Find x',
-        '1) ans = FIND(CTX, "x") : Find x',
-        '(1) ans = FIND(CTX, "x") : Find x',
-        '1: ans = FIND(CTX, "x") : Find x',
-        '1.ans = FIND(CTX, "x") : Find x',
-        '1 ans = FIND(CTX, "x") : Find x',
-        'Step 1: ans = FIND(CTX, "x") : Find x',
-        '**Step 1.** ans = FIND(CTX, "x") : Find x',
-        '**1. ans = FIND(CTX, "x") : Find x**',
-        '- ans = FIND(CTX, "x") : Find x',
-        '* `ans = FIND(CTX, "x")`: Find x',
-        '> 1. ans = FIND(CTX, "x") : Find x',
-        "1. ans = FIND(CTX, 'x') : Find x",
-        "1. ans = FIND(CTX, “x”) : Find x",
-        "1. ans = FIND(CTX, «x») : Find x",
-        '1. ans = FIND(CTX, "x",) : Find x',
-        '1. ans = FIND(CTX "x") : Find x',
-        '1. ans = FIND(CTX, "x" : Find x',
-        '1. ans = FIND(CTX, "x")) : Find x',
-        '1. ans = FIND(CTX, "x") # Find x',
-        '1. ans = FIND(CTX, "x") // Find x',
-        '1. ans = FIND(CTX, "x") - Find x',
-        '1. ans = FIND(CTX, "x") — Find x',
-        '1. ans = FIND(CTX, "x") -> Find x',
-        '1. ans = FIND(CTX, "x") (Find x)',
-        '1. ans = FIND(CTX, "x") :\tFind x',
     ],
 )
 def test_it_is_forgiven(reply: str) -> None:
@@ -137,22 +110,17 @@ def test_it_is_forgiven(reply: str) -> None:
     "reply",
     [
         f"{STEP}\n2. Then I sum it up.",
+        '1. hello\n2. ans = FIND(CTX, "x") : Find x',
+        'FIND(CTX)\nans = FIND(CTX, "x") : Find x',
         f"New actions:\n- None\n\n1. First, I read.\n{STEP}",
         "New actions:\n- COUNT X : Count\n\n" + STEP,
         f"{STEP}\n\nNew actions:\n- COUNT_X(CTX, X) : Count",
         '1. ans = FIND(CTX, X="x") : Find x',
-        '1. ans = FIND(SUMMARIZE(CTX), "x") : Find x',
         "1. ans = FIND(CTX, the key) : Find x",
         '1. ans = FIND(CTX, "x : Find x',
-        '1. ans = FIND(CTX, "x"',
         '1. ans = FIND(CTX, "x" : Find x (again)',
         '1. ans = FIND(CTX, "a" "b") : Find x',
-        '1. ans = FIND(CTX, ["a", "b") : Find x',
-        '1. ans = FIND(CTX,, "x") : Find x',
-        '1. ans = FIND(CTX, "\\d") : Find x',
         '1. ans = FIND(CTX, "5" nail") : Find x',
-        "1. ans = FIND(CTX, 1e5) : Find x",
-        '1. FIND(CTX, "x") : Find x',
         '1. ans := FIND(CTX, "x") : Find x',
         '1. ans = FIND(CTX, "x") Find x',
     ],
@@ -171,73 +139,34 @@ def test_a_broken_step_is_an_error_and_its_output_is_remembered() -> None:
 
 # Which of several plans is the one
 
-
-def outputs(reply: str) -> list[str]:
-    return [step.output for step in plan_of(reply).steps]
-
-
-def test_the_last_closed_fence_with_steps_is_the_plan() -> None:
-    draft, final = "1. draft = F(CTX) : x", "1. final = F(CTX) : x"
-    assert outputs(f"```\n{draft}\n```\nBetter:\n```\n{final}\n```\nDone.") == ["final"]
-    assert outputs(f"```\n{final}\n```\n```\nno steps here\n```") == ["final"]
-    assert outputs(f"```\n{final}\n```\n```\n1. cut off = F(") == ["final"]
-    assert outputs(f"```\n{final}\n```\n\n1. Step 1 finds it.\n2. That is all.") == ["final"]
-
-
-def test_a_plan_may_go_on_in_the_next_fence() -> None:
-    reply = "```\n1. a = F(CTX) : x\n```\nand\n```\n2. b = G(a) : y\n```"
-    assert outputs(reply) == ["a", "b"]
-
-
-def test_the_heading_may_stand_in_a_fence_of_its_own() -> None:
-    reply = "**New actions:**\n```\n- G(X) : y\n```\nSteps:\n```\n1. a = G(CTX) : x\n```"
-    for text in (reply, f"{reply}\n\nNew actions: None"):
-        assert [action.name for action in plan_of(text).new_actions] == ["G"]
-
-
-def test_a_draft_has_no_part_in_the_plan_below_its_own_heading() -> None:
-    draft = "New actions:\n- G(X) : draft\n\n1. a = G(CTX) : x\n"
-    final = "New actions:\n- None\n\n1. b = F(CTX) : x"
-    plan = plan_of(f"{draft}\nNo, wait.\n\n{final}")
-    assert ([step.output for step in plan.steps], plan.new_actions) == (["b"], ())
-    assert outputs(f"```\n{draft}\n```\nNo, wait.\n\n{final}") == ["b"]
-
-
-def test_without_a_fence_or_a_heading_nothing_is_left_out() -> None:
-    assert outputs("1. a = F(CTX) : x\n\nand then\n\n1. b = G(a) : y") == ["a", "b"]
-
-
-def test_declarations_right_above_the_steps_need_no_heading() -> None:
-    plan = plan_of("- G(X) : y\n- H(CTX) # z\n\n1. a = G(CTX) : x")
-    assert [action.name for action in plan.new_actions] == ["G", "H"]
-
-
-def test_actions_that_are_talked_about_are_not_declared() -> None:
-    plan = plan_of("I can use:\n- G(X) : y\n\nThe plan:\n\n1. a = G(CTX) : x")
-    assert plan.new_actions == ()
-
-
-def test_declarations_may_be_numbered() -> None:
-    plan = plan_of("New actions:\n1. G(X): y\n2. H(CTX): z\n\n1. a = G(CTX) : x")
-    assert [action.name for action in plan.new_actions] == ["G", "H"]
+DRAFT, FINAL = "1. draft = F(CTX) : x", "1. final = F(CTX) : x"
+DECLARED = "New actions:\n- G(X) : draft\n\n1. a = G(CTX) : x\n"
+UNDECLARED = "New actions:\n- None\n\n1. b = F(CTX) : x"
+CALLED = "1. a = G(CTX) : x"
 
 
 @pytest.mark.parametrize(
-    ("text", "roles"),
+    ("reply", "outputs", "declared"),
     [
-        ("", []),
-        ("\n", ["surplus"]),
-        ("Sorry.", ["surplus"]),
-        ("Question: Who?\n\n1. a = F() : x", ["question", "surplus", "step"]),
-        ("New actions:\n- None\n\n1. a = F() : x", ["heading", "none", "surplus", "step"]),
-        ("1. hello\n1. a = F() : x", ["surplus", "step"]),
-        ("1. hello\n2. a = F() : x", ["step", "step"]),
-        ("FIND(CTX)\na = F() : x", ["step", "step"]),
-        ("1. a = F() : x\n\nNew actions:\n\n- G() : y\n2. b = G() : y",
-         ["step", "surplus", "heading", "surplus", "action", "step"]),
-        ('Why?\n1. then FIND(CTX, "x")\n2. so', ["surplus", "step", "step"]),
-        ('Why?\nThen FIND(CTX, "x")\nSo.', ["surplus"] * 3),
+        # the last closed fence with steps
+        (f"```\n{DRAFT}\n```\nBetter:\n```\n{FINAL}\n```\nDone.", "final", ""),
+        (f"```\n{FINAL}\n```\n```\nno steps here\n```", "final", ""),
+        (f"```\n{FINAL}\n```\n```\n1. cut off = F(", "final", ""),
+        (f"```\n{FINAL}\n```\n\n1. Step 1 finds it.\n2. That is all.", "final", ""),
+        # a plan, or its heading, in fences of their own
+        ("```\n1. a = F(CTX) : x\n```\nand\n```\n2. b = G(a) : y\n```", "a b", ""),
+        (f"**New actions:**\n```\n- G(X) : y\n```\nSteps:\n```\n{CALLED}\n```", "a", "G"),
+        # a draft above a heading
+        (f"{DECLARED}\nNo, wait.\n\n{UNDECLARED}", "b", ""),
+        (f"```\n{DECLARED}\n```\nNo, wait.\n\n{UNDECLARED}", "b", ""),
+        ("1. a = F(CTX) : x\n\nand then\n\n1. b = G(a) : y", "a b", ""),
+        # declarations without a heading, in prose, with numbers
+        (f"- G(X) : y\n- H(CTX) # z\n\n{CALLED}", "a", "G H"),
+        (f"I can use:\n- G(X) : y\n\nThe plan:\n\n{CALLED}", "a", ""),
+        (f"New actions:\n1. G(X): y\n2. H(CTX): z\n\n{CALLED}", "a", "G H"),
     ],
-)  # fmt: skip
-def test_roles(text: str, roles: list[str]) -> None:
-    assert [row.role for row in rows(text)] == roles
+)
+def test_the_plan_that_is_meant(reply: str, outputs: str, declared: str) -> None:
+    plan = plan_of(reply)
+    assert [step.output for step in plan.steps] == outputs.split()
+    assert [action.name for action in plan.new_actions] == declared.split()

@@ -26,7 +26,7 @@ from pygments.token import (
 from pearl.dsl.nodes import CTX
 from pearl.editor import line_automaton
 from pearl.editor.lexer import PlanLexer
-from tests.dsl.grammar import GRAMMAR
+from tests.dsl.sampling import GRAMMAR
 from tests.dsl.strategies import plan_texts
 from tests.root import ROOT
 

@@ -103,14 +103,6 @@ def test_rows_of_a_corpus_are_shown_below_their_header() -> None:
         assert Pearl().limits.counter.count(request.prompt) <= 1_400
 
 
-def test_a_corpus_that_fits_is_shown_whole() -> None:
-    documents = (CorpusDocument(name, text) for name, text in (("a.csv", SHORT), ("b.txt", "Bees.")))  # fmt: skip
-    _, requests = run(Index.build(documents).document("both"), window=4_000, apart=True)
-    (a,) = shown(requests)
-    assert a.startswith("[tables]\n\n[table 1 of a.csv]\n\n| year | jars |")
-    assert "She sells honey.\n\n\n# b.txt\n\nBees." in a
-
-
 def test_a_row_that_a_model_quotes_is_evidence() -> None:
     def quote(request: Request) -> str:
         return "90\n> | year | jars |\n> | --- | --- |\n> | 1950 | 90 |"
@@ -118,12 +110,6 @@ def test_a_row_that_a_model_quotes_is_evidence() -> None:
     answer, _ = run(Document(SHORT), Scripted(quote), apart=True)
     assert not answer.unverified
     assert [each.text for each in answer.evidence] == ["year,jars", "1950,90"]
-
-
-def test_what_an_earlier_step_found_is_shown_as_it_is() -> None:
-    plan = '1. a = FIND_EVENT(CTX, "x") : Find\n2. b = FIND_EVENT(a, "y") : Look there'
-    _, requests = run(Document(SHORT), Scripted(lambda request: SHORT), plan, apart=True)
-    assert shown(requests, "b") == [SHORT]
 
 
 def test_a_header_that_does_not_fit_is_told() -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import unicodedata
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pearl.data.samples import letter
@@ -18,8 +17,6 @@ from pearl.errors import ModelError, UsageError
 from pearl.interpreter.chooser import Choice, choose, read_choice
 from pearl.interpreter.context import ContextLimits
 from pearl.llm import ChooseTask, Model
-from pearl.llm.backends import ModelSettings
-from pearl.llm.backends.extractive import create as create_extractive
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import CallFailed, OptionChosen, Trace
 from tests.dsl import strategies
@@ -132,32 +129,6 @@ def test_no_reply_is_too_odd(reply: str, options: list[str]) -> None:
     assert index is None or 0 <= index < len(options)
 
 
-words = st.text(st.characters(categories=["L", "N"]), min_size=2, max_size=8)
-plain = st.lists(words, min_size=1, max_size=4).map(" ".join)
-some_options = st.lists(
-    plain, min_size=2, max_size=26,
-    unique_by=lambda text: unicodedata.normalize("NFKC", text).casefold(),
-)  # fmt: skip
-
-FORMS = (
-    "{l}", "({l})", "[{l}]", "{l}.", "{l})", "{l}:", "**{l}**", "**({l})**", "Option {l}", "{l}. {t}",
-    "({l}) {t}", "{l}) {t}", "**{l}. {t}**", "{l} - {t}", "Answer: {l}", "**Answer:** {l}",
-    "The answer is {l}.", "The answer is ({l}).", "Answer: {l}. {t}", "Let me see.\n\nAnswer: {l}",
-    "Answer:\n{l}", "{t}", "{t}.", '"{t}"', "Answer: {t}", " {t} ",
-)  # fmt: skip
-
-
-@given(st.data(), some_options)
-def test_every_form_of_every_option_reads_back(data: st.DataObject, options: list[str]) -> None:
-    index = data.draw(st.integers(0, len(options) - 1))
-    form = data.draw(st.sampled_from(FORMS))
-    # A letter may also be another's text; that is for the table above.
-    folded = {unicodedata.normalize("NFKC", option).casefold() for option in options}
-    assume(not any(len(option) < 2 or option.startswith(("answer", "option")) for option in folded))
-    reply = form.format(l=letter(index), t=options[index])
-    assert read_choice(reply, options) == index
-
-
 # --- choose -----------------------------------------------------------------------------------
 
 
@@ -210,11 +181,6 @@ def test_any_other_answer_is_mapped_by_the_model(answer: str) -> None:
     assert isinstance(request.task, ChooseTask)
 
 
-@pytest.mark.parametrize("answer", ["", " \n "])
-def test_a_blank_answer_means_no_option(answer: str) -> None:
-    assert choice(Scripted(lambda request: "A"), answer) == Choice(None, answer, n_calls=0)
-
-
 def test_by_a_document_the_document_stands_first() -> None:
     model = Scripted(lambda request: "> He sold it.\n\nAnswer: B")
     found = choice(model, document="He sold it.", is_reasoned=True, max_output_tokens=9)
@@ -244,21 +210,6 @@ def test_what_the_model_fails_with_comes_through() -> None:
     assert (event.purpose, event.kind) == ("choose", "empty")
     assert "<text: 12 characters>" in event.prompt
     assert trace.n_calls == 1
-
-
-def test_the_model_may_say_none() -> None:
-    assert choice(Scripted(lambda request: "none"), "a cow") == Choice(None, "none")
-
-
-def test_the_embedded_model_chooses_by_words() -> None:
-    model = create_extractive("", ModelSettings())
-    assert choice(model, "He had to sell both of his dogs").index == 2
-    assert choice(model, "Nobody knows").index is None
-    text = "It rained. What he sold in the end was the mill by the river."
-    for is_reasoned in (False, True):
-        found = choice(model, document=text, is_reasoned=is_reasoned)
-        assert found.index == 1
-    assert found.reply.startswith("> What he sold")
 
 
 def test_a_long_document_is_cut_to_its_best_passages() -> None:

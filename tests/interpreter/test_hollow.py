@@ -71,17 +71,6 @@ def test_quotes_and_short_replies_are_not(reply: str) -> None:
     assert status(reply)[1] == ""
 
 
-def test_the_result_of_an_earlier_step_may_be_said_again() -> None:
-    assert status(f"{REASON}, said the mate", f"{REASON}, said the mate")[1] == ""
-
-
-def test_a_passage_that_the_plan_names_may_be_quoted() -> None:
-    plan = PLAN.replace("Nils selling the boat", f"{REASON}, he says")
-    model = Scripted.replay({"why": REASON, "ans": "Its hull was rotten."})
-    answer = asyncio.run(Pearl(model).execute(plan, Document(TEXT, "story")))
-    assert answer.status == "answered"
-
-
 def test_a_copy_of_the_beginning_of_the_document_is_degraded() -> None:
     text = " ".join(
         f"On day {day} the ship {verb}." for day in range(40) for verb in ("sailed", "lay")

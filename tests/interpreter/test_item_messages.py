@@ -41,38 +41,6 @@ def test_the_instruction_stands_first_and_the_items_last() -> None:
     )
 
 
-def test_it_does_not_depend_on_the_step_that_asks() -> None:
-    assert items_messages(TASK) == items_messages(replace(TASK, output="kind"))
-
-
-def test_batches_of_a_step_share_all_that_comes_before_their_items() -> None:
-    one, other = (
-        items_messages(replace(TASK, items=items))[1].content for items in (("a", "b"), ("c",))
-    )
-    shared = one[: one.index("<item 1>")]
-    assert len(shared) > 100
-    assert other.startswith(shared)
-
-
-def test_asking_for_the_same_items_again_is_another_request() -> None:
-    asked = {items_messages(replace(TASK, round=round)) for round in range(4)}
-    assert len(asked) == 4
-
-
-def test_what_is_asked_of_items() -> None:
-    forms = {
-        kind: items_messages(replace(TASK, kind=kind, labels=(), n_picks=1))[1].content
-        for kind in ("yes_no", "line", "rating", "pick")
-    }
-    assert 'a colon and yes, no, or "not stated" where' in forms["yes_no"]
-    assert '"Nothing found."' in forms["line"]
-    assert "from 0, not at all, to 10" in forms["rating"]
-    assert "the numbers of the 1 items" in forms["pick"]
-    echoed = items_messages(replace(TASK, is_echoed=True))[1].content
-    assert 'its number, " | ", its first words, a colon and one of these labels' in echoed
-    assert echoed.endswith("Now the lines 1 to 2, with the first 2 words of the item in each.")
-
-
 @given(
     st.lists(
         st.text("<>/item 123\nabxt&", max_size=40)

@@ -276,27 +276,6 @@ def test_rows_made_of_rows_are_as_many_as_they_can_be(call: str) -> None:
     within(found, model, is_whole=True)
 
 
-def test_rows_that_are_selected_take_more_calls_where_they_fill_them_less_well() -> None:
-    document = Document("\n".join(f"User: {i} || Item: thing {i}" for i in range(12)))
-    plan = """\
-1. rows = SPLIT(CTX, "record") : Rows
-2. own = FILTER(rows, "it is a fruit") : Those
-3. label = CLASSIFY(own, ["fruit", "root", "something else"], "its kind") : Labels"""
-    model = Held(oracle(1, 0.0)._reply)
-    this = Pearl(model, window=8_000, items_per_call=4)
-    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
-    (said,) = (step for step in found.steps if step.name.startswith("label"))
-    assert said.calls.to_json() == {"least": 0, "most": 2 * 3 + 1}
-    asyncio.run(this.execute(plan, document))
-    within(found, model, is_whole=True)
-    frame = min(
-        Counter().count(request.prompt) - Counter().count("".join(request.task.items))
-        for request in model.requests
-        if isinstance(request.task, ItemsTask) and request.task.output == "label"
-    )
-    assert (said.input_tokens.most or 0) > 7 * 0.8 * frame
-
-
 @pytest.mark.parametrize(("n", "k", "size"), [(100, 3, 10), (37, 5, 8), (8, 5, 8), (41, 10, 10)])
 def test_the_calls_of_a_tournament_are_exact(n: int, k: int, size: int) -> None:
     document = Document("\n".join(f"Item: thing {i}" for i in range(n)))

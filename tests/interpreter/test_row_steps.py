@@ -19,7 +19,6 @@ from pearl.llm import Completion, Constrains, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.replies.items import first_words
 from tests.models import Reading, item_lines
-from tests.server import Canned, Server, completion
 
 LABELS = {"apple": "fruit", "beet": "root", "carrot": "root", "date": "fruit", "egg": "other"}
 
@@ -79,28 +78,6 @@ def test_a_question_of_counting_is_answered_exactly() -> None:
     assert [len(batch) for batch in oracle.asked] == [32, 32, 32, 4]
     step = answer.steps[2]
     assert (step.context, step.n_calls) == ("rows", 4)
-
-
-def test_the_evidence_of_a_count_is_its_rows() -> None:
-    plan = """\
-1. entries = SPLIT(CTX, "entry") : One row for each entry
-2. fruits = FILTER(entries, "it is a fruit") : Those
-3. ans = COUNT(fruits) : How many"""
-    document = entries(20)
-    answer = run(
-        plan,
-        document,
-        Oracle(lambda text: "yes" if kind(text.split("Item: ")[1]) == "fruit" else "no"),
-    )
-    assert answer.text == "8"
-    assert len(answer.rows) == 8
-    for row in answer.rows:
-        assert row.span is not None
-        assert document.text[row.span.start : row.span.end] == row.text
-        assert row.fields["Item"] in row.text
-    data = answer.to_json()
-    assert data["answer"] == "8"
-    assert {each["match"] for each in data["evidence"]} == {"row"}
 
 
 def test_what_is_left_out_is_asked_again_on_its_own() -> None:
@@ -201,21 +178,6 @@ def test_what_stays_unread_is_undecided_and_shown() -> None:
     assert sum(not row.is_decided for row in answer.rows) == 4
     with pytest.raises(ExecutionError, match="4 of 20 rows are undecided"):
         run(plan, entries(20), Oracle(say), strict_items=True)
-
-
-@pytest.mark.parametrize(
-    "step", ['SHARE_OF(kinds, "kinds", "fruit")', "SUM(kinds)", "RELATION(n, 3)", 'NTH(users, n)']
-)  # fmt: skip
-def test_a_figure_of_rows_that_stay_unread_is_undecided(step: str) -> None:
-    plan = f"""\
-1. entries = SPLIT(CTX, "entry") : One row for each entry
-2. kinds = CLASSIFY(entries, ["fruit", "other"], "what it is") : Label each
-3. fruits = WHERE(kinds, "kinds", "is", "fruit") : The fruits
-4. users = FIELD(fruits, "User") : Whose they are
-5. n = COUNT(fruits) : How many
-6. ans = {step} : A figure"""
-    answer = run(plan, entries(20), Oracle(lambda text: None))
-    assert answer.status == "undecided"
 
 
 AGES = """\
@@ -351,12 +313,6 @@ def test_first_words_are_asked_for_where_no_grammar_is_taken(refuses: bool) -> N
     assert echoed == ([True, True] if refuses else [False, False, True, True])
 
 
-def test_the_only_item_of_a_call_needs_no_words() -> None:
-    model = Scripted(lambda request: f"1: {kind(request.task.items[0])}")  # type: ignore[union-attr]
-    answer = asyncio.run(Pearl(model, items_per_call=1).execute(COUNTING, entries(10)))
-    assert (answer.text, answer.status) == ("other", "answered")
-
-
 def test_the_same_step_in_another_plan_takes_no_call() -> None:
     oracle = Oracle(kind)
     document = entries(50)
@@ -451,21 +407,6 @@ def test_each_reads_every_row_as_a_document() -> None:
     assert len(asked) == 2
     assert "gist 1" in answer.text
     assert "Two is there." in answer.text
-
-
-def test_an_action_of_the_plan_may_take_rows() -> None:
-    plan = """\
-New actions:
-- HARM(ROWS) : Name in five words the harm that the speaker reports
-
-1. turns = SPLIT(CTX, "line") : One row a line
-2. harm = HARM(turns) : What it is
-3. ans = SHOW(turns, harm) : With their words"""
-    oracle = Oracle(lambda text: "a broken arm" if "arm" in text else "Nothing found.")
-    answer = run(plan, Document("My arm is broken.\nI am well."), oracle)
-    assert "a broken arm" in answer.text
-    assert "Name in five words" in str(plan)
-    assert len(oracle.asked) == 1
 
 
 def test_some_rows_are_asked_about_again_one_a_call() -> None:
@@ -577,30 +518,6 @@ def test_rows_are_asked_about_again_as_long_as_that_brings_replies(max_reasks: i
     assert answer.text == f"{MAX_ROUNDS} ({20 - MAX_ROUNDS} undecided)"
 
 
-def test_the_tokens_of_a_reply_that_is_cut_off_count_and_its_last_line_does_not(
-    openai_server: Server,
-) -> None:
-    cut = completion(
-        "1 | beet: red\n2 | plum: blue\n3 | rose: pink\n4 | fig: gre", finish_reason="length"
-    )
-    rest = completion("1: pink\n2: green and more")
-    openai_server.next(Canned(cut), Canned(rest))
-    plan = """\
-1. rows = SPLIT(CTX, "line") : One row a line
-2. ans = MAP(rows, "its colour") : The colours"""
-
-    async def ask() -> Answer:
-        async with Pearl("openai:test-model", base_url=openai_server.url) as pearl:
-            return await pearl.execute(plan, Document("beet\nplum\nrose\nfig"))
-
-    answer = asyncio.run(ask())
-    assert "fig: gre\n" not in f"{answer.text}\n"
-    step = answer.steps[1]
-    assert step.n_calls == len(openai_server.requests)
-    assert step.usage.n_input_tokens == 100 * step.n_calls
-    assert step.usage == answer.usage
-
-
 def test_coverage_is_what_was_shown_of_the_document() -> None:
     by_line = """\
 1. rows = SPLIT(CTX, "line") : One row a line
@@ -643,19 +560,6 @@ def test_an_estimate_is_never_shown_without_saying_so() -> None:
     answer = run(plan, entries(40), Oracle(lambda text: None))
     assert answer.text.startswith("10 (an estimate: 10 of 40 rows)")
     assert not answer.notes
-
-
-@pytest.mark.parametrize("call", ["MOST", "LEAST", "RANKED"])
-def test_of_no_rows_nothing_is_found(call: str) -> None:
-    plan = f"""\
-1. rows = SPLIT(CTX, "line") : One row a line
-2. fruits = FILTER(rows, "it is a fruit") : Those
-3. label = CLASSIFY(fruits, ["fruit", "root"], "its kind") : Label
-4. ans = {call}(label) : What there is most of"""
-    oracle = Oracle(lambda text: "no")
-    answer = run(plan, entries(4), oracle)
-    assert answer.status == "nothing_found"
-    assert len(oracle.asked) == 1
 
 
 @pytest.mark.parametrize(

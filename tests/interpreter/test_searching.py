@@ -10,7 +10,7 @@ import pytest
 
 from pearl import Document, Pearl
 from pearl.documents.document import from_text
-from pearl.errors import ExecutionError, ModelError
+from pearl.errors import ModelError
 from pearl.interpreter.answer import Answer
 from pearl.llm import ActionTask, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
@@ -18,7 +18,7 @@ from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.index import Index, IndexedDocument
 from pearl.trace import Retrieved, Trace
 from tests.models import item_lines
-from tests.server import Canned, Seen, Server, serving
+from tests.server import Canned, Seen, Server
 
 GOATS = "\n\n".join(f"Paragraph {i} of the goats on hill {i}, and of their way home." for i in range(200))  # fmt: skip
 A = f"{GOATS}\n\nThe bees of Ada swarmed in May.\n\n{GOATS}"
@@ -77,18 +77,6 @@ def test_nothing_found_is_no_error() -> None:
     assert searches(trace)[0].n_hits == 0
 
 
-def test_operators_work_on_what_was_found() -> None:
-    plan = """\
-1. found = RETRIEVE(CTX, "bees sold swarmed", 5) : Find them
-2. sold = WHERE(found, "Document", "is", "b.txt") : Of one file
-3. per = COUNT_BY(found, "Document") : Of each
-4. best = RETRIEVE(found, "swarmed", 1) : The best of them
-5. ans = SHOW(sold, per, best) : Side by side"""
-    answer, _ = run(plan, corpus(a=A, b=B))
-    assert "Nils sold the bees in June." in answer.text
-    assert "The bees of Ada swarmed in May." in answer.text
-
-
 def test_rows_by_a_model_and_text_as_document_go_on_from_what_was_found() -> None:
     def reply(request: Request) -> str:
         task = request.task
@@ -103,13 +91,6 @@ def test_rows_by_a_model_and_text_as_document_go_on_from_what_was_found() -> Non
 3. ans = SUMMARIZE(sold) : Tell it"""
     answer, _ = run(plan, corpus(a=A, b=B), Scripted(reply))
     assert answer.text == "# b.txt\n\nNils sold the bees in June."
-
-
-def test_k_is_checked_before_any_call() -> None:
-    model = Scripted(lambda request: "x")
-    with pytest.raises(ExecutionError, match="K has to be a whole number from 1, not 0"):
-        run('1. a = FIND_EVENT(CTX, "x") : Find\n2. found = RETRIEVE(CTX, a, 0) : Search', corpus(a=A), model)  # fmt: skip
-    assert not model.requests
 
 
 def test_each_step_over_a_corpus_is_shown_its_own_passages_under_their_names() -> None:
@@ -349,24 +330,6 @@ def test_a_figure_is_of_the_company_that_its_document_names(
 def embedded(seen: Seen) -> Canned:
     texts = seen.body["input"]
     return Canned({"data": [{"index": i, "embedding": [1.0, i]} for i in range(len(texts))]})
-
-
-def test_embeddings_have_the_address_and_the_key_that_the_user_names_for_them(
-    openai_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KEY_OF_MODEL", "sk-of-the-model")
-    monkeypatch.setenv("PEARL_EMBEDDINGS_API_KEY", "sk-of-embeddings")
-    with serving() as server:
-        server.answer = embedded
-        monkeypatch.setenv("PEARL_EMBEDDINGS_URL", server.url)
-        run(
-            '1. found = RETRIEVE(CTX, "bees", 1) : Find them', corpus(a="Bees.", b="Goats."),
-            "openai:m", base_url=openai_server.url, api_key_env="KEY_OF_MODEL",
-            ranker="dense", embeddings="openai:e",
-        )  # fmt: skip
-        keys = {seen.headers["authorization"] for seen in server.requests}
-    assert keys == {"Bearer sk-of-embeddings"}
-    assert openai_server.requests == []
 
 
 def test_without_an_address_of_their_own_embeddings_are_on_the_server_of_the_model(

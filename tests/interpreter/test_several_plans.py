@@ -69,14 +69,6 @@ def test_equal_plans_are_run_once_and_confirm_nothing() -> None:
     assert str(answer.agreement).startswith("unknown: one plan was written 5 times")
 
 
-def test_the_embedded_model_writes_one_plan_and_so_has_no_confidence() -> None:
-    answer = asyncio.run(Pearl(n_plans=3).ask("Why did Mara stay?", DOCUMENT))
-    assert "ticket" in answer.text
-    assert answer.status == "answered"
-    assert answer.agreement is not None
-    assert (answer.agreement.n_different, answer.agreement.confidence) == (1, None)
-
-
 def test_a_tie_is_undecided_and_shows_both() -> None:
     answer, _ = asked("the mill", "the boat")
     assert answer.status == "undecided"

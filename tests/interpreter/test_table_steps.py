@@ -225,27 +225,6 @@ def test_a_short_window_leaves_out_rows_and_examples_and_then_repairs() -> None:
         run(PLAN, CLINICS, model, window=300, max_output_tokens=100)
 
 
-def test_the_embedded_model_answers_what_the_table_has_all_words_of_and_nothing_else() -> None:
-    answer, _ = run('1. a = LOOKUP(CTX, "Who does dermatology?") : Ask', CLINICS, "extractive")
-    (row,) = answer.rows
-    assert row.fields["Clinic"] == "Jerusalem Clinic"
-    answer, _ = run('1. a = LOOKUP(CTX, "Who does no dermatology?") : Ask', CLINICS, "extractive")
-    assert [row.number for row in answer.rows] == [1, 3, 4]
-    for question in ("Who never does dermatology?", "Who does dermatology on Friday?"):
-        answer, _ = run(f'1. a = LOOKUP(CTX, "{question}") : Ask', CLINICS, "extractive")
-        assert (answer.status, answer.rows) == ("undecided", ()), question
-
-
-def test_of_two_columns_that_a_word_may_mean_the_embedded_model_chooses_none() -> None:
-    text = "Name,From,To\nA,Haifa,Lod\nB,Lod,Haifa\n"
-    plan = '1. a = LOOKUP(CTX, "Who is in Haifa?") : Ask'
-    answer, _ = run(plan, Document(text, "ways.csv"), "extractive")
-    assert answer.status == "undecided"
-    one = text.replace("B,Lod,Haifa", "B,Lod,Acre")
-    answer, _ = run(plan.replace("Haifa", "Acre"), Document(one, "ways.csv"), "extractive")
-    assert [row.fields["Name"] for row in answer.rows] == ["B"]
-
-
 def bounds(plan: str, **settings: Any) -> Any:
     pearl = Pearl("extractive", **settings)
     graph = build_graph(pearl.compile(plan))
@@ -299,19 +278,6 @@ def test_later_steps_count_every_line_of_sql(engine: Any) -> None:
     answer, _ = run(plan, long, replying(*[pairs] * 4), sql_engine=engine)
     assert answer.status == "undecided"
     assert "more than 3,000 lines" in answer.why
-
-
-@pytest.mark.parametrize(
-    "engine", ["sqlite", pytest.param("duckdb", marks=[DUCKDB, pytest.mark.slow])]
-)
-def test_a_figure_of_sql_is_undecided_where_a_cell_is_no_number(engine: Any) -> None:
-    reply = 'SELECT sum("Fee") AS fees FROM rows'
-    plan = '1. fees = LOOKUP(CTX, "All fees together?") : Sum'
-    answer, _ = run(plan, CLINICS, replying(reply), sql_engine=engine)
-    assert answer.status == "undecided"
-    assert "295" in answer.text
-    assert [row.number for row in answer.rows if not row.is_decided] == [4]
-    assert any("of Fee not read as numbers in $: 'ask'" in note for note in answer.notes)
 
 
 MEDIAN = 'SELECT median("Fee") AS m FROM rows'

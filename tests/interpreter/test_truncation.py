@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -71,10 +70,6 @@ def test_what_is_kept_is_the_beginning(text: str) -> None:
     assert not kept or len(kept) < len(text)
 
 
-def test_a_loop_is_kept_once() -> None:
-    assert kept_text("It was late. " + "Then he slept. " * 100) == "It was late. Then he slept."
-
-
 def test_a_reply_that_is_cut_off_is_asked_for_once_more_with_more_room() -> None:
     scripted, trace = model(cut("It leak"), "It leaked."), Trace()
     answer = run(ONE, scripted, trace)
@@ -101,11 +96,25 @@ def test_of_one_that_is_cut_off_twice_the_beginning_is_kept_and_told() -> None:
     assert finished.truncated
 
 
-def test_a_limit_that_is_set_is_one() -> None:
-    scripted = model(cut("It leaked. And"))
-    answer = run(ONE, scripted, max_output_tokens=50)
-    assert (answer.status, answer.text) == ("degraded", "It leaked.")
-    assert [request.max_output_tokens for request in scripted.requests] == [50]
+@pytest.mark.parametrize(
+    ("plan", "said", "most", "status", "text", "why", "n_requests"),
+    [
+        # a limit that the user sets is not raised, and a loop is not asked for again
+        (ONE, cut("It leaked. And"), 50, "degraded", "It leaked.", "cut off at its limit", 1),
+        (ONE, cut("It leaked. " * 200, "repetition"), None, "degraded", "It leaked.", "repeated itself", 1),
+        (ONE, cut("It leak"), None, "undecided", None, "at its limit; it has no whole sentence", 2),
+        (COUNTED, cut("- a dog\n- a cat\n- a ho"), None, "degraded", "2", "step 'all'", 2),
+    ],
+)  # fmt: skip
+def test_what_is_kept_is_degraded(
+    plan: str, said: ModelError, most: int | None, status: str, text: str | None, why: str, n_requests: int
+) -> None:  # fmt: skip
+    scripted = model(said)
+    answer = run(plan, scripted, max_output_tokens=most)
+    assert answer.status == status
+    assert text is None or answer.text == text
+    assert why in answer.why
+    assert len(scripted.requests) == n_requests
 
 
 def test_more_room_is_room_of_the_window() -> None:
@@ -116,26 +125,6 @@ def test_more_room_is_room_of_the_window() -> None:
     for request in scripted.requests:
         assert count(request.prompt) + (request.max_output_tokens or 0) <= 600
     assert len(scripted.requests) == 2
-
-
-def test_a_loop_is_not_asked_for_again() -> None:
-    scripted = model(cut("It leaked. " * 200, "repetition"))
-    answer = run(ONE, scripted)
-    assert (answer.status, answer.text) == ("degraded", "It leaked.")
-    assert "repeated itself" in answer.why
-    assert len(scripted.requests) == 1
-
-
-def test_without_a_whole_sentence_it_is_undecided() -> None:
-    answer = run(ONE, model(cut("It leak")))
-    assert answer.status == "undecided"
-    assert answer.why.endswith("the reply was cut off at its limit; nothing of it is whole")
-
-
-def test_what_is_counted_of_a_list_that_is_cut_off_is_degraded() -> None:
-    answer = run(COUNTED, model(cut("- a dog\n- a cat\n- a ho")))
-    assert (answer.text, answer.status) == ("2", "degraded")
-    assert "step 'all'" in answer.why
 
 
 def test_strict_fails_as_a_call_that_failed() -> None:
@@ -151,8 +140,6 @@ def test_nothing_cut_off_is_kept_as_a_reply() -> None:
 
 
 def test_where_a_step_fails_those_that_finished_are_with_the_error() -> None:
-    said: Callable[[Request], str]
-
     def said(request: Request) -> str:
         if '"two"' in request.prompt or "two" in str(getattr(request.task, "arguments", "")):
             raise ModelError("no", kind="bad_request")

@@ -47,25 +47,11 @@ def execute(plan: str, document: Document, said: str = "") -> Answer:
 # --- a year that the table lacks ------------------------------------------------------------------
 
 
-def test_a_column_of_a_year_that_is_not_there_is_told_with_those_that_are() -> None:
-    net = where("item", "is", "net sales")
-    _, (_, told) = look_up(WIDE, {"select": ["2015"], "where": net}, {"where": net})
-    assert "there is no column '2015'; the table has: 2013, 2014, item" in told
-    assert "did you mean" not in told
-
-
 def test_of_a_year_that_no_row_has_nothing_is_found_and_the_years_are_told() -> None:
     asked = {"where": {"all": [where("Year", "is", "2015"), where("Item", "is", "sales")]}}
     answer, _ = look_up(LONG, asked, asked)
     assert answer.status == "nothing_found"
     assert any('no row meets: Year is "2015" (Year has: 2013, 2014)' in n for n in answer.notes)
-
-
-def test_of_many_years_the_first_and_the_last_are_told() -> None:
-    text = "Year,Amount\n" + "".join(f"{year},{year % 7}\n" for year in range(1990, 2015))
-    asked = {"where": where("Year", "after", "2015")}
-    answer, _ = look_up(Document(text, "years.csv"), asked, asked)
-    assert any("Year has 25 values from 1990 to 2014" in note for note in answer.notes)
 
 
 def test_a_field_of_a_year_that_is_not_there_ends_the_plan_with_those_that_are() -> None:
@@ -128,28 +114,6 @@ def test_a_cell_that_is_not_surely_a_number_leaves_a_sum_undecided(cell: str) ->
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def test_ragged_rows() -> None:
-    text = "name,city,fee\nAda,Lod,10\nBen,Acre\nCyd,Eilat,1,200\nDan,,5\n"
-    answer, _ = look_up(
-        Document(text, "a.csv"), {"aggregate": [{"function": "sum", "column": "fee"}]}
-    )
-    assert "15" in answer.text
-    assert any("of fee cannot be read" in note for note in answer.notes)
-    answer, _ = look_up(Document(text, "a.csv"), {"where": where("fee", "is empty")})
-    assert "Ben" in answer.text
-    assert "Ada" not in answer.text
-
-
-def test_headers_that_are_missing_or_there_twice() -> None:
-    document = Document("item,note,,note\npump,old,7,new\nhose,red,9,blue\n", "a.csv")
-    answer, (shown,) = look_up(
-        document, {"select": ["note (2)", "column 3"], "where": where("note", "is", "old")}
-    )
-    assert "| new | 7 | old |" in answer.text
-    assert "note (2)" in shown
-    assert "column 3" in shown
-
-
 def test_mixed_types_are_undecided_where_they_are_compared() -> None:
     document = Document("name,fee\nAda,10\nBen,ask\nCyd,30\nDan,40\n", "a.csv")
     answer, _ = look_up(document, {"select": ["name"], "where": where("fee", "at least", "20")})
@@ -157,47 +121,6 @@ def test_mixed_types_are_undecided_where_they_are_compared() -> None:
     assert "Ada" not in answer.text
     assert answer.status == "undecided"
     assert any("1 row it is undecided" in note for note in answer.notes)
-
-
-def test_merged_cells_of_a_page(tmp_path: Any) -> None:
-    from pearl.documents.document import load
-
-    page = tmp_path / "a.html"
-    page.write_text(
-        "<table><tr><th rowspan=2>item</th><th colspan=2>2014</th></tr><tr><th>Q1</th><th>Q2</th></tr>"
-        "<tr><td>sales</td><td>5</td><td>7</td></tr><tr><td>costs</td><td>2</td><td>3</td></tr></table>",
-        encoding="utf-8",
-    )
-    answer, _ = look_up(load(page), {"select": ["2014 Q2"], "where": where("item", "is", "sales")})
-    assert "| 7 | sales |" in answer.text
-
-
-def test_a_unit_that_does_not_fit_is_told_and_not_compared() -> None:
-    dear = where("2014", "at least", "€ 5")
-    right = {"select": ["item"], "where": where("2014", "at least", "$5")}
-    document = Document("item,2014\nsales,$12\ncosts,$4\n", "a.csv")
-    answer, (_, told) = look_up(document, {"where": dear}, right)
-    assert "2014 is of numbers in $, and '€ 5' is in €" in told
-    assert "sales" in answer.text
-
-
-def test_a_column_that_is_written_wrongly_is_told_with_what_was_meant() -> None:
-    right = {"where": where("Amount", "is", "12")}
-    answer, (_, told) = look_up(LONG, {"where": where("Amuont", "is", "12")}, right)
-    assert "there is no column 'Amuont'; did you mean 'Amount'?" in told
-    assert answer.status == "answered"
-
-
-def test_two_tables_of_a_page_are_told_apart_or_asked_for() -> None:
-    text = "Fees:\n\n| clinic | fee |\n|---|---|\n| Lod | 9 |\n\nStaff:\n\n| clinic | doctor |\n|---|---|\n| Lod | Ada |\n"
-    document = Document(text, "two.md")
-    model = Scripted(lambda request: json.dumps({"select": ["doctor"]}))
-    plan = '1. found = LOOKUP(CTX, "{}") : Ask'
-    answer = asyncio.run(Pearl(model).execute(plan.format("Which doctor is in Lod?"), document))
-    assert "Ada" in answer.text
-    answer = asyncio.run(Pearl(model).execute(plan.format("What is in Lod?"), document))
-    assert answer.status == "undecided"
-    assert "2 tables fit the question equally" in answer.why
 
 
 @pytest.mark.parametrize("n_columns", [900, 1_500])

@@ -90,7 +90,7 @@ def test_what_is_not_said_of_an_item_is_undecided(
 ) -> None:
     read = read_items(text, 3, "yes_no")
     assert read.values == values
-    assert bool(read.flaws) == bool(read.why) == (None in values)
+    assert bool(read.why) == (None in values)
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_a_reply_of_blanks_takes_linear_time(kind: ItemKind, text: str) -> None:
 def test_choices_are_read_whole_or_not_at_all(text: str, values: tuple[str | None, ...]) -> None:
     read = read_items(text, 8, "pick", n_picks=2)
     assert read.values == values
-    assert bool(read.flaws) == (None in values)
+    assert bool(read.why) == (None in values)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -342,7 +342,7 @@ def test_never_a_value_that_the_reply_does_not_give(
         else:
             assert got == truth[i - 1], text
     if not faults:
-        assert not read.flaws
+        assert not read.why
 
 
 def _is_the_end(text: str, i: int, n: int, value: str) -> bool:
@@ -398,7 +398,7 @@ def test_decoders_take_the_constraint_and_its_sentences_are_read(
         read = read_items(text, n, kind, labels, n_picks)
         picked = kind == "pick" and len(set(text.split("\n"))) < n_picks
         doubtful = kind == "line"  # a random line may say "N/A"
-        assert picked or doubtful or (None not in read.values and not read.flaws), text
+        assert picked or doubtful or (None not in read.values and not read.why), text
 
 
 def test_wrong_alignment_cannot_be_written() -> None:
@@ -465,7 +465,7 @@ def test_any_labels_make_a_grammar(labels: list[str]) -> None:
     labels = [label for label in labels if label_line(label)]
     if not labels:
         return
-    constraint = items_constraint(2, "label", labels)
+    constraint = items_constraint(2, "label", tuple(labels))
     try:
         validate(constraint.lark)
     except UsageError as error:  # pragma: no cover

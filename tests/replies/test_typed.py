@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pearl.dsl.decoding.constraint import validate
 from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.replies.typed import follows_form, read_reply, reply_constraint
+from tests.dsl.sampling import admits_each
 
 LIST, NUMBER, BOOL, TEXT = ValueType.LIST, ValueType.NUMBER, ValueType.BOOL, ValueType.TEXT
 
@@ -387,27 +388,21 @@ def test_what_is_written_in_the_form_is_read_back(entries: list[str], quotes: li
 @pytest.mark.parametrize("wanted", [LIST, NUMBER, BOOL])
 @pytest.mark.parametrize("max_text", [None, 50])
 def test_decoders_are_held_to_what_is_read(wanted: ValueType, max_text: int | None) -> None:
-    llguidance = pytest.importorskip("llguidance")
     constraint = reply_constraint(wanted, max_text)
     assert constraint is not None
     validate(constraint.lark)
     assert constraint.gbnf.startswith("root ::=")
-    tokenizer = llguidance.LLTokenizer("byte")
     values: dict[ValueType, tuple[list[str], list[str]]] = {
         LIST: (["- a dog", "- a dog\n- a cat\n> q", "- a dog\n\n> q\n> r"], ["a dog", "> q", "- a\nb"]),
         NUMBER: (["12", "12 mg", "-3.5 %\n> q", "-$138.0 million", "12%"], ["twelve", "- 12", "12\n13"]),
         BOOL: (["yes", "no\n> q"], ["maybe", "yes."]),
     }  # fmt: skip
     admitted, refused = values[wanted]
-    for text, is_admitted in [(t, True) for t in (*admitted, NOTHING)] + [
-        (t, False) for t in refused
-    ]:
-        matcher = llguidance.LLMatcher(tokenizer, constraint.lark)
-        n = matcher.try_consume_tokens(list(text.encode()))
-        assert (n == len(text.encode()) and matcher.is_accepting()) == is_admitted, text
-        if is_admitted:
-            assert read_reply(text, wanted).state != "undecided"
-            assert follows_form(text, wanted)
+    assert not any(admits_each(constraint.lark, refused))
+    assert all(admits_each(constraint.lark, [*admitted, NOTHING]))
+    for text in (*admitted, NOTHING):
+        assert read_reply(text, wanted).state != "undecided"
+        assert follows_form(text, wanted)
 
 
 @pytest.mark.parametrize(
@@ -444,8 +439,8 @@ def test_a_text_is_held_to_nothing() -> None:
     assert reply_constraint(TEXT) is None
 
 
-@pytest.mark.parametrize("wanted", ValueType)
+@pytest.mark.parametrize("wanted", [LIST, NUMBER, BOOL, TEXT])
 @pytest.mark.parametrize("unit", ["\n", "\\(", "_", "$", " ", "<think>", "</think>"])
 def test_a_reply_of_marks_takes_linear_time(unit: str, wanted: ValueType) -> None:
     for start in ("", "- ", "The text "):
-        assert read_reply(f"{start}{unit * 60_000}x", wanted).state in ("found", "undecided")
+        assert read_reply(f"{start}{unit * 20_000}x", wanted).state in ("found", "undecided")

@@ -4,261 +4,43 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from pearl.documents.document import Document
+from pearl.dsl.signatures import ValueType
 from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter.answer import Answer
 from pearl.llm import Completion, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
+from pearl.replies.typed import read_reply
 from pearl.replies.unusable import unusable
 from pearl.trace import ModelCalled, Trace
 from tests.models import MemoryReplies, Reading
+from tests.root import ROOT
 from tests.server import Canned, Server, completion
 
-REFUSALS = """
-I'm sorry, but I can't help with that request.
-I'm sorry, but I can't help with that.
-I’m sorry, I can’t assist with that.
-Sorry, I can't do that.
-I apologize, but I cannot provide that information.
-I cannot fulfill this request. I am just an AI model.
-I can't satisfy your request, I'm just an AI.
-As an AI language model, I cannot access external documents.
-I won't be able to help with that.
-I must decline to answer.
-I'm unable to assist with this request. However, I can offer general information.
-I don't feel comfortable continuing with this conversation.
-Unfortunately, I am not able to comply.
-I'm not able to help with that, but I'm happy to talk about something else.
-**I'm sorry, but I can't assist with that.**
-- I'm sorry, I can't help with that.
-This request violates our usage policies.
-The response was filtered due to the prompt triggering Azure OpenAI's content management policy.
-[error: content filtered]
-Content filtered.
-I'm sorry.
-Es tut mir leid, aber dabei kann ich nicht helfen.
-Tut mir leid, ich kann Ihnen dabei nicht weiterhelfen.
-Leider kann ich diese Anfrage nicht beantworten.
-Als KI-Sprachmodell kann ich das nicht tun.
-Je suis désolé, mais je ne peux pas vous aider avec cette demande.
-Désolé, je ne peux pas répondre à cette question.
-Lo siento, pero no puedo ayudar con eso.
-Desculpe, mas não posso ajudar com isso.
-Mi dispiace, ma non posso aiutarti con questa richiesta.
-Het spijt me, maar daar kan ik je niet mee helpen.
-抱歉，我无法提供帮助。
-很抱歉，我不能协助完成这个请求。
-对不起，我无法回答这个问题。
-作为一个人工智能，我没有看法。
-申し訳ございませんが、そのリクエストにはお応えできません。
-申し訳ありませんが、お手伝いできません。
-죄송합니다. 그 요청은 도와드릴 수 없습니다.
-Извините, я не могу помочь с этим.
-Przepraszam, ale nie mogę w tym pomóc.
-Please provide the text.
-Sure! How can I help you today?
-Let me know if you have any other questions.
-Hello! How can I assist you today?
-I'd be happy to help! Please share the document.
-Could you please provide the document you would like me to read?
-It seems you didn't provide any text. Please paste it.
-I don't see any text in your message.
-Understood.
-Bitte geben Sie mir den Text.
-Wie kann ich Ihnen helfen?
-Veuillez fournir le texte.
-请提供文本。
-有什么可以帮您？
-I need to decline this request.
-I'd rather not discuss this.
-I don't understand the question.
-What would you like me to do with this text?
-You haven't provided a document.
-I apologize for the confusion.
-Your request was flagged by our safety system.
-This content is blocked.
-Ich bin leider nicht in der Lage, diese Frage zu beantworten.
-Je ne peux pas répondre à cette demande.
-No puedo ayudarte con eso.
-Não posso responder a isso.
-Non posso aiutarti con questo.
-我不能提供此类信息。
-お答えできません。
-답변을 드릴 수 없습니다.
-Я не могу ответить на этот вопрос.
-Beklager, men jeg kan ikke hjelpe med det.
-Sure!
-Let me think step by step.
-FIND_REASON(CTX, "the captain turns back")
-<tool_call>{"name": "search", "arguments": {}}</tool_call>
-{"name": "search", "arguments": {"q": "x"}}
-<function=search>{"q": 1}</function>
-[TOOL_CALLS] [{"name": "search", "arguments": {}}]
-Apologies, but this isn't something I'm able to help with.
-I don't have access to the document you mention.
-I'm Qwen, created by Alibaba Cloud. I'm not able to process this.
-I can only answer questions about cooking.
-My guidelines don't allow me to discuss this.
-That's outside what I can do.
-This conversation cannot continue because it violates our policies.
-这个话题我还没有学会，换个话题吧。
-Maaf, saya tidak bisa membantu.
-Tôi không thể giúp bạn.
-Sajnálom, de ebben nem tudok segíteni.
-Λυπάμαι, δεν μπορώ να βοηθήσω.
-Sure, I can help with that!
-""".strip().split("\n")
-
-ERRORS = """
-502 Bad Gateway
-Error: 500 Internal Server Error
-Error 503
-HTTP 503 Service Unavailable
-HTTP/1.1 429 Too Many Requests
-429 Too Many Requests
-<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>
-<!DOCTYPE html><html><body>Just a moment...</body></html>
-{"error": "rate limit exceeded"}
-{"error": {"message": "The server is overloaded", "type": "server_error"}}
-{"detail": "Internal error"}
-[ERROR] upstream timeout
-upstream connect error or disconnect/reset before headers. reset reason: overflow
-Internal Server Error
-error code: 502
-Rate limit exceeded. Please try again later.
-Timeout
-API error
-Oops! Something went wrong.
-The server is overloaded. Please try again later.
-RuntimeError: CUDA out of memory
-openai.error.RateLimitError: Rate limit reached
-{"code": 500, "message": "internal error"}
-Error: Request timed out.
-You exceeded your current quota, please check your plan and billing details.
-Rate limit reached for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000
-The server is overloaded or not ready yet.
-The model `gpt-5` does not exist or you do not have access to it.
-This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.
-openai.APIError: boom
-error code: 1020
-fetch failed
-ECONNREFUSED
-Unauthorized
-Invalid API key provided.
-{"message":"Forbidden"}
-{"code":429,"msg":"too many requests"}
-data: {"choices":[]}
-<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>
-""".strip().split("\n")
-
-EMPTY = (
-    "Sure, here is the answer:",
-    "Answer:",
-    "[Your answer here]",
-    "assistant",
-    '{"answer": ""}',
-    "null",
-    "undefined",
-    "....",
-    "…",
-    "---",
-    "\ufffd" * 40,
-    "a���������",
-    "```\n```",
-    '""',
-)
-
-ANSWERS = """
-The captain apologised: he could not help.
-"I'm sorry, I can't help you," said the captain.
-“I cannot help you,” he says.
-He is sorry that he cannot help.
-Unfortunately, the ship sank.
-Unfortunately for the crew, they could not help.
-We can't help with refunds after 30 days.
-I understand that the ship left at dawn.
-I cannot find the captain's name in the text.
-I'm sorry, but the text does not mention the captain.
-Thank you letters
-503
-502 patients
-The server returned 502 errors twice a day.
-404
-Error rates rose to 5 % in May.
-The error was caused by a wrong chart.
-Errors in navigation: the mate misread the chart.
-An error occurred in the count of votes, which led to a recount.
-Rate limits were introduced in 2020.
-The connection was lost
-The model is unavailable to customers in Japan.
-Forbidden love between two families
-Content moderation teams were dismissed.
-The report is about content moderation and how posts are flagged.
-Request denied
-Of course
-Yes
-no
--
-€
-👍
-{"limit": 1}
-The clerk asks him to please provide the text.
-Here is where the ship sank.
-You can see the harbour from there.
-What can I do? she asks herself.
-If you drink it, you die.
-Bitte
-Er bat um Hilfe, aber leider konnte niemand helfen.
-Elle ne peut pas répondre à cette lettre.
-抱歉，文中没有提到船长的名字。
-船长无法回答这个问题。
-Function of the kidney
-Nothing found.
-1: I'm sorry, I can't help with that.
-If there's a fire, please leave the building.
-If you provide the form late, the agency will help only in cases of hardship.
-Once you have signed, I will deliver the goods.
-When you need help, ask the crew.
-You can try again after 30 days.
-You may contact the seller for more information.
-Please contact the office for details.
-Kindly include your name in the letter.
-You didn't give the seller notice.
-How can I live without you?
-The file is missing
-That question was inappropriate.
-This content was harmful to minors.
-The request was blocked by the mayor.
-That is outside the scope of the treaty.
-As an AI startup, the firm could not get a loan.
-Rate limits fell.
-Unauthorized persons opened the safe.
-The server returned 502 Bad Gateway, so the job was rescheduled.
-""".strip().split("\n")
+TEXTS = tomllib.loads((ROOT / "tests/replies/no_replies.toml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("kind", "reply"),
-    [
-        *(("refused", reply) for reply in REFUSALS),
-        *(("transport", reply) for reply in ERRORS),
-        *(("empty", reply) for reply in EMPTY),
-    ],
-)
-def test_what_is_no_reply(kind: str, reply: str) -> None:
-    problem = unusable(reply)
-    assert problem is not None
-    assert (problem.kind if "filter" not in reply else "refused") == kind
+def test_what_is_no_reply_is_told_from_what_only_looks_like_it() -> None:
+    for kind in ("refused", "transport", "empty"):
+        for reply in TEXTS[kind]:
+            problem = unusable(reply)
+            assert problem is not None, reply
+            assert problem.kind == (kind if "filter" not in reply else "refused"), reply
+    assert [reply for reply in TEXTS["usable"] if unusable(reply) is not None] == []
 
 
-@pytest.mark.parametrize("reply", ANSWERS)
-def test_what_is_a_reply(reply: str) -> None:
-    assert unusable(reply) is None
+def test_what_is_not_stated_is_nothing_and_what_says_more_is_an_answer() -> None:
+    for reply in TEXTS["not_stated"]:
+        read = read_reply(reply, ValueType.TEXT)
+        assert (read.state, read.value) == ("nothing", reply)
+    answers = TEXTS["stated"]
+    assert [a for a in answers if read_reply(a, ValueType.TEXT).state != "found"] == []
 
 
 def test_a_quote_of_the_source_is_a_reply() -> None:

@@ -64,7 +64,7 @@ def _flaws(value: Any, schema: Schema, defs: Schema, path: tuple[str, ...]) -> I
             known = ", ".join(map(str, schema["enum"]))
             yield _Flaw(path, f"{_shown(value)} is none of {known}", is_other=True)
     elif isinstance(value, bool) or not isinstance(value, _TYPES[schema["type"]]):
-        yield _Flaw(path, f"{_shown(value)} is no {schema['type']}", is_other=True)
+        yield _Flaw(path, f"{_shown(value)} is not of type {schema['type']}", is_other=True)
     elif isinstance(value, dict):
         yield from _of_object(value, schema, defs, path)
     elif isinstance(value, list):
@@ -89,7 +89,7 @@ def _of_object(
         if name in value:
             yield from _flaws(value[name], one, defs, (*path, name))
         else:
-            yield _Flaw(path, f"there is no '{name}'")
+            yield _Flaw(path, f"'{name}' is missing")
     for name in value:
         if name not in properties:
             yield _Flaw(

@@ -148,7 +148,7 @@ def plan_form(
         for call in [*ways, new]
     )
     steps = {"type": "array", "items": step, "minItems": 1, "maxItems": max_steps}
-    declarations = _declarations(_ref("new"), MAX_NEW_ACTIONS, max_text)
+    declarations = _declarations(_ref("new"), max_text)
     schema = {**closed_object({"new_actions": declarations, "steps": steps}), "$defs": defs}
 
     def text_of(value: Any) -> str:
@@ -164,11 +164,9 @@ def plan_form(
     return JsonForm(schema, text_of, hint)
 
 
-def header_form(
-    library: ActionLibrary, *, max_actions: int = MAX_NEW_ACTIONS, max_text: int | None = None
-) -> JsonForm:
+def header_form(library: ActionLibrary, *, max_text: int | None = None) -> JsonForm:
     """The new actions of a plan, `{"new_actions": [...]}`."""
-    declarations = _declarations(_new_name(library), max_actions, max_text)
+    declarations = _declarations(_new_name(library), max_text)
     schema = closed_object({"new_actions": declarations})
 
     def text_of(value: Any) -> str:
@@ -207,11 +205,11 @@ def _new_name(library: ActionLibrary) -> Schema:
     return {"type": "string", "pattern": f"^({names_except(library).replace('(?:', '(')})$"}
 
 
-def _declarations(name: Schema, max_actions: int, max_text: int | None) -> Schema:
+def _declarations(name: Schema, max_text: int | None) -> Schema:
     declaration = closed_object(
         {"name": name, "parameters": _names(_SIGNATURES), "definition": _text(max_text)}
     )
-    return {"type": "array", "items": declaration, "maxItems": max_actions}
+    return {"type": "array", "items": declaration, "maxItems": MAX_NEW_ACTIONS}
 
 
 def _suffix(counts: Counts) -> str:
@@ -357,8 +355,8 @@ def _said(*texts: str, max_text: int | None) -> str:
 
 
 MAX_JSON_STEPS = 8
-"""Steps of a valid plan as JSON: the schema says every argument of every state in full, and servers
-that make a grammar of it take as long as it is."""
+"""Maximum steps of a valid plan as JSON: the schema lists every argument of every state, and the time that
+a server needs to compile it grows with its length."""
 
 
 def header_constraint(library: ActionLibrary, *, max_text: int | None = None) -> Constraint:
@@ -382,27 +380,16 @@ def steps_constraint(
 def plan_constraint(
     library: ActionLibrary,
     *,
+    requires_new: bool = False,
     max_steps: int = MAX_WRITTEN_STEPS,
     max_text: int | None = None,
 ) -> Constraint:
-    """A whole plan in one phase, new actions allowed: it parses, but may be invalid."""
-    grammar = static_grammar(library, max_steps=max_steps, max_text=max_text)
-    form = plan_form(library, max_steps=max_steps, max_text=max_text)
-    return Constraint("plan", grammar, form)
-
-
-def sketch_constraint(
-    library: ActionLibrary,
-    *,
-    max_steps: int = MAX_WRITTEN_STEPS,
-    max_text: int | None = None,
-) -> Constraint:
-    """The reply to a mining prompt: new actions or none, then steps."""
+    """A whole plan in one phase, new actions allowed or required: it parses, but may be invalid."""
     grammar = static_grammar(
-        library, new_actions="required", max_steps=max_steps, max_text=max_text
+        library, requires_new=requires_new, max_steps=max_steps, max_text=max_text
     )
     form = plan_form(library, max_steps=max_steps, max_text=max_text)
-    return Constraint("sketch", grammar, form)
+    return Constraint("sketch" if requires_new else "plan", grammar, form)
 
 
 def line_constraint(

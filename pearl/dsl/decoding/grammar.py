@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from pearl.dsl.parser import read
@@ -82,8 +82,8 @@ def _ranges(characters: str) -> str:
 
 
 MAX_COUNTED = (3, 2)
-"""Outputs of one kind that is not text, where there is one such kind, or two; 1 where there are
-more. The states multiply with every kind, and what is made from them gets longer."""
+"""Maximum outputs of a kind other than text, for one such kind and for two; 1 for more kinds. Every kind
+multiplies the number of states, and with it the length of the grammar."""
 
 Counts = tuple[int, ...]
 """The number of outputs for each letter of the states."""
@@ -206,7 +206,7 @@ class States:
         return [pair for pair in zip(self._letters, counts, strict=True) if pair[1]]
 
     def _writable(self, counts: Counts) -> list[int]:
-        """The places of those letters that the next output may have."""
+        """The indexes of the letters that the next output may have."""
         if counts not in self._known:
             self._known[counts] = [
                 i
@@ -217,7 +217,7 @@ class States:
 
 
 def _kinds(actions: list[Action]) -> dict[ValueType, str]:
-    """The letter of every type that is returned: one letter for those that go the same places."""
+    """The letter of every returned type; types that fit the same parameters share a letter."""
     wanted = {parameter.type for action in actions for parameter in action.parameters}
     letters: dict[frozenset[ValueType], str] = {}
     kinds: dict[ValueType, str] = {}
@@ -237,8 +237,8 @@ def nothing_to_call(library: ActionLibrary) -> LibraryError:
 
 
 MAX_WRITTEN_STEPS = 12
-"""Steps of a plan that is written under a grammar: of the published plans, one in 500 has more than
-eight. What is made of it grows with its square."""
+"""Maximum steps of a plan that is written under a grammar, whose size grows with the square of this number;
+one published plan in 500 has more than eight steps."""
 
 MAX_NEW_ACTIONS = 5
 """Actions that one plan may declare under these grammars."""
@@ -341,7 +341,7 @@ _HEADING = '"New actions:\\n- "'
 def static_grammar(
     library: ActionLibrary,
     *,
-    new_actions: Literal["none", "allowed", "required"] = "allowed",
+    requires_new: bool = False,
     max_steps: int = MAX_WRITTEN_STEPS,
     max_text: int | None = None,
 ) -> str:
@@ -355,19 +355,14 @@ def static_grammar(
         return name
 
     ways = calls.rules(argument)
-    if new_actions != "none":
-        text = argument(Slot(ValueType.TEXT))
-        ways.append(f'NEW [{text} (", " {text})*]')
-    if not ways:
-        raise nothing_to_call(library)
-    first = {"none": "s1", "allowed": "[new] s1", "required": "new s1"}
-    lines = [f"start: {first[new_actions]}"]
-    if new_actions != "none":
-        lines += [
-            f'new: {_HEADING} ("None\\n" | action ("- " action)*) "\\n"',
-            f'action: NEW [NAME (", " NAME)* [", ..."]] {_END} "\\n"',
-            _new_name(library),
-        ]
+    text = argument(Slot(ValueType.TEXT))
+    ways.append(f'NEW [{text} (", " {text})*]')
+    lines = [
+        f"start: {'new' if requires_new else '[new]'} s1",
+        f'new: {_HEADING} ("None\\n" | action ("- " action)*) "\\n"',
+        f'action: NEW [NAME (", " NAME)* [", ..."]] {_END} "\\n"',
+        _new_name(library),
+    ]
     lines += [
         f's{i}: "{i}. " step' + (f' ["\\n" s{i + 1}]' if i < max_steps else "")
         for i in range(1, max_steps + 1)
@@ -403,17 +398,15 @@ def indexed_grammar(
     return _joined(lines, max_text)
 
 
-def header_grammar(
-    library: ActionLibrary, *, max_actions: int = MAX_NEW_ACTIONS, max_text: int | None = None
-) -> str:
+def header_grammar(library: ActionLibrary, *, max_text: int | None = None) -> str:
     """The block of new actions of a plan up to the blank line before its steps."""
     # Without new actions, the library must have something to call.
     none = '"None\\n" | ' if library else ""
     lines = [
         f'start: {_HEADING} ({none}a1) "\\n"',
         *(
-            f"a{i}: action" + (f' ["- " a{i + 1}]' if i < max_actions else "")
-            for i in range(1, max_actions + 1)
+            f"a{i}: action" + (f' ["- " a{i + 1}]' if i < MAX_NEW_ACTIONS else "")
+            for i in range(1, MAX_NEW_ACTIONS + 1)
         ),
         *_declaration(library),
         *_defined(("TEXT",), max_text),
@@ -425,7 +418,6 @@ def line_grammar(
     written: str,
     library: ActionLibrary,
     *,
-    new_actions: bool = True,
     max_steps: int = MAX_WRITTEN_STEPS,
     max_text: int | None = None,
 ) -> str:
@@ -433,7 +425,7 @@ def line_grammar(
     in_header = written.startswith("New actions:\n") and "\n\n" not in written
     reading = read(written.rstrip("\n"))
     known = library.extended(reading.actions)
-    if new_actions and not written:
+    if not written:
         return 'start: "New actions:\\n"\n'
     if in_header and written.endswith("- None\n"):
         return 'start: "\\n"\n'

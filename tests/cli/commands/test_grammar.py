@@ -13,8 +13,7 @@ from pearl.actions.operators import with_operators
 from pearl.cli import run
 from pearl.dsl.decoding.forms import steps_constraint
 from pearl.editor.line_automaton import textmate_grammar
-from tests.dsl.decoding.gbnf import Gbnf
-from tests.dsl.sampling import admits, sentence
+from tests.dsl.sampling import admits, gbnf_admits, sentence
 
 ACTIONS = """\
 FIND(CTX, X) : Find X
@@ -58,7 +57,7 @@ def test_every_form(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert admits(lark, PLAN)
     assert headed == f"%llguidance {{}}\n{lark}"
-    assert Gbnf(gbnf).admits(PLAN)
+    assert gbnf_admits(gbnf, PLAN)
     last = {"output": "v1", "action": "検索", "arguments": {"CTX": {"output": "CTX"}, "X": 3}}
     value = {"plan": {"step": {**last, "purpose": "a"}, "then": None}}
     assert admits(LLMatcher.grammar_from_json_schema(schema), json.dumps(value, ensure_ascii=False))

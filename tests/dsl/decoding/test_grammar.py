@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 import random
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pearl.actions.library import load_library, read_library
+from pearl.actions.library import load_library
 from pearl.actions.operators import with_operators
 from pearl.dsl.checker import check, compile_plan
 from pearl.dsl.decoding.constraint import to_gbnf, validate
@@ -22,17 +21,18 @@ from pearl.dsl.decoding.grammar import (
     header_grammar,
     indexed_grammar,
     line_grammar,
+    names_except,
     static_grammar,
 )
 from pearl.dsl.nodes import CTX, Plan, print_plan
 from pearl.dsl.parser import parse, read
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import LibraryError, PearlError
-from tests.dsl.decoding.gbnf import Gbnf
 from tests.dsl.sampling import (
     admits,
     admits_each,
     counted,
+    gbnf_admits,
     lalr_admits,
     renamed,
     sentence,
@@ -40,7 +40,6 @@ from tests.dsl.sampling import (
 )
 from tests.dsl.strategies import libraries, valid_plans
 from tests.examples import examples, times
-from tests.shared import shared
 
 SEEDS = st.integers(0, 2**32)
 
@@ -59,46 +58,46 @@ SMALL = ActionLibrary(
 NONE = "New actions:\n- None\n\n"
 ONE = "New actions:\n- NEW(CTX, X) : Do it\n\n"
 
-# What each grammar says of a text: static, static without new actions, sketch, indexed, header.
+# What each grammar says of a text: static, sketch, indexed, header.
 PARITY = [
-    ('1. v1 = FIND(CTX, "x") : a', "yynyn"),
-    ('1. key = FIND(CTX, "x") : a', "yynnn"),
-    (f"{NONE}1. v1 = NOW() : a", "ynynn"),
-    (f"{ONE}1. v1 = NEW(CTX) : a", "ynynn"),
-    (NONE, "nnnny"),
-    (ONE, "nnnny"),
-    ("New actions:\n- NEW(A, B, ...) : Do it\n\n1. a = NOW() : b", "ynynn"),
-    ("New actions:\n- FIND(CTX) : Do it\n\n", "nnnnn"),
-    ("New actions:\n- NEW(X, X) : Do it\n\n", "nnnnn"),
-    ("New actions:\n- NEW(X, Y, ...) : Do it\n\n", "nnnny"),
-    ("New actions:\n- NEW(CTX)\n\n", "nnnnn"),
-    ('1. v1 = FIND(CTX, "x") : a\n2. v2 = FIND(v1, [v1, 2, "z", CTX]) : b', "yynyn"),
-    ('1. v1 = FIND(CTX, "x") : a\n2. v2 = FIND(v2, 3) : b', "yynnn"),
-    ("1. n1 = COUNT([1, 2]) : a\n2. v1 = FIND(CTX, n1) : b", "yynyn"),
-    ("1. n1 = COUNT([1, 2]) : a\n2. v1 = FIND(n1, CTX) : b", "yynnn"),
-    ("1. v1 = FIND_ALL(CTX) : a\n2. n1 = COUNT(v1) : b\n3. n2 = DOUBLE(n1) : c", "yynyn"),
-    ("1. v1 = COUNT([]) : a", "yynnn"),
-    ('1. n1 = COUNT("a") : a', "nnnnn"),
-    ("1. n1 = COUNT(CTX) : a", "yynnn"),
-    ('1. v1 = CONCAT("a") : a', "yynyn"),
-    ('1. v1 = CONCAT("a", 1, 2, []) : a', "yynyn"),
-    ("1. v1 = CONCAT() : a", "nnnnn"),
-    ("1. v1 = FIND(CTX) : a", "nnnnn"),
-    ('1. v1 = FIND("x", CTX) : a', "nnnnn"),
-    ("1. v1 = FIND_A(CTX) : a", "ynnnn"),
-    ('1. v1 = FIND(CTX,"x") : a', "nnnnn"),
-    ("1. v1 = NOW(): a", "nnnnn"),
-    ("1. v1 = NOW() : ", "nnnnn"),
-    ("1. v1 = NOW()", "nnnnn"),
-    ("2. v1 = NOW() : a", "nnnnn"),
-    ("1. v1 = NOW() : a\n", "nnnnn"),
-    ("1. v1 = FIND(CTX, [[1]]) : a", "nnnnn"),
-    ("1. v1 = FIND(CTX, 1e5) : a", "nnnnn"),
-    ("1. v1 = FIND(CTX, -12.50) : a", "yynyn"),
-    ('1. v1 = FIND(CTX, "a\\"\\\\\\n\\u00e9 é 🔑") : a : b', "yynyn"),
-    ('1. v1 = FIND(CTX, "\\ud800") : a', "nnnnn"),
-    ('1. v1 = FIND(CTX, "\t") : a', "nnnnn"),
-    ("", "nnnnn"),
+    ('1. v1 = FIND(CTX, "x") : a', "ynyn"),
+    ('1. key = FIND(CTX, "x") : a', "ynnn"),
+    (f"{NONE}1. v1 = NOW() : a", "yynn"),
+    (f"{ONE}1. v1 = NEW(CTX) : a", "yynn"),
+    (NONE, "nnny"),
+    (ONE, "nnny"),
+    ("New actions:\n- NEW(A, B, ...) : Do it\n\n1. a = NOW() : b", "yynn"),
+    ("New actions:\n- FIND(CTX) : Do it\n\n", "nnnn"),
+    ("New actions:\n- NEW(X, X) : Do it\n\n", "nnnn"),
+    ("New actions:\n- NEW(X, Y, ...) : Do it\n\n", "nnny"),
+    ("New actions:\n- NEW(CTX)\n\n", "nnnn"),
+    ('1. v1 = FIND(CTX, "x") : a\n2. v2 = FIND(v1, [v1, 2, "z", CTX]) : b', "ynyn"),
+    ('1. v1 = FIND(CTX, "x") : a\n2. v2 = FIND(v2, 3) : b', "ynnn"),
+    ("1. n1 = COUNT([1, 2]) : a\n2. v1 = FIND(CTX, n1) : b", "ynyn"),
+    ("1. n1 = COUNT([1, 2]) : a\n2. v1 = FIND(n1, CTX) : b", "ynnn"),
+    ("1. v1 = FIND_ALL(CTX) : a\n2. n1 = COUNT(v1) : b\n3. n2 = DOUBLE(n1) : c", "ynyn"),
+    ("1. v1 = COUNT([]) : a", "ynnn"),
+    ('1. n1 = COUNT("a") : a', "nnnn"),
+    ("1. n1 = COUNT(CTX) : a", "ynnn"),
+    ('1. v1 = CONCAT("a") : a', "ynyn"),
+    ('1. v1 = CONCAT("a", 1, 2, []) : a', "ynyn"),
+    ("1. v1 = CONCAT() : a", "nnnn"),
+    ("1. v1 = FIND(CTX) : a", "nnnn"),
+    ('1. v1 = FIND("x", CTX) : a', "nnnn"),
+    ("1. v1 = FIND_A(CTX) : a", "ynnn"),
+    ('1. v1 = FIND(CTX,"x") : a', "nnnn"),
+    ("1. v1 = NOW(): a", "nnnn"),
+    ("1. v1 = NOW() : ", "nnnn"),
+    ("1. v1 = NOW()", "nnnn"),
+    ("2. v1 = NOW() : a", "nnnn"),
+    ("1. v1 = NOW() : a\n", "nnnn"),
+    ("1. v1 = FIND(CTX, [[1]]) : a", "nnnn"),
+    ("1. v1 = FIND(CTX, 1e5) : a", "nnnn"),
+    ("1. v1 = FIND(CTX, -12.50) : a", "ynyn"),
+    ('1. v1 = FIND(CTX, "a\\"\\\\\\n\\u00e9 é 🔑") : a : b', "ynyn"),
+    ('1. v1 = FIND(CTX, "\\ud800") : a', "nnnn"),
+    ('1. v1 = FIND(CTX, "\t") : a', "nnnn"),
+    ("", "nnnn"),
 ]  # fmt: skip
 
 
@@ -106,25 +105,17 @@ PARITY = [
 def grammars() -> list[str]:
     return [
         static_grammar(SMALL, max_steps=3),
-        static_grammar(SMALL, new_actions="none", max_steps=3),
-        static_grammar(SMALL, new_actions="required", max_steps=3),
+        static_grammar(SMALL, requires_new=True, max_steps=3),
         indexed_grammar(SMALL, max_steps=3),
         header_grammar(SMALL),
     ]
 
 
-@pytest.fixture(scope="module")
-def gbnf(grammars: list[str]) -> list[Gbnf]:
-    return [Gbnf(to_gbnf(grammar)) for grammar in grammars]
-
-
 @pytest.mark.parametrize(("text", "said"), PARITY)
-def test_every_reader_says_the_same(
-    grammars: list[str], gbnf: list[Gbnf], text: str, said: str
-) -> None:
+def test_every_reader_says_the_same(grammars: list[str], text: str, said: str) -> None:
     assert "".join("ny"[admits(grammar, text)] for grammar in grammars) == said
     assert "".join("ny"[lalr_admits(grammar, text)] for grammar in grammars) == said
-    assert "".join("ny"[grammar.admits(text)] for grammar in gbnf) == said
+    assert "".join("ny"[gbnf_admits(to_gbnf(grammar), text)] for grammar in grammars) == said
 
 
 @pytest.mark.parametrize(
@@ -158,7 +149,7 @@ def test_the_next_line(written: str, line: str, is_next: bool) -> None:
     validate(grammar)
     assert admits(grammar, line) is is_next
     assert lalr_admits(grammar, line) is is_next
-    assert Gbnf(to_gbnf(grammar)).admits(line) is is_next
+    assert gbnf_admits(to_gbnf(grammar), line) is is_next
 
 
 def is_as_printed(text: str) -> bool:
@@ -172,10 +163,10 @@ def _evened(text: str) -> list[str]:
     return [literals.sub("?", line.rstrip(" \u00a0")) for line in text.split("\n")]
 
 
-@given(libraries(), SEEDS, st.sampled_from(["none", "allowed", "required"]))
+@given(libraries(), SEEDS, st.booleans())
 @examples(15)
-def test_static_sentences_are_read(library: ActionLibrary, seed: int, new: str) -> None:
-    grammar = static_grammar(library, new_actions=new, max_steps=4, max_text=9)  # type: ignore[arg-type]
+def test_static_sentences_are_read(library: ActionLibrary, seed: int, requires_new: bool) -> None:
+    grammar = static_grammar(library, requires_new=requires_new, max_steps=4, max_text=9)
     assert is_as_printed(sentence(grammar, seed))
 
 
@@ -194,7 +185,7 @@ def test_indexed_sentences_are_valid(library: ActionLibrary, seed: int) -> None:
 @given(libraries(), SEEDS)
 @examples(30)
 def test_headers_are_read_and_leave_nothing_to_check(library: ActionLibrary, seed: int) -> None:
-    header = sentence(header_grammar(library, max_actions=3, max_text=9), seed)
+    header = sentence(header_grammar(library, max_text=9), seed)
     actions = read(header).actions
     assert (header == NONE) is (not actions)
     assert not {action.name for action in actions} & set(library)
@@ -266,7 +257,7 @@ def test_valid_plans_are_admitted(known: tuple[ActionLibrary, Plan]) -> None:
     library, plan = known
     check(plan, library)
     assert admits(static_grammar(library, max_steps=5), print_plan(plan))
-    assert admits(static_grammar(library, new_actions="required", max_steps=5), print_plan(plan))
+    assert admits(static_grammar(library, requires_new=True, max_steps=5), print_plan(plan))
     own = library.extended(plan.new_actions)
     assert admits(indexed_grammar(own, max_steps=5), counted(plan, own))
 
@@ -278,7 +269,7 @@ def test_valid_plans_are_admitted_line_by_line(known: tuple[ActionLibrary, Plan]
     own = library.extended(plan.new_actions)
     lines = counted(plan, own).splitlines(keepends=True)
     for i, line in enumerate(lines):
-        grammar = line_grammar("".join(lines[:i]), own, new_actions=False)
+        grammar = line_grammar("".join([NONE, *lines[:i]]), own)
         assert admits_each(grammar, [line, line.replace(" = ", "= ", 1)]) == [True, False]
 
 
@@ -346,7 +337,7 @@ def test_odd_libraries(library: ActionLibrary) -> None:
         validate(grammar)
     indexed = indexed_grammar(library, max_steps=4, max_text=9)
     validate(indexed)
-    Gbnf(to_gbnf(indexed))
+    gbnf_admits(to_gbnf(indexed), "")
     for seed in range(3 if len(library) < 100 else 1):
         compile_plan(without_braces(sentence(indexed, seed)), library)
         compile_plan(without_braces(by_lines(library, seed, max_steps=2)), library)
@@ -380,37 +371,6 @@ def test_texts_are_bounded() -> None:
     assert admits_each(grammar, texts) == [True, False, False]
 
 
-def _published() -> Sequence[Plan]:
-    rows = [
-        json.loads(line)
-        for path in sorted(shared("pearl_traces").glob("*.jsonl"))
-        for line in path.read_text(encoding="utf-8").splitlines()
-    ]
-    return [parse(row["plan"]) for row in rows if row.get("plan")]
-
-
-@pytest.mark.slow
-def test_published_plans_are_admitted() -> None:
-    text = (shared("pearl_traces") / "actions_refined.txt").read_text(encoding="utf-8")
-    library = read_library(text, "refined")
-    plans = [plan for plan in _published() if _error_of(plan, library) is None]
-    found = admits_each(static_grammar(library), map(print_plan, plans))
-    refused = [plan for plan, is_admitted in zip(plans, found, strict=True) if not is_admitted]
-    # A grammar admits no new action with the name of a known one, which is a note to the checker.
-    assert all(any(action.name in library for action in plan.new_actions) for plan in refused), len(
-        refused
-    )
-    assert (len(plans), len(refused)) == (1226, 0)
-
-
-def _error_of(plan: Plan, library: ActionLibrary) -> PearlError | None:
-    try:
-        check(plan, library)
-    except PearlError as error:
-        return error
-    return None
-
-
 @pytest.mark.parametrize("name", ["seed", "quality", "medical"])
 def test_the_operators_leave_room_in_a_servers_grammar(name: str) -> None:
     """llama.cpp and hosted servers refuse, or take seconds over, much longer ones."""
@@ -426,3 +386,34 @@ def test_sentences_under_the_shipped_libraries_are_valid(name: str) -> None:
         compile_plan(without_braces(sentence(grammar, seed)), library)
     for seed in range(32):  # each line has a grammar of its own to be read
         compile_plan(without_braces(by_lines(library, seed)), library)
+
+
+WORDS = ["".join(letters) for n in range(1, 4) for letters in itertools.product("ab_", repeat=n)]
+
+
+def spelled(taken: set[str], most: int) -> set[str]:
+    pattern = names_except(taken, first="ab", rest="ab_", most=most)
+    return {word for word in WORDS if re.fullmatch(pattern, word)} if pattern else set()
+
+
+@given(st.sets(st.sampled_from(WORDS)), st.integers(1, 3))
+def test_every_name_but_those_taken(taken: set[str], most: int) -> None:
+    names = {word for word in WORDS if word[0] != "_" and len(word) <= most}
+    assert spelled(taken, most) == names - taken
+
+
+@pytest.mark.parametrize(
+    ("taken", "free", "not_free"),
+    [
+        (["FIND", "FIND_EVENT", "FINDER"], ["FIN", "FIND_", "FINDERS", "X"], ["FIND", "FINDER"]),
+        (["検索", "clé"], ["A", "cl", "cle"], ["検索", "clé"]),
+        (["A" * 80], ["A" * 40, "A" * 39], ["A" * 41, "A" * 80]),
+        (["A" * 40], ["A" * 39], ["A" * 40, "A" * 41]),
+        (["CTX", "None", "_"], ["CTX1", "none", "__", "c"], ["CTX", "None", "_", "1", ""]),
+        ([], ["a", "Z_9"], ["9", "a b", "a-b"]),
+    ],
+)
+def test_names_of_libraries(taken: list[str], free: list[str], not_free: list[str]) -> None:
+    pattern = re.compile(names_except(taken))
+    assert all(pattern.fullmatch(name) for name in free)
+    assert not any(pattern.fullmatch(name) for name in not_free)
