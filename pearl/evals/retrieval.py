@@ -326,7 +326,7 @@ async def evaluate_retrieval(
         >>> found.scores[0].mean("nDCG@10").estimate
         1.0
     """
-    documents = {index.documents.name(number) for number in range(len(index.documents))}
+    documents = {name.decode() for name in index.contents.names.every()}
     judged, coverage = _judged(topics, judgments, documents)
     measures = measures or default_measures([k])
     scores = []

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pearl.documents.comparisons import Verdict, Wanted, comparison
 from pearl.documents.dates import read_period
@@ -27,6 +27,8 @@ from pearl.errors.patterns import lazy_pattern
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from pearl.retrieval.index import Index
 
 DOCUMENT = "document"
 """The field that every passage has: the name of its document."""
@@ -77,23 +79,8 @@ def _is_ordered(text: str) -> bool:
     return find_quantity(text) is not None or read_period(text)[0] is not None
 
 
-class Filterable(Protocol):
-    """What filters read of an index."""
-
-    @property
-    def field_names(self) -> Sequence[str]:
-        """The names of all fields of passages."""
-        ...
-
-    def columns(self, names: tuple[str, ...]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
-        """The different values of fields together, and for each passage the place of its own."""
-        ...
-
-
-def select(
-    index: Filterable, filters: Iterable[Filter]
-) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
-    """Which passages meet all conditions, shape (passages,), and what was left out unread."""
+def select(index: Index, filters: Iterable[Filter]) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
+    """The mask of the passages that meet all conditions, shape (passages,), and notes on those left out."""
     import numpy as np
 
     by_field: dict[str, list[Filter]] = {}
@@ -135,37 +122,29 @@ def _named(name: str, known: Sequence[str]) -> str:
 def _verdicts(
     name: str, conditions: Sequence[Filter], values: Sequence[str], notes: list[str]
 ) -> dict[str, Verdict]:
-    """Of each value: whether it meets one of the alternatives, and all other conditions."""
+    """Whether each value meets one of the alternatives, and all other conditions."""
 
-    def meets(each: Filter) -> dict[str, Verdict]:
-        tests = [_test(name, operator, text, values, notes) for operator, text in each.tests]
-        return {value: _all([test(value) for test in tests]) for value in values}
+    def test(operator: str, text: str) -> Callable[[str], Verdict]:
+        try:
+            meets, remarks = comparison(operator, Wanted((text,)), values, name)
+        except ValueError as error:
+            raise UsageError(
+                f"'{name}' cannot be compared that way: {error}",
+                help=f"for texts: {name}=... or {name}~...",
+            ) from None
+        notes.extend(filter(None, remarks))
+        return meets
 
-    alternatives = [meets(each) for each in conditions if each.is_alternative]
-    others = [meets(each) for each in conditions if not each.is_alternative]
-    return {
-        value: _all(
-            [
-                *([_any([one[value] for one in alternatives])] if alternatives else []),
-                *(one[value] for one in others),
-            ]
-        )
-        for value in values
-    }
-
-
-def _test(
-    name: str, operator: str, text: str, values: Sequence[str], notes: list[str]
-) -> Callable[[str], Verdict]:
-    try:
-        meets, said = comparison(operator, Wanted((text,)), values, name)
-    except ValueError as error:
-        raise UsageError(
-            f"'{name}' cannot be compared that way: {error}",
-            help=f"for texts: {name}=... or {name}~...",
-        ) from None
-    notes += [note for note in said if note]
-    return meets
+    alternatives, others = (
+        [[test(*each) for each in one.tests] for one in conditions if one.is_alternative == kind]
+        for kind in (True, False)
+    )
+    verdicts: dict[str, Verdict] = {}
+    for value in values:
+        one_of = [_all([meets(value) for meets in tests]) for tests in alternatives]
+        all_of = [_all([meets(value) for meets in tests]) for tests in others]
+        verdicts[value] = _all([*all_of, _any(one_of)] if one_of else all_of)
+    return verdicts
 
 
 def _all(verdicts: Sequence[Verdict]) -> Verdict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pearl.errors import ModelError
@@ -30,21 +30,15 @@ def depth_for(k: int) -> int:
 
 
 def rank_fusion(
-    legs: Mapping[str, Ranking],
-    k: int,
-    free: NDArray[np.bool_] | None = None,
-    *,
-    constant: int = RANK_CONSTANT,
+    legs: Mapping[str, Ranking], k: int, free: NDArray[np.bool_] | None = None
 ) -> Ranking:
-    """The `k` best by the sum of 1 / (constant + rank) over the legs that have the passage."""
+    """The `k` best by the sum of 1 / (60 + rank) over the legs that have the passage."""
     import numpy as np
 
-    numbers = _union(legs)
-    total = np.zeros(len(numbers))
-    for leg in legs.values():
-        ranks = np.arange(1, len(leg.passages) + 1)
-        total[np.searchsorted(numbers, leg.passages)] += 1 / (constant + ranks)
-    return _fused(numbers, total, k, free, legs)
+    def part(name: str, places: NDArray[np.intp], total: NDArray[np.float64]) -> None:
+        total[places] += 1 / (RANK_CONSTANT + np.arange(1, len(places) + 1))
+
+    return _fused(legs, part, k, free)
 
 
 def weighted_fusion(
@@ -61,39 +55,29 @@ def weighted_fusion(
     """
     import numpy as np
 
-    numbers = _union(legs)
-    total = np.zeros(len(numbers))
-    for name, leg in legs.items():
-        scores = np.zeros(len(numbers))
-        scores[np.searchsorted(numbers, leg.passages)] = leg.scores
-        total += weights[name] * _scaled(scores)
-    return _fused(numbers, total, k, free, legs)
+    def part(name: str, places: NDArray[np.intp], total: NDArray[np.float64]) -> None:
+        scores = np.zeros(len(total))
+        scores[places] = legs[name].scores
+        low, high = scores.min(), scores.max()
+        total += weights[name] * ((scores - low) / (high - low) if high > low else 1.0)
 
-
-def _union(legs: Mapping[str, Ranking]) -> NDArray[np.int32]:
-    import numpy as np
-
-    found = [leg.passages for leg in legs.values()]
-    return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int32)
-
-
-def _scaled(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    import numpy as np
-
-    if not len(scores):
-        return scores
-    low, high = scores.min(), scores.max()
-    return (scores - low) / (high - low) if high > low else np.ones(len(scores))
+    return _fused(legs, part, k, free)
 
 
 def _fused(
-    numbers: NDArray[np.int32],
-    scores: NDArray[np.float64],
+    legs: Mapping[str, Ranking],
+    add_part: Callable[[str, NDArray[np.intp], NDArray[np.float64]], None],
     k: int,
     free: NDArray[np.bool_] | None,
-    legs: Mapping[str, Ranking],
 ) -> Ranking:
-    best = top(numbers, scores, k, free)
+    import numpy as np
+
+    none = np.zeros(0, np.int32)
+    numbers = np.unique(np.concatenate([none, *(leg.passages for leg in legs.values())]))
+    total = np.zeros(len(numbers))
+    for name, leg in legs.items() if len(numbers) else ():
+        add_part(name, np.searchsorted(numbers, leg.passages), total)
+    best = top(numbers, total, k, free)
     return Ranking(best.passages, best.scores, dict(legs))
 
 

@@ -56,6 +56,11 @@ class WeightedQuery:
     parts: tuple[tuple[str, float], ...]
 
     @property
+    def question(self) -> str:
+        """The question itself, without those before it."""
+        return self.parts[-1][0]
+
+    @property
     def text(self) -> str:
         """All of it, as an embedder or a reranker is given it."""
         return "\n".join(text for text, _ in self.parts)
@@ -105,16 +110,13 @@ def years_in(text: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-Expansion = Callable[[Mapping[str, float]], Mapping[str, float]]
-"""Terms with their weights → these and others with theirs."""
-
 _Entry = tuple[str, ...]
 """The different terms of a word or phrase."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryThesaurus:
-    """An `Expansion` by synonyms.
+    """Synonyms of the terms of queries.
 
     An entry is found where the query has all its terms; each other entry of its group then adds its
     own, with `weight` times the least of their weights, shared among the terms of a phrase. A term

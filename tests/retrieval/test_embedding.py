@@ -67,11 +67,6 @@ def test_progress_is_told_in_steps() -> None:
     assert told == [(STEP, STEP + 5), (STEP + 5, STEP + 5)]
 
 
-def test_an_empty_index_has_no_vectors() -> None:
-    index = index_of()
-    assert asyncio.run(embed_index(index, Counting(2))).vectors is None
-
-
 def test_vectors_of_different_dimensions_are_not_joined() -> None:
     index = index_of(*(f"passage {n}" for n in range(STEP + 5)))
     with pytest.raises(ModelError, match="different dimensions"):

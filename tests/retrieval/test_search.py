@@ -31,7 +31,7 @@ def index() -> Index:
 
 
 def found(index: Index, query: str | Sequence[str], k: int = 10, **options: Any) -> SearchResult:
-    named = {name: options.pop(name) for name in ("filters", "history", "mask") if name in options}
+    named = {name: options.pop(name) for name in ("filters", "history") if name in options}
     return asyncio.run(Searcher(**options).search(index, query, k, **named))
 
 
@@ -74,21 +74,9 @@ class Down:
 # --- queries ----------------------------------------------------------------------------------
 
 
-def test_ranks_and_scores_go_down(index: Index) -> None:
-    hits = found(index, "iron mined in the north").hits
-    assert [hit.rank for hit in hits] == [1, 2, 3]
-    assert [hit.passage.document for hit in hits] == ["iron", "lead", "salt"]
-    assert hits[0].score > hits[1].score > hits[2].score > 0
-
-
 @pytest.mark.parametrize("query", ["", " \n", "zebra", "?!", [], [""]])
 def test_what_matches_nothing_finds_nothing(index: Index, query: str | list[str]) -> None:
     assert found(index, query) == SearchResult(())
-
-
-@pytest.mark.parametrize(("k", "n"), [(0, 0), (1, 1), (3, 3), (1_000, 3)])
-def test_k_is_clipped(index: Index, k: int, n: int) -> None:
-    assert len(found(index, "mined", k).hits) == n
 
 
 def test_an_empty_corpus_has_no_hits() -> None:
@@ -123,7 +111,6 @@ def test_a_thesaurus_adds_terms(index: Index, tmp_path: Path) -> None:
     path.write_text("saline salt\n", encoding="utf-8")
     assert found(index, "saline").hits == ()
     assert ids(found(index, "saline", settings=SearchSettings(thesaurus=str(path)))) == ["salt"]
-    assert ids(found(index, "saline", expansion=lambda terms: {**terms, "gold": 0.5})) == ["gold"]
 
 
 # --- filters and years ------------------------------------------------------------------------
@@ -132,22 +119,6 @@ def test_a_thesaurus_adds_terms(index: Index, tmp_path: Path) -> None:
 def test_filters_leave_out_before_ranking(index: Index) -> None:
     assert ids(found(index, "mined", 1, filters=["year=2009"])) == ["salt"]
     assert ids(found(index, "mined", filters=["year>=2005", "document!=salt"])) == ["iron", "lead"]
-
-
-def test_a_mask_and_filters_hold_together(index: Index) -> None:
-    mask = np.array([True, False, True, True])
-    assert ids(found(index, "mined", mask=mask)) == ["iron", "lead"]
-    assert ids(found(index, "mined", mask=mask, filters=["year=2009"])) == ["lead"]
-
-
-def test_what_filters_cannot_read_is_said(index: Index) -> None:
-    documents = [
-        CorpusDocument("a", "iron", {"year": "2005"}),
-        CorpusDocument("b", "iron", {"year": "?"}),
-    ]
-    asked = found(Index.build(documents), "iron", filters=["year>=2000"])
-    assert ids(asked) == ["a"]
-    assert asked.notes == ("1 passage left out: 'year' cannot be compared there",)
 
 
 def test_years_of_the_query_boost_and_cut_nothing(index: Index) -> None:
@@ -259,6 +230,3 @@ def test_short_passages_are_beside_the_k_best(index: Index) -> None:
         "iron": True,
         "salt": False,
     }
-
-
-# --- settings ---------------------------------------------------------------------------------

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,78 +25,11 @@ from pearl.errors import Span
 from pearl.retrieval import Passage
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.corpus.sources import DIGEST
-from pearl.retrieval.postings import Postings, merge, spread
+from pearl.retrieval.postings import Postings, merge
+from pearl.retrieval.texts import Texts, TextsBuilder
 
 Arrays = dict[str, NDArray[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """Strings as UTF-8, one after the other."""
-
-    data: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, texts: Sequence[str]) -> Texts:
-        """Strings in two arrays."""
-        builder = TextsBuilder()
-        for text in texts:
-            builder.add(text)
-        return builder.finish()
-
-    @classmethod
-    def read(cls, name: str, arrays: Mapping[str, NDArray[Any]]) -> Texts:
-        """The strings that `arrays` stored under a name."""
-        return cls(arrays[f"{name}.data"], arrays[f"{name}.starts"])
-
-    def arrays(self, name: str) -> Arrays:
-        """The arrays to be stored."""
-        return {f"{name}.data": self.data, f"{name}.starts": self.starts}
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    def __getitem__(self, number: int) -> str:
-        return self.part(number, 0, None)
-
-    def part(self, number: int, start: int, end: int | None) -> str:
-        """A string, or the part of it between two byte offsets."""
-        begin, stop = int(self.starts[number]), int(self.starts[number + 1])
-        end = stop if end is None else begin + end
-        return self.data[begin + start : end].tobytes().decode("utf-8", "replace")
-
-    def every(self) -> list[bytes]:
-        """All strings, as UTF-8."""
-        data, starts = self.data.tobytes(), self.starts.tolist()
-        return [data[start:end] for start, end in pairwise(starts)]
-
-
-class TextsBuilder:
-    """Collects strings."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.starts = array("q", [0])
-
-    def add(self, text: str | bytes) -> None:
-        """Add a string, or its UTF-8."""
-        self.data += text if isinstance(text, bytes) else text.encode("utf-8", "replace")
-        self.starts.append(len(self.data))
-
-    def finish(self) -> Texts:
-        """All of them."""
-        return Texts(np.frombuffer(bytes(self.data), np.uint8), np.array(self.starts, np.int64))
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedText:
-    """A document of an index."""
-
-    name: str
-    text: str
-    metadata: Mapping[str, str]
-    pages: tuple[tuple[str, int], ...] = ()
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -299,9 +232,10 @@ def arranged(parts: Sequence[Contents], documents: NDArray[np.int64]) -> Content
 
 def taken_passages(parts: Sequence[Contents], documents: NDArray[np.int64]) -> NDArray[np.int64]:
     """The numbers of the passages of documents; both are counted through all parts."""
-    counts = _joined([np.diff(part.passage_starts) for part in parts])
-    starts = np.cumsum(counts) - counts
-    return spread(starts[documents], counts[documents])
+    every = _joined([np.diff(part.passage_starts) for part in parts])
+    starts, counts = (np.cumsum(every) - every)[documents], every[documents]
+    ends = np.cumsum(counts)
+    return np.repeat(starts - (ends - counts), counts) + np.arange(counts.sum())
 
 
 def _joined(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -326,67 +260,47 @@ def _taken(parts: Sequence[Texts], numbers: NDArray[np.int64]) -> Texts:
     return Texts(np.concatenate(pieces), np.concatenate([[0], np.cumsum(sizes)]))
 
 
-class Passages(Sequence[Passage]):
-    """The passages of a corpus, each made on access."""
+class _Lazy(Sequence[Item]):
+    """A sequence whose items are made on access."""
 
-    def __init__(self, contents: Contents) -> None:
-        self._contents = contents
-        self._metadata = lru_cache(maxsize=1_024)(contents.document_metadata)
+    def __init__(self, n: int, make: Callable[[int], Item]) -> None:
+        self._n = n
+        self._make = make
 
     def __len__(self) -> int:
-        return self._contents.n_passages
+        return self._n
 
     @overload
-    def __getitem__(self, index: int) -> Passage: ...
+    def __getitem__(self, index: int) -> Item: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Passage]: ...
-    def __getitem__(self, index: int | slice) -> Passage | list[Passage]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"no passage {index} among {len(self):,}")
-        contents, number = self._contents, index % len(self)
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        numbers = range(self._n)[index]
+        if isinstance(numbers, range):
+            return [self._make(number) for number in numbers]
+        return self._make(numbers)
+
+
+def passages_of(contents: Contents) -> Sequence[Passage]:
+    """The passages of a corpus, each made on access."""
+    metadata = lru_cache(maxsize=1_024)(contents.document_metadata)
+
+    def passage(number: int) -> Passage:
         document = int(contents.document_of[number])
         start, end = contents.spans[number].tolist()
-        fields = {**self._metadata(document), **contents.passage_fields(number)}
+        fields = {**metadata(document), **contents.passage_fields(number)}
         name, text = contents.names[document], contents.text(number)
         return Passage(number, name, Span(start, end), text, fields)
 
-    def __iter__(self) -> Iterator[Passage]:
-        return (self[number] for number in range(len(self)))
+    return _Lazy(contents.n_passages, passage)
 
 
-class Documents(Sequence[IndexedText]):
+def documents_of(contents: Contents) -> Sequence[CorpusDocument]:
     """The documents of a corpus, in its order, each made on access."""
 
-    def __init__(self, contents: Contents) -> None:
-        self._contents = contents
-
-    def __len__(self) -> int:
-        return self._contents.n_documents
-
-    @overload
-    def __getitem__(self, index: int) -> IndexedText: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[IndexedText]: ...
-    def __getitem__(self, index: int | slice) -> IndexedText | list[IndexedText]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"no document {index} among {len(self):,}")
-        contents, number = self._contents, index % len(self)
+    def document(number: int) -> CorpusDocument:
+        name, text = contents.names[number], contents.texts[number]
         metadata, pages = contents.document_metadata(number), contents.pages(number)
-        return IndexedText(contents.names[number], contents.texts[number], metadata, pages)
+        return CorpusDocument(name, text, metadata, pages)
 
-    def name(self, number: int) -> str:
-        """The name of a document, without its text."""
-        return self._contents.names[number]
-
-    def metadata(self, number: int) -> dict[str, str]:
-        """The metadata of a document, without its text."""
-        return self._contents.document_metadata(number)
-
-    def passages(self, number: int) -> range:
-        """The numbers of the passages of a document."""
-        start, end = self._contents.passage_starts[number : number + 2].tolist()
-        return range(start, end)
+    return _Lazy(contents.n_documents, document)

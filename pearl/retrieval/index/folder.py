@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,9 @@ from numpy.typing import NDArray
 
 from pearl.documents.digest import digest
 from pearl.plugins.persistence import WriteLock
-from pearl.retrieval.corpus.sources import DIGEST, Begun
-from pearl.retrieval.index.contents import Arrays, Contents, ContentsBuilder, Texts
+from pearl.retrieval.index.contents import Arrays, Contents, ContentsBuilder
 
-FORMAT = 2
+FORMAT = 3
 """Version of the file; an index of another version is rebuilt."""
 
 LOCK_PATIENCE_S = 600.0
@@ -124,7 +122,6 @@ class Record:
     n_documents: int
     n_left_out: int = 0
     problems: tuple[str, ...] = ()
-    begun: Begun | None = None
 
 
 @dataclass(frozen=True)
@@ -133,14 +130,6 @@ class State:
 
     contents: Contents = field(default_factory=lambda: ContentsBuilder().finish("none"))
     records: tuple[Record, ...] = ()
-
-    def documents_of(self) -> dict[str, tuple[Record, range]]:
-        """By label, the record of each file and the numbers of its documents."""
-        ends = accumulate(record.n_documents for record in self.records)
-        return {
-            record.label: (record, range(end - record.n_documents, end))
-            for record, end in zip(self.records, ends, strict=True)
-        }
 
 
 class IndexFolder:
@@ -165,12 +154,13 @@ class IndexFolder:
         if about["key"] != self._key:
             raise DamagedError("it was made by another version, in another way or of other files")
         contents = Contents.of_arrays(arrays, about["field_names"])
-        return State(contents, _records(arrays))
+        return State(contents, _records(arrays["records"]))
 
     def write(self, state: State) -> State:
         """Store a state; returns it mapped from the file. The caller holds the lock."""
         about = {"key": self._key, "field_names": state.contents.field_names}
-        write_arrays(self._file, about, state.contents.arrays() | _record_arrays(state.records))
+        records = {"records": _record_array(state.records)}
+        write_arrays(self._file, about, state.contents.arrays() | records)
         self.remove_vectors(except_of=state.contents.id)
         for path in self.path.glob("*.new"):  # of writers that were killed
             path.unlink(missing_ok=True)
@@ -216,34 +206,13 @@ class IndexFolder:
         return self.path / f"vectors-{digest([name]).hex()[:16]}-{contents.id}.bin"
 
 
-def _record_arrays(records: Sequence[Record]) -> Arrays:
-    begins = [record.begun or Begun(0, bytes(DIGEST)) for record in records]
-    counts = [
-        (record.n_documents, record.n_left_out, begin.size)
-        for record, begin in zip(records, begins, strict=True)
-    ]
-    begun = b"".join(begin.digest for begin in begins)
-    problems = [json.dumps(record.problems) if record.problems else "" for record in records]
-    return {
-        **Texts.of([record.label for record in records]).arrays("labels"),
-        **Texts.of(problems).arrays("problems"),
-        "stamps": np.array([record.stamp for record in records], np.int64).reshape(-1, 3),
-        "counts": np.array(counts, np.int64).reshape(-1, 3),
-        "begun": np.frombuffer(begun, np.uint8).reshape(-1, DIGEST),
-    }
+def _record_array(records: Sequence[Record]) -> NDArray[np.uint8]:
+    rows = [(r.label, r.stamp, r.n_documents, r.n_left_out, r.problems) for r in records]
+    return np.frombuffer(json.dumps(rows).encode(), np.uint8)
 
 
-def _records(arrays: Arrays) -> tuple[Record, ...]:
-    labels, problems = Texts.read("labels", arrays), Texts.read("problems", arrays)
-    stamps, counts, begun = arrays["stamps"].tolist(), arrays["counts"].tolist(), arrays["begun"]
+def _records(array: NDArray[np.uint8]) -> tuple[Record, ...]:
     return tuple(
-        Record(
-            labels[number],
-            (stamps[number][0], stamps[number][1], stamps[number][2]),
-            n_documents,
-            n_left_out,
-            tuple(json.loads(problems[number] or "[]")),
-            Begun(size, begun[number].tobytes()) if size else None,
-        )
-        for number, (n_documents, n_left_out, size) in enumerate(counts)
+        Record(label, (stamp[0], stamp[1], stamp[2]), n_documents, n_left_out, tuple(problems))
+        for label, stamp, n_documents, n_left_out, problems in json.loads(array.tobytes())
     )

@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,15 +24,14 @@ from pearl.documents.digest import digest
 from pearl.documents.passages import Stem
 from pearl.errors import DataError, StoreError
 from pearl.plugins.files import cache_file
+from pearl.plugins.persistence import WriteLock
 from pearl.plugins.version import __version__
 from pearl.retrieval.corpus import Cutting, cut
 from pearl.retrieval.corpus.sources import (
     DIGEST,
-    Begun,
     CorpusFiles,
     Entry,
     New,
-    Resumed,
     SourceFile,
     find_files,
 )
@@ -126,54 +126,47 @@ def open_state(
     folder = _place(named, cutting, stem, at)
     state = None if is_fresh or folder is None else _read(folder, notes)
     n_changed = 0 if state is None else _n_changed_files(state, found)
+    changes = Changes()
     if folder is None or state is None or (n_changed and with_update):
-        state, folder, changes = _updated(folder, found, cutting, stem, is_fresh, notes, progress)
-    else:
-        changes = Changes()
-        if n_changed:
-            notes.append(f"{n_changed:,} file{'s' * (n_changed > 1)} may have changed since")
+
+        def update(into: IndexFolder, before: State | None) -> tuple[State, Changes]:
+            return _Update(into, before or State(), cutting, stem).run(found, progress)
+
+        lock = _locked(folder, notes)
+        if folder is None or lock is None:
+            with TemporaryDirectory(prefix="pearl-index-") as name:  # mapped files outlive it
+                folder = IndexFolder(Path(name), {})
+                state, changes = update(folder, None)
+        else:
+            try:
+                with lock.held():
+                    if is_fresh:
+                        folder.remove_vectors()
+                    state, changes = update(folder, None if is_fresh else _read(folder, notes))
+            except OSError as error:
+                raise StoreError(
+                    f"the index cannot be written: {error.strerror}",
+                    path=folder.path,
+                    help="make room, or name another folder with --at",
+                ) from None
+            finally:
+                lock.close()
+    elif n_changed:
+        notes.append(f"{n_changed:,} file{'s' * (n_changed > 1)} may have changed since")
     seconds = time.monotonic() - began
     return Opened(state, folder, changes, found.n_other, seconds, tuple(dict.fromkeys(notes)))
 
 
-def _updated(
-    folder: IndexFolder | None,
-    found: CorpusFiles,
-    cutting: Cutting,
-    stem: Stem,
-    is_fresh: bool,
-    notes: list[str],
-    progress: IndexProgress | None,
-) -> tuple[State, IndexFolder, Changes]:
-    """Update the index; without a folder that can be written, build one that is not kept."""
-    lock = None
+def _locked(folder: IndexFolder | None, notes: list[str]) -> WriteLock | None:
+    """The lock of writers; None where the index cannot be kept."""
     if folder is None:
-        notes.append("there is no folder for the index: it is built again each time")
-    else:
-        try:
-            lock = folder.lock()
-        except OSError:
-            notes.append(f"{folder.path} cannot be written to: the index is built again each time")
-    if folder is None or lock is None:
-        with TemporaryDirectory(prefix="pearl-index-") as name:  # mapped files outlive the folder
-            folder = IndexFolder(Path(name), {})
-            state, changes = _update(folder, State(), found, cutting, stem, progress)
-        return state, folder, changes
+        notes.append("the index has no folder: it is built again each time")
+        return None
     try:
-        with lock.held():
-            if is_fresh:
-                folder.remove_vectors()
-            state = (None if is_fresh else _read(folder, notes)) or State()
-            after, changes = _update(folder, state, found, cutting, stem, progress)
-        return after, folder, changes
-    except OSError as error:
-        raise StoreError(
-            f"the index cannot be written: {error.strerror}",
-            path=folder.path,
-            help="make room, or name another folder with --at",
-        ) from None
-    finally:
-        lock.close()
+        return folder.lock()
+    except OSError:
+        notes.append(f"{folder.path} cannot be written to: the index is built again each time")
+        return None
 
 
 def _read(folder: IndexFolder, notes: list[str]) -> State | None:
@@ -231,101 +224,80 @@ def _n_changed_files(state: State, found: CorpusFiles) -> int:
     return different + len(before.keys() - now.keys())
 
 
-def _update(
-    folder: IndexFolder,
-    state: State,
-    found: CorpusFiles,
-    cutting: Cutting,
-    stem: Stem,
-    progress: IndexProgress | None,
-) -> tuple[State, Changes]:
-    """Bring an index up to date. The caller holds the folder's lock."""
-    update = _Update(folder, state, cutting, stem)
-    for number, file in enumerate(found.files):
-
-        def report(n_documents: int, n_files: int = number) -> None:
-            if progress is not None:
-                progress(n_files, len(found.files), n_documents)
-
-        report(len(update.documents))
-        update.add(file, report)
-    parts, records = [state.contents, *update.finish()], tuple(update.records)
-    documents = np.array(update.documents, np.int64)
-    if not len(documents) and any(record.n_left_out for record in records):
-        raise _unreadable(records)
-    if np.array_equal(documents, np.arange(state.contents.n_documents)):
-        if records == state.records and records:
-            return state, Changes()
-        return folder.write(replace(state, records=records)), Changes()
-    changes = _changes(parts, documents, records)
-    vectors = folder.vectors_of(state.contents)  # writing removes their files
-    after = folder.write(State(arranged(parts, documents), records))
-    passages = taken_passages(parts, documents)
-    is_old = passages < state.contents.n_passages
-    with suppress(OSError):  # without room for them, they are embedded again
-        for name, before in vectors:
-            carried = np.full((len(passages), before.shape[1]), np.nan, np.float32)
-            carried[is_old] = before[passages[is_old]]
-            folder.write_vectors(name, after.contents, carried)
-    return after, changes
-
-
 class _Update:
-    """The documents of the files so far.
+    """An update of an index, file by file. The caller holds the folder's lock.
 
-    `documents` has their numbers, counted through the documents of the index before and the new ones.
+    `documents` has the numbers of the documents so far, counted through those of the index before and
+    the new ones.
     """
 
     def __init__(self, folder: IndexFolder, state: State, cutting: Cutting, stem: Stem) -> None:
-        self._folder, self._cutting, self._stem = folder, cutting, stem
-        self._before = state.documents_of()
+        self._folder, self._state, self._cutting, self._stem = folder, state, cutting, stem
+        ends = accumulate(record.n_documents for record in state.records)
+        self._before = {
+            record.label: (record, range(end - record.n_documents, end))
+            for record, end in zip(state.records, ends, strict=True)
+        }
         digests = np.ascontiguousarray(state.contents.digests).view(f"V{DIGEST}").ravel().tolist()
         self._known = dict(zip(digests, range(len(digests)), strict=True))
         self._n = len(digests)
-        self._parts: list[Contents] = []
+        self._parts: list[Contents] = [state.contents]
         self._builder = ContentsBuilder()
         self.documents = array("q")
         self.records: list[Record] = []
 
-    def add(self, file: SourceFile, progress: Callable[[int], None]) -> None:
+    def run(self, found: CorpusFiles, progress: IndexProgress | None) -> tuple[State, Changes]:
+        """Bring the index up to date."""
+        for n_files, file in enumerate(found.files):
+
+            def report(n_files: int = n_files) -> None:
+                if progress is not None:
+                    progress(n_files, len(found.files), len(self.documents))
+
+            report()
+            self._add_file(file, report)
+        if self._builder.n_documents:
+            self._parts.append(self._builder.finish(self._stem))
+        before, records = self._state, tuple(self.records)
+        documents = np.array(self.documents, np.int64)
+        if not len(documents) and any(record.n_left_out for record in records):
+            raise _unreadable(records)
+        if np.array_equal(documents, np.arange(before.contents.n_documents)):
+            if records == before.records and records:
+                return before, Changes()
+            return self._folder.write(replace(before, records=records)), Changes()
+        changes = _changes(self._parts, documents, records)
+        vectors = self._folder.vectors_of(before.contents)  # writing removes their files
+        after = self._folder.write(State(arranged(self._parts, documents), records))
+        passages = taken_passages(self._parts, documents)
+        is_old = passages < before.contents.n_passages
+        with suppress(OSError):  # without room for them, they are embedded again
+            for name, old in vectors:
+                carried = np.full((len(passages), old.shape[1]), np.nan, np.float32)
+                carried[is_old] = old[passages[is_old]]
+                self._folder.write_vectors(name, after.contents, carried)
+        return after, changes
+
+    def _add_file(self, file: SourceFile, report: Callable[[], None]) -> None:
         """Take in a file: as it was, or read again."""
         stamp = _stamp(file)
         before, documents = self._before.get(file.label, (None, range(0)))
         if before is not None and _is_same(before.stamp, stamp):
             self.records.append(before)
             self.documents.extend(documents)
-        else:
-            self._read(file, stamp, before, documents, progress)
-
-    def _read(
-        self,
-        file: SourceFile,
-        stamp: Stamp,
-        before: Record | None,
-        documents: range,
-        progress: Callable[[int], None],
-    ) -> None:
+            return
         n_before, n_left_out = len(self.documents), 0
         problems: list[str] = []
-        begun: Begun | None = None
-        if before is not None:
-            file = replace(file, begun=before.begun)
         try:
             for entry in _entries(file, self._known):
                 if isinstance(entry, New):
                     self.documents.append(self._add(entry))
                     if len(self.documents) % _REPORTED_EVERY == 0:
-                        progress(len(self.documents))
+                        report()
                 elif isinstance(entry, DataError):
                     n_left_out += 1
                     if len(problems) < MAX_PROBLEMS:
                         problems.append(entry.message)
-                elif isinstance(entry, Begun):
-                    begun = entry
-                elif isinstance(entry, Resumed):
-                    assert before is not None  # or there was nothing to resume
-                    self.documents.extend(documents)
-                    n_left_out, problems = before.n_left_out, list(before.problems)
                 else:
                     self.documents.extend(entry)
         except DataError as error:
@@ -334,7 +306,7 @@ class _Update:
         if _stamp(file) != stamp:  # it was written to meanwhile
             stamp = _UNSURE
         n = len(self.documents) - n_before
-        self.records.append(Record(file.label, stamp, n, n_left_out, tuple(problems), begun))
+        self.records.append(Record(file.label, stamp, n, n_left_out, tuple(problems)))
 
     def _add(self, new: New) -> int:
         self._builder.add(new.document, cut(new.document, self._cutting), new.digest)
@@ -343,12 +315,6 @@ class _Update:
             self._parts.append(self._folder.spilled(self._builder.finish(self._stem)))
             self._builder = ContentsBuilder()
         return self._n - 1
-
-    def finish(self) -> list[Contents]:
-        """The new documents."""
-        if self._builder.n_documents:
-            self._parts.append(self._builder.finish(self._stem))
-        return self._parts
 
 
 def _entries(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:

@@ -67,12 +67,14 @@ class _Cosine:
         return _idf(self.terms.n_passages, n_with)
 
     def gain(
-        self, terms: Postings, idf: Rarity, passages: NDArray[Any], counts: NDArray[Any]
+        self, idf: Rarity, passages: NDArray[Any], counts: NDArray[Any]
     ) -> NDArray[np.float64]:
         import numpy as np
 
         key = ("tfidf", self.is_sublinear)
-        lengths = weighting.remembered(terms, key, lambda: _lengths(terms, self.is_sublinear))
+        lengths = weighting.remembered(
+            self.terms, key, lambda: _lengths(self.terms, self.is_sublinear)
+        )
         tf = _frequency(counts, self.is_sublinear)
         return np.asarray(tf * idf / (lengths[passages] * self.length), np.float64)
 
@@ -98,9 +100,9 @@ def _lengths(terms: Postings, is_sublinear: bool) -> NDArray[np.float64]:
 
 
 PLUGINS = {
-    "bm25": _LexicalMethod(lambda query, terms, settings: Bm25.of(terms, settings, delta=0.0)),
+    "bm25": _LexicalMethod(lambda query, terms, settings: Bm25(terms, settings, delta=0.0)),
     "bm25-plus": _LexicalMethod(
-        lambda query, terms, settings: Bm25.of(terms, settings, delta=settings.delta)
+        lambda query, terms, settings: Bm25(terms, settings, settings.delta)
     ),
     "tfidf": _LexicalMethod(_Cosine.of),
 }

@@ -44,8 +44,8 @@ class _Cells:
     building: threading.Lock = field(default_factory=threading.Lock)
 
 
-_known: dict[int, _Cells] = {}
-"""By the id of an array, while it lives."""
+_CELLS: dict[int, _Cells] = {}
+"""By the id of an array, while it lives: arrays have no hash."""
 
 
 def nearest(
@@ -54,10 +54,10 @@ def nearest(
     """The numbers of at least `k` vectors that are near, ascending; None to compare every vector."""
     if len(vectors) < LEAST_VECTORS or find_spec("faiss") is None:
         return None
-    cells = _known.get(id(vectors))
-    if cells is None:
-        cells = _known[id(vectors)] = _Cells()
-        weakref.finalize(vectors, _known.pop, id(vectors), None)
+    if id(vectors) not in _CELLS:
+        _CELLS[id(vectors)] = _Cells()
+        weakref.finalize(vectors, _CELLS.pop, id(vectors), None)
+    cells = _CELLS[id(vectors)]
     cells.n_queries += 1
     if cells.index is None:
         if cells.n_queries <= AFTER_QUERIES or not cells.building.acquire(blocking=False):
@@ -67,12 +67,9 @@ def nearest(
         finally:
             cells.building.release()
     _, found = cells.index.search(vector.astype("float32")[None], MARGIN * k + 1)
-    numbers = found[0][found[0] >= 0]
-    if len(numbers) < k:
-        return None
+    numbers: NDArray[np.int32] = found[0][found[0] >= 0].astype("int32")
     numbers.sort()
-    near: NDArray[np.int32] = numbers.astype("int32")
-    return near
+    return numbers if len(numbers) >= k else None
 
 
 def _built(vectors: NDArray[np.float32]) -> Any:

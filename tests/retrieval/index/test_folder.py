@@ -142,7 +142,7 @@ def test_where_nothing_can_be_written_it_is_made_each_time(
     write(tmp_path / "corpus", FILES)
     monkeypatch.setattr(updating, "cache_file", lambda _: None)
     index = Index.open(tmp_path / "corpus")
-    assert index.notes == ("there is no folder for the index: it is built again each time",)
+    assert index.notes == ("the index has no folder: it is built again each time",)
     assert_same(index, Index.open(tmp_path / "corpus", at=tmp_path / "at"))
     index.store_vectors("small", np.ones((len(index.passages), 2), np.float32))
     assert index.stored_vectors("small") is not None

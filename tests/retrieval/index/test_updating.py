@@ -116,39 +116,6 @@ def test_a_row_that_is_known_is_not_made_again(
     assert made == [rows(("c", "lake"))]
 
 
-def test_of_a_file_that_has_grown_only_the_end_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "rows.jsonl"
-    begin = rows(("a", "salt"), (None, "sea")) + "no row\n"
-    path.write_text(begin)
-    Index.open(path)
-    seen: list[int] = []
-    lines = sources.raw_lines
-
-    def noted(path: Path, *args: object) -> Iterator[tuple[int, bytes]]:
-        for number, line in lines(path, *args):
-            seen.append(number)
-            yield number, line
-
-    monkeypatch.setattr("pearl.retrieval.corpus.sources.raw_lines", noted)
-    for text, names, numbers in (
-        (begin + rows((None, "iron")), ["a", "2", "4"], [4]),
-        (begin + rows((None, "iron"), ("b", "lake")), ["a", "2", "4", "b"], [5]),
-        (begin + rows((None, "iron")), ["a", "2", "4"], [1, 2, 3, 4]),  # shorter
-        (begin.replace("sea", "ore") + rows((None, "iron")), ["a", "2", "4"], [1, 2, 3, 4]),
-        (begin + rows(("c", "salt")).rstrip("\n"), ["a", "2", "c"], [1, 2, 3, 4]),  # no end
-        (begin + rows(("c", "salt")), ["a", "2", "c"], [1, 2, 3, 4]),
-    ):
-        seen.clear()
-        path.write_text(text)
-        index = Index.open(path)
-        assert [p.document for p in index.passages] == names
-        assert seen == numbers
-        assert len(index.notes) == 1
-        assert "rows.jsonl:3" in index.notes[0]
-
-
 def test_a_file_that_may_change_without_another_stamp_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

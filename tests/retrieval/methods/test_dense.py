@@ -76,13 +76,6 @@ def test_a_blank_passage_is_never_found() -> None:
     assert ranked(vectors, vector, 9, np.array([True, False, True, False])).passages.tolist() == []
 
 
-def test_vectors_of_a_file_are_ranked_where_they_are(tmp_path: Any) -> None:
-    vectors = unit(np.random.default_rng(1).standard_normal((300, 16)))
-    np.save(tmp_path / "vectors.npy", vectors)
-    mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r")
-    assert ranked(mapped, vectors[5], 1).passages.tolist() == [5]
-
-
 @pytest.mark.parametrize(
     ("vectors", "vector", "said"),
     [
