@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -217,29 +217,21 @@ OWN = "documents of the data"
 _RERANK = "RERANK"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AskedCorpus:
-    """A corpus that is asked."""
+    """A corpus that replaces the document of each sample."""
 
     document: IndexedDocument
     source: str
 
-    @cached_property
-    def load(self) -> Callable[[], Document]:
-        """Gives the corpus: the same loader for all samples, so that they are about one document."""
-        return partial(_given, self)
+    def load(self) -> Document:
+        """The corpus: a bound method is the same loader for all samples, so it is read once."""
+        return self.document
 
     @cached_property
     def names(self) -> frozenset[str]:
         """The names of its documents."""
         return frozenset(name for name, _ in self.document.parts)
-
-    def __hash__(self) -> int:
-        return id(self)
-
-
-def _given(corpus: AskedCorpus) -> Document:
-    return corpus.document
 
 
 def corpus_of_samples(

@@ -132,13 +132,13 @@ async def answered(
 async def chosen(
     pearl: Pearl,
     sample: Sample,
-    document: Document,
+    document: Document | None,
     effort: Effort,
     trace: Trace,
     *,
     is_reasoned: bool = False,
 ) -> Prediction:
-    """The prediction of a model that sees the document and the options at once."""
+    """The prediction of a model that sees the options at once, with the document or without one."""
     choice = await pearl.choose(
         await standalone(pearl, sample, trace),
         sample.options,

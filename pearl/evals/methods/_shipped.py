@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 from pearl.evals.methods import Effort, Prediction, answered, chosen, standalone
@@ -32,50 +33,38 @@ class _ShippedMethod:
 async def _closed(
     pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
 ) -> Prediction:
-    question = await standalone(pearl, sample, trace)
-    choice = await pearl.choose(
-        question, sample.options, token_budget=effort.token_budget, trace=trace
-    )
-    return Prediction("answered", choice=choice)
+    return await chosen(pearl, sample, None, effort, trace)
 
 
-async def _cot(
-    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
-) -> Prediction:
-    return await chosen(pearl, sample, document, effort, trace, is_reasoned=True)
+def _reading(arguments: Callable[[Effort], dict[str, Any]]) -> Predict:
+    """A method that answers in words over the document, then maps the answer to the options."""
+
+    async def predict(
+        pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
+    ) -> Prediction:
+        question = await standalone(pearl, sample, trace)
+        answer = await pearl.answer(question, document, trace=trace, **arguments(effort))
+        return await answered(pearl, sample, answer, trace)
+
+    return predict
 
 
-async def _direct(
-    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
-) -> Prediction:
-    question = await standalone(pearl, sample, trace)
-    answer = await pearl.answer(question, document, token_budget=effort.token_budget, trace=trace)
-    return await answered(pearl, sample, answer, trace)
+_direct = _reading(lambda effort: {"token_budget": effort.token_budget})
 
+# Under a budget only the best parts are read: as many as fit, the merging of their results included.
+_map_reduce = _reading(
+    lambda effort: {
+        "context": "map-reduce",
+        "part_tokens": effort.part_tokens,
+        "token_budget": effort.token_budget,
+    }
+)
 
-async def _map_reduce(
-    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
-) -> Prediction:
-    """Under a budget, only the best parts are read: as many as fit, the merging of their results included."""
-    question = await standalone(pearl, sample, trace)
-    answer = await pearl.answer(
-        question,
-        document,
-        context="map-reduce",
-        part_tokens=effort.part_tokens,
-        token_budget=effort.token_budget,
-        trace=trace,
-    )
-    return await answered(pearl, sample, answer, trace)
-
-
-async def _retrieve(
-    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
-) -> Prediction:
-    budget = min(effort.token_budget or effort.part_tokens, effort.part_tokens)
-    question = await standalone(pearl, sample, trace)
-    answer = await pearl.answer(question, document, token_budget=budget, trace=trace)
-    return await answered(pearl, sample, answer, trace)
+_retrieve = _reading(
+    lambda effort: {
+        "token_budget": min(effort.token_budget or effort.part_tokens, effort.part_tokens)
+    }
+)
 
 
 async def _oracle(
@@ -193,7 +182,7 @@ PLUGINS = {
     ),
     "cot": _ShippedMethod(
         "one call over the document with the options shown; reasons, then the letter",
-        _cot,
+        partial(chosen, is_reasoned=True),
         NEEDS_OPTIONS=True,
     ),
     "direct": _ShippedMethod(
