@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, quantiles
+from statistics import fmean
 
 from pearl.actions.arithmetic.matching import Rule, match
 from pearl.evals import stats
 from pearl.evals.log import EvalLog, EvalRecord, FoundGold
 from pearl.evals.programs import is_same
+from pearl.evals.report import percentile
 from pearl.evals.scorers import executed_answer
 from pearl.evals.scorers import execution as execution_score
 from pearl.evals.stats import Interval
@@ -98,8 +99,8 @@ def _figures(method: str, records: Sequence[EvalRecord]) -> FigureScore:
         if known
         else None,
         n_no_program=len(known) - len(carried_out),
-        latency_p50_s=_percentile(latencies, 50),
-        latency_p90_s=_percentile(latencies, 90),
+        latency_p50_s=percentile(latencies, 50),
+        latency_p90_s=percentile(latencies, 90),
     )
 
 
@@ -114,24 +115,20 @@ def _is_executed(record: EvalRecord) -> bool:
     return record.status != "failed" and compared is not None and execution_score(*compared) == 1.0
 
 
-def _percentile(values: Sequence[float], percent: int) -> float:
-    if len(values) == 1:
-        return values[0]
-    return quantiles(values, n=100, method="inclusive")[percent - 1]
-
-
 def by_turn(log: EvalLog) -> list[TurnScore]:
     """The scores of all methods at every place of a conversation, place by place."""
     turns = sorted({record.turn for record in log.records if record.dialogue})
-    found = []
-    for turn in turns:
-        for method in log.methods:
-            records = [r for r in log.of(method) if r.dialogue and r.turn == turn]
-            if records:
-                clusters = [record.dialogue for record in records]
-                interval = stats.accuracy([r.credit for r in records], clusters=clusters)
-                found.append(TurnScore(method, turn, len(records), interval))
-    return found
+    return [
+        TurnScore(
+            method,
+            turn,
+            len(records),
+            stats.accuracy([r.credit for r in records], clusters=[r.dialogue for r in records]),
+        )
+        for turn in turns
+        for method in log.methods
+        if (records := [r for r in log.of(method) if r.dialogue and r.turn == turn])
+    ]
 
 
 def by_dialogue(log: EvalLog) -> list[DialogueScore]:

@@ -9,17 +9,15 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from pearl.evals.log import EvalRecord, Header
+from pearl.evals.log import EvalLog, EvalRecord, Header
 from pearl.evals.pictures import Picture, Series, heading, one_line, subsets_of
 from pearl.evals.report import (
-    BASELINES,
     Score,
-    baseline_records,
+    baselines,
     chance,
     compare,
     is_below,
     letter_use,
-    score_of,
 )
 from pearl.llm.prices import Price, money
 from pearl.mining.refinement import Refinement, lineage
@@ -60,7 +58,8 @@ _FACTS = {
 def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[Picture]) -> str:
     """The whole page."""
     listed = _listed(rows)
-    n_records = sum(len(row.records) for row in rows)
+    records = tuple(record for row in rows for record in row.records)
+    guesses = baselines(EvalLog(headers[0], records)) if rows else []
     return render_page(
         "evaluation",
         heading(rows) if rows else "no records",
@@ -76,42 +75,33 @@ def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[P
                         for row in rows
                         if subset in row.cells
                     ),
-                    *([cell.method, *_numbers(cell)] for cell in _reading_nothing(rows, subset)),
+                    *(
+                        [score.method, *_numbers(score)]
+                        for score in guesses
+                        if score.subset == (subset or "all")
+                    ),
                 ],
             )
             for subset in ((None, *subsets_of(rows)) if rows else ())
         ],
         below_chance=list(_below_chance(rows)),
-        has_baselines=bool(baseline_records([one for row in rows for one in row.records])),
-        letters=list(_letters(rows)),
+        has_baselines=bool(guesses),
+        letters=[
+            (f"{row.label}: {use}", use.is_biased)
+            for row in rows
+            for use in letter_use(row.records)
+        ],
         pairs=list(_pairs(rows)),
         facts=list(_facts(headers)),
-        n_records=n_records,
-        n_left_out=max(0, n_records - MAX_RECORDS),
+        n_records=len(records),
+        n_left_out=max(0, len(records) - MAX_RECORDS),
         n_listed=sum(len(records) for _, records in listed),
-        n_bad=sum(not record.is_correct for row in rows for record in row.records),
+        n_bad=sum(not record.is_correct for record in records),
         listed=[
             (label, [_shown(record) for record in sorted(records, key=_place)])
             for label, records in listed
         ],
     )
-
-
-def _reading_nothing(rows: Sequence[Series], subset: str | None) -> list[Score]:
-    """What the baselines get on the samples of all rows; nothing for answers in words."""
-    records = [record for row in rows for record in row.records]
-    made = [r for r in baseline_records(records) if subset is None or subset in r.subsets]
-    return [
-        score_of(name, subset or "all", mine)
-        for name in BASELINES
-        if (mine := [record for record in made if record.method == name])
-    ]
-
-
-def _letters(rows: Sequence[Series]) -> Iterator[tuple[str, bool]]:
-    for row in rows:
-        for use in letter_use(row.records):
-            yield f"{row.label}: {use}", use.is_biased
 
 
 def _svg(picture: Picture) -> Any:

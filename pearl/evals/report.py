@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations, product
 from statistics import fmean, quantiles
@@ -204,19 +204,9 @@ def scores(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
 
 
 def baselines(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
-    """The scores of what reads nothing, where all samples have options, for all samples and for each subset."""
-    return [
-        score_of(name, subset or "all", records, cluster=cluster)
-        for subset in (None, *log.subsets)
-        for name in BASELINES
-        if (
-            records := [
-                record
-                for record in baseline_records(log.records)
-                if record.method == name and (subset is None or subset in record.subsets)
-            ]
-        )
-    ]
+    """The scores of the baselines, where all samples have options, for all samples and for each subset."""
+    guesses = EvalLog(log.header, baseline_records(log.records))
+    return scores(guesses, cluster=cluster) if guesses.records else []
 
 
 def score_of(
@@ -245,22 +235,22 @@ def score_of(
         usage=sum((record.usage for record in records), Usage()),
         n_calls=sum(record.n_calls for record in records),
         cost_usd=sum(costs) if len(costs) == len(records) else None,
-        latency_p50_s=_quantile(latencies, 50),
-        latency_p95_s=_quantile(latencies, 95),
+        latency_p50_s=percentile(latencies, 50),
+        latency_p95_s=percentile(latencies, 95),
     )
 
 
-def _quantile(values: Sequence[float], percent: int) -> float:
+def percentile(values: Sequence[float], percent: int) -> float:
+    """A percentile of at least one value, between the two nearest values."""
     if len(values) == 1:
         return values[0]
     return quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
 def _clusters(records: Sequence[EvalRecord], cluster: Cluster) -> list[str]:
-    name: Callable[[EvalRecord], str] = (
-        (lambda r: r.document) if cluster == "document" else (lambda r: r.rotation_of or r.sample)
-    )
-    return [name(record) for record in records]
+    if cluster == "document":
+        return [record.document for record in records]
+    return [record.rotation_of or record.sample for record in records]
 
 
 def compare(
@@ -327,7 +317,7 @@ def _compared(
     first: EvalLog, second: EvalLog, pairs: Sequence[tuple[str, str]], cluster: Cluster
 ) -> list[MethodComparison]:
     subsets = [name for name in first.subsets if name in second.subsets]
-    found = [
+    found = (
         compare(
             first.of(one, subset),
             second.of(two, subset),
@@ -337,7 +327,7 @@ def _compared(
         )
         for subset in (None, *subsets)
         for one, two in pairs
-    ]
+    )
     return [comparison for comparison in found if comparison is not None]
 
 
@@ -507,13 +497,6 @@ def calibration(
         >>> [(kept.threshold, kept.coverage, kept.accuracy.estimate) for kept in found.kept]
         [(1.0, 0.5, 1.0), (0.5, 1.0, 0.75)]
     """
-    if not confidences or len(confidences) != len(correct):
-        raise UsageError(
-            f"{len(confidences):,} confidences for {len(correct):,} answers",
-            help="give one for each answer, and at least one",
-        )
-    if not all(0 <= each <= 1 for each in confidences):
-        raise UsageError("a confidence is a share", help="give numbers from 0 to 1")
     answers = list(zip(confidences, correct, strict=True))
     edges = [i / N_BINS for i in range(N_BINS + 1)]
     placed: list[list[tuple[float, bool]]] = [[] for _ in range(N_BINS)]

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -56,21 +56,20 @@ def score(record: EvalRecord, scorer: str = EXACT) -> float:
         return 0.0
     if record.gold is not None:
         return float(record.choice == record.gold)
-    if record.reference is not None:
-        try:
-            found = load_scorer(scorer)
-            compared: tuple[str, str] | None = (record.answer, record.reference)
-            if (select := getattr(found, "compared", None)) is not None:
-                compared = select(record)
-            return 0.0 if compared is None else found.score(*compared)
-        except PearlError:
-            raise
-        except Exception as error:  # a scorer may be anybody's
-            raise UsageError(
-                f"the scorer '{scorer}' failed: {reason(error)}",
-                help="fix it, or name another --scorer: replies are kept",
-            ) from error
-    return 0.0
+    if record.reference is None:
+        return 0.0
+    try:
+        found = load_scorer(scorer)
+        select = getattr(found, "compared", None)
+        compared = select(record) if select else (record.answer, record.reference)
+        return 0.0 if compared is None else found.score(*compared)
+    except PearlError:
+        raise
+    except Exception as error:  # a scorer may be a plug-in
+        raise UsageError(
+            f"the scorer '{scorer}' failed: {reason(error)}",
+            help="fix it, or name another --scorer: replies are kept",
+        ) from error
 
 
 def reason(error: Exception) -> str:
@@ -182,16 +181,9 @@ def samples_digest(samples: Iterable[Sample]) -> str:
 
 
 def _deciding(samples: Iterable[Sample]) -> Iterator[str]:
-    files: dict[Path, str] = {}
+    content_of = cache(_content)
     for sample in samples:
-        document = sample.document
-        read: str | None = None
-        if isinstance(document, Document):
-            read = f"{document.name} {document.digest}"
-        elif document is not None:
-            if document not in files:
-                files[document] = _content(document)
-            read = files[document]
+        read = None if sample.document is None else content_of(sample.document)
         parts: list[object] = [
             sample.id, sample.question, sample.options, sample.gold, sample.reference,
             sorted(sample.subsets), read,
@@ -203,12 +195,14 @@ def _deciding(samples: Iterable[Sample]) -> Iterator[str]:
         yield json.dumps(parts)
 
 
-def _content(path: Path) -> str:
-    """The digest of a file, or its name where it cannot be read: its samples will fail."""
+def _content(document: Document | Path) -> str:
+    """The digest of a document, or the name of a file that cannot be read: its samples will fail."""
+    if isinstance(document, Document):
+        return f"{document.name} {document.digest}"
     try:
-        return file_sha256(path)
+        return file_sha256(document)
     except OSError:
-        return path.name
+        return document.name
 
 
 OWN = "documents of the data"

@@ -12,7 +12,7 @@ import pytest
 
 from pearl.errors import UsageError
 from pearl.evals.log import EvalLog, PlanShape
-from pearl.evals.pictures import Picture, colour_of, draw, heading, marker_of, series_of, subsets_of
+from pearl.evals.pictures import Picture, draw, heading, look_of, series_of, subsets_of
 from pearl.llm import Usage
 from pearl.llm.prices import Price
 from tests.evals.evallogs import header, log, record
@@ -171,7 +171,7 @@ def test_names_are_data() -> None:
 
 
 def test_thirty_methods_look_different() -> None:
-    looks = {(colour_of(i), marker_of(i)) for i in range(30)}
+    looks = {look_of(i) for i in range(30)}
     assert len(looks) == 30
 
 
