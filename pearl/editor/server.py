@@ -57,14 +57,6 @@ _CODECS: dict[Encoding, tuple[str, int]] = {
 """Python's codec, and the bytes of its units."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
-    """A line and a column in code units, both from 0."""
-
-    line: int
-    column: int
-
-
 def n_units(text: str, encoding: Encoding) -> int:
     """How many code units a text has."""
     if text.isascii():
@@ -82,44 +74,29 @@ class LineIndex:
         self._encoding = encoding
         # The mark is a character to the editor, on the first line.
         self._lead = n_units(unified[: len(unified) - len(self.text)], encoding)
-        self._starts = [0]
-        at = self.text.find("\n")
-        while at >= 0:
-            self._starts.append(at + 1)
-            at = self.text.find("\n", at + 1)
+        self._starts = [0, *(found.end() for found in re.finditer("\n", self.text))]
 
-    def position(self, offset: int) -> Position:
+    def position(self, offset: int) -> lsp.Position:
         """Where an offset is."""
         line = bisect_right(self._starts, offset) - 1
         column = n_units(self.text[self._starts[line] : offset], self._encoding)
-        return Position(line, column + (self._lead if line == 0 else 0))
+        return lsp.Position(line, column + (self._lead if line == 0 else 0))
 
-    def offset(self, position: Position) -> int:
+    def offset(self, position: lsp.Position) -> int:
         """The offset of a position; of one past the end of a line or of the text, that end.
 
-        One inside of a character is before it.
+        The offset of a position inside a character is that of the character.
         """
-        if position.line < 0:
-            return 0
         if position.line >= len(self._starts):
             return len(self.text)
-        start, end = self.line(position.line)
-        line = self.text[start:end]
-        column = max(0, position.column - (self._lead if position.line == 0 else 0))
+        start = self._starts[position.line]
+        line = self.text[start:].partition("\n")[0]
+        column = max(0, position.character - (self._lead if position.line == 0 else 0))
         if line.isascii():
             return start + min(column, len(line))
         places = range(len(line) + 1)
         n_before = bisect_right(places, column, key=lambda at: n_units(line[:at], self._encoding))
         return start + n_before - 1
-
-    def line(self, number: int) -> tuple[int, int]:
-        """Where a line begins and ends, without its line break."""
-        is_last = number + 1 == len(self._starts)
-        return self._starts[number], len(self.text) if is_last else self._starts[number + 1] - 1
-
-    def end(self) -> Position:
-        """Where the text ends."""
-        return self.position(len(self.text))
 
 
 _PUNCTUATION = lazy_pattern(r"([!-/:-@\[-`{-~])")
@@ -175,22 +152,14 @@ class OpenFile:
         """The text that offsets refer to."""
         return self.index.text
 
-    def offset(self, position: lsp.Position) -> int:
-        """The offset of a position of the protocol."""
-        return self.index.offset(Position(position.line, position.character))
-
     def range(self, span: Span) -> lsp.Range:
-        """A range of the text as the protocol has it."""
-        return lsp.Range(*map(_position, map(self.index.position, (span.start, span.end))))
+        """A range of the text."""
+        return lsp.Range(self.index.position(span.start), self.index.position(span.end))
 
     def replaced(self, text: str) -> list[lsp.TextEdit]:
         """The edits that make another text of it; none where it is the same."""
-        whole = lsp.Range(lsp.Position(0, 0), _position(self.index.end()))
+        whole = lsp.Range(lsp.Position(0, 0), self.index.position(len(self.text)))
         return [lsp.TextEdit(whole, text)] if text != self.text else []
-
-
-def _position(found: Position) -> lsp.Position:
-    return lsp.Position(found.line, found.column)
 
 
 class EditorSession(LanguageServer):
@@ -360,11 +329,9 @@ def _initialize(ls: EditorSession, params: lsp.InitializeParams) -> None:
         ls.options = {name: said[name] for name in OPTIONS if isinstance(said.get(name), str)}
 
 
-def _did_open(ls: EditorSession, params: lsp.DidOpenTextDocumentParams) -> None:
-    ls.check_soon(params.text_document.uri)
-
-
-def _did_change(ls: EditorSession, params: lsp.DidChangeTextDocumentParams) -> None:
+def _did_change(
+    ls: EditorSession, params: lsp.DidOpenTextDocumentParams | lsp.DidChangeTextDocumentParams
+) -> None:
     ls.check_soon(params.text_document.uri)
 
 
@@ -377,11 +344,24 @@ def _did_change_elsewhere(ls: EditorSession, params: object) -> None:
     ls.check_all()
 
 
-def _completion(ls: EditorSession, params: lsp.CompletionParams) -> lsp.CompletionList | None:
-    file = ls.file(params.text_document.uri)
-    if file is None or file.kind == "actions":
-        return None
-    found = complete(file.text, file.offset(params.position), ls.known_or_none(file))
+def _on_file(
+    handler: Callable[[EditorSession, OpenFile, Any], Any], *, plans_only: bool = False
+) -> Callable[[EditorSession, Any], Any]:
+    """A handler of requests about an open file; other files are not read for an editor."""
+
+    def answer(ls: EditorSession, params: Any) -> Any:
+        file = ls.file(params.text_document.uri)
+        if file is None or (plans_only and file.kind == "actions"):
+            return None
+        return handler(ls, file, params)
+
+    return answer
+
+
+def _completion(
+    ls: EditorSession, file: OpenFile, params: lsp.CompletionParams
+) -> lsp.CompletionList:
+    found = complete(file.text, file.index.offset(params.position), ls.known_or_none(file))
     takes = _item_capabilities(ls)
     items = [_item(file, each, order, takes) for order, each in enumerate(found[:MAX_SUGGESTIONS])]
     return lsp.CompletionList(is_incomplete=len(found) > MAX_SUGGESTIONS, items=items)
@@ -420,12 +400,9 @@ def _shown(text: str, formats: Any, code: str = "") -> lsp.MarkupContent:
     return lsp.MarkupContent(lsp.MarkupKind.PlainText, "\n\n".join(filter(None, (code, text))))
 
 
-def _hover(ls: EditorSession, params: lsp.HoverParams) -> lsp.Hover | None:
-    file = ls.file(params.text_document.uri)
-    if file is None:
-        return None
+def _hover(ls: EditorSession, file: OpenFile, params: lsp.HoverParams) -> lsp.Hover | None:
     known = ls.known_or_none(file)
-    found = hover(file.text, file.offset(params.position), file.kind, known)
+    found = hover(file.text, file.index.offset(params.position), file.kind, known)
     if found is None:
         return None
     about = ls.client_capabilities.text_document
@@ -433,11 +410,10 @@ def _hover(ls: EditorSession, params: lsp.HoverParams) -> lsp.Hover | None:
     return lsp.Hover(_shown(found.text, formats, found.code), file.range(found.span))
 
 
-def _signature_help(ls: EditorSession, params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
-    file = ls.file(params.text_document.uri)
-    if file is None or file.kind == "actions":
-        return None
-    found = signature_help(file.text, file.offset(params.position), ls.known_or_none(file))
+def _signature_help(
+    ls: EditorSession, file: OpenFile, params: lsp.SignatureHelpParams
+) -> lsp.SignatureHelp | None:
+    found = signature_help(file.text, file.index.offset(params.position), ls.known_or_none(file))
     if found is None:
         return None
     parameters = [lsp.ParameterInformation(_label(ls, found, each)) for each in found.parameters]
@@ -462,12 +438,11 @@ def _label(ls: EditorSession, found: SignatureHelp, span: Span) -> str | tuple[i
     return start, end
 
 
-def _definition(ls: EditorSession, params: lsp.DefinitionParams) -> lsp.Location | None:
-    file = ls.file(params.text_document.uri)
-    if file is None:
-        return None
+def _definition(
+    ls: EditorSession, file: OpenFile, params: lsp.DefinitionParams
+) -> lsp.Location | None:
     known = ls.known_or_none(file)
-    place = definition(file.text, file.offset(params.position), file.kind, known)
+    place = definition(file.text, file.index.offset(params.position), file.kind, known)
     return _location(ls, file, place) if place else None
 
 
@@ -483,11 +458,10 @@ def _location(ls: EditorSession, file: OpenFile, place: NamePlace) -> lsp.Locati
     return lsp.Location(there.uri, there.range(place.span))
 
 
-def _references(ls: EditorSession, params: lsp.ReferenceParams) -> list[lsp.Location] | None:
-    file = ls.file(params.text_document.uri)
-    if file is None or file.kind == "actions":
-        return None
-    found = occurrences(file.text, file.offset(params.position))
+def _references(
+    ls: EditorSession, file: OpenFile, params: lsp.ReferenceParams
+) -> list[lsp.Location] | None:
+    found = occurrences(file.text, file.index.offset(params.position))
     return [
         lsp.Location(file.uri, file.range(span))
         for span, is_defined in found
@@ -496,25 +470,21 @@ def _references(ls: EditorSession, params: lsp.ReferenceParams) -> list[lsp.Loca
 
 
 def _highlight(
-    ls: EditorSession, params: lsp.DocumentHighlightParams
+    ls: EditorSession, file: OpenFile, params: lsp.DocumentHighlightParams
 ) -> list[lsp.DocumentHighlight] | None:
-    file = ls.file(params.text_document.uri)
-    if file is None or file.kind == "actions":
-        return None
     read, write = lsp.DocumentHighlightKind.Read, lsp.DocumentHighlightKind.Write
-    found = occurrences(file.text, file.offset(params.position))
+    found = occurrences(file.text, file.index.offset(params.position))
     return [
         lsp.DocumentHighlight(file.range(span), write if is_defined else read)
         for span, is_defined in found
     ]
 
 
-def _rename(ls: EditorSession, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
+def _rename(
+    ls: EditorSession, file: OpenFile, params: lsp.RenameParams
+) -> lsp.WorkspaceEdit | None:
     """Rename what the plan itself names: a step's output, or one of its own actions."""
-    file = ls.file(params.text_document.uri)
-    if file is None or file.kind == "actions":
-        return None
-    at = file.offset(params.position)
+    at = file.index.offset(params.position)
     found = occurrences(file.text, at)
     if not any(is_defined for _, is_defined in found):
         raise _refused("only outputs of steps and new actions of the plan can be renamed here")
@@ -535,11 +505,8 @@ def _refused(why: str) -> JsonRpcInvalidParams:
 
 
 def _symbols(
-    ls: EditorSession, params: lsp.DocumentSymbolParams
+    ls: EditorSession, file: OpenFile, params: lsp.DocumentSymbolParams
 ) -> list[lsp.DocumentSymbol] | None:
-    file = ls.file(params.text_document.uri)
-    if file is None:
-        return None
     return [
         lsp.DocumentSymbol(
             each.name, _SYMBOLS[each.kind], file.range(each.span), file.range(each.name_span), each.detail
@@ -555,7 +522,7 @@ async def _code_action(
     if file is None:
         return None
     found = [each for each in (await ls.examined(file))[0] if each.fix]
-    first, last = file.offset(params.range.start), file.offset(params.range.end)
+    first, last = file.index.offset(params.range.start), file.index.offset(params.range.end)
     actions = [
         lsp.CodeAction(
             fix_title(file.text, each, each.fix),
@@ -577,42 +544,39 @@ async def _code_action(
 
 
 def _formatting(
-    ls: EditorSession, params: lsp.DocumentFormattingParams
+    ls: EditorSession, file: OpenFile, params: lsp.DocumentFormattingParams
 ) -> list[lsp.TextEdit] | None:
-    file = ls.file(params.text_document.uri)
-    if file is None:
-        return None
     text = formatted(file.text, file.kind)
     return None if text is None else file.replaced(text)
 
 
 FEATURES: Mapping[str, tuple[Callable[..., Any], Any]] = {
     lsp.INITIALIZE: (_initialize, None),
-    lsp.TEXT_DOCUMENT_DID_OPEN: (_did_open, None),
+    lsp.TEXT_DOCUMENT_DID_OPEN: (_did_change, None),
     lsp.TEXT_DOCUMENT_DID_CHANGE: (_did_change, None),
     lsp.TEXT_DOCUMENT_DID_CLOSE: (_did_close, None),
     lsp.TEXT_DOCUMENT_DID_SAVE: (_did_change_elsewhere, None),
     lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES: (_did_change_elsewhere, None),
     lsp.WORKSPACE_DID_CHANGE_CONFIGURATION: (_did_change_elsewhere, None),
     lsp.TEXT_DOCUMENT_COMPLETION: (
-        _completion,
+        _on_file(_completion, plans_only=True),
         lsp.CompletionOptions(trigger_characters=["=", " ", "(", ",", "[", '"']),
     ),
-    lsp.TEXT_DOCUMENT_HOVER: (_hover, None),
+    lsp.TEXT_DOCUMENT_HOVER: (_on_file(_hover), None),
     lsp.TEXT_DOCUMENT_SIGNATURE_HELP: (
-        _signature_help,
+        _on_file(_signature_help, plans_only=True),
         lsp.SignatureHelpOptions(trigger_characters=["(", ","]),
     ),
-    lsp.TEXT_DOCUMENT_DEFINITION: (_definition, None),
-    lsp.TEXT_DOCUMENT_REFERENCES: (_references, None),
-    lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT: (_highlight, None),
-    lsp.TEXT_DOCUMENT_RENAME: (_rename, None),
-    lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL: (_symbols, None),
+    lsp.TEXT_DOCUMENT_DEFINITION: (_on_file(_definition), None),
+    lsp.TEXT_DOCUMENT_REFERENCES: (_on_file(_references, plans_only=True), None),
+    lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT: (_on_file(_highlight, plans_only=True), None),
+    lsp.TEXT_DOCUMENT_RENAME: (_on_file(_rename, plans_only=True), None),
+    lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL: (_on_file(_symbols), None),
     lsp.TEXT_DOCUMENT_CODE_ACTION: (
         _code_action,
         lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]),
     ),
-    lsp.TEXT_DOCUMENT_FORMATTING: (_formatting, None),
+    lsp.TEXT_DOCUMENT_FORMATTING: (_on_file(_formatting), None),
 }
 """Method → what answers it, and what is said of it at the beginning."""
 

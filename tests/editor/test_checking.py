@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pearl.dsl.checker import MAX_STEPS
 from pearl.editor.features import findings, fix_title, fixed, formatted, known_actions
 from pearl.errors import apply_fixes
 
@@ -47,9 +46,6 @@ def test_the_canonical_form() -> None:
 @pytest.mark.parametrize("text", [BROKEN, "", "1. a = FIND(", "1. a = FIND(CTX) : f\n2. b = "])
 def test_what_cannot_be_read_has_no_canonical_form(text: str) -> None:
     assert formatted(text, "plan") is None
-
-
-def test_nor_has_an_action_file() -> None:
     assert formatted("FIND(CTX : a", "actions") is None
 
 
@@ -60,8 +56,3 @@ def test_a_title_says_what_its_fix_does() -> None:
             told[fix_title(BROKEN, each, each.fix)] = apply_fixes(BROKEN, [each.fix])
     assert "Replace '“x”' by '\"x\"'" in told
     assert told["Replace '1) ' by '1. '"].startswith("1. a")
-
-
-def test_a_plan_of_any_length_is_told_of_once() -> None:
-    text = "".join(f'{i}. v{i} = FIND(CTX, "x") : f\n' for i in range(1, 3 * MAX_STEPS))
-    assert [each.code for each in findings(text, "plan", SEED)] == ["too-many-steps"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from pearl.actions.library import load_library
@@ -132,13 +130,3 @@ def test_symbols() -> None:
     ]
     library = (ROOT / "actions/seed.actions").read_text(encoding="utf-8")
     assert [each.name for each in symbols(library, "actions")] == list(load_library("seed"))
-
-
-def test_a_library_of_ones_own(tmp_path: Path) -> None:
-    (tmp_path / "mine.actions").write_bytes("\ufeff# 🔑\r\nMINE(CTX) : Mine\r\n".encode())
-    known = known_actions(str(tmp_path / "mine.actions"))
-    assert known.path == tmp_path / "mine.actions"
-    assert "SPLIT" in known.library
-    found = hover(*at_cursor("1. a = MI‸NE(CTX) : b"), "plan", known)
-    assert found is not None
-    assert "library mine" in found.text
