@@ -40,12 +40,6 @@ def test_the_most_frequent_letter_counts_in_part_where_several_are_as_frequent()
     assert scores([asked(str(i), i % 4, 0) for i in range(8)])["majority"] == 0.25
 
 
-def test_each_sample_counts_once_however_often_it_was_asked() -> None:
-    records = [asked("1", 0, 0, "long one", "b"), asked("2", 1, 1, "long one", "b")]
-    again = [one.model_copy(update={"method": "pearl", "seed": 3}) for one in records]
-    assert len(baseline_records([*records, *again])) == 2 * len(BASELINES)
-
-
 def test_answers_in_words_have_no_such_baseline() -> None:
     open_one = record("2", "mcq", options=(), gold=None, choice=None, reference="the hull")
     assert baseline_records([asked("1", 0, 0), open_one]) == ()

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
-from pearl.errors import UsageError
 from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.report import MIN_ANSWERS, calibration, calibrations
 from pearl.evals.runner import Evaluation, evaluate
-from pearl.evals.stats import proportion
 from pearl.pipeline import Pearl
 from tests.evals.evallogs import header, record
 from tests.interpreter.test_several_plans import model
@@ -55,11 +53,6 @@ def test_tosses_with_the_chance_that_they_claim_have_a_small_error() -> None:
         assert each.accuracy.low <= each.confidence <= each.accuracy.high + 0.01
 
 
-def test_claims_that_are_never_right_have_the_largest_error() -> None:
-    found = calibration([1.0] * 5, [False] * 5)
-    assert (found.ece, found.brier) == (1, 1)
-
-
 @given(ANSWERS)
 def test_properties(answers: list[tuple[float, bool]]) -> None:
     found = calibration([c for c, _ in answers], [r for _, r in answers])
@@ -75,23 +68,6 @@ def test_properties(answers: list[tuple[float, bool]]) -> None:
     coverages = [kept.coverage for kept in found.kept]
     assert coverages == sorted(coverages)
     assert coverages[-1] == 1
-
-
-@pytest.mark.parametrize(
-    ("n_correct", "n", "low", "high"),
-    [(8, 10, 0.4902, 0.9433), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0)],
-)
-def test_wilson_by_a_table(n_correct: int, n: int, low: float, high: float) -> None:
-    interval = proportion(n_correct, n)
-    assert (interval.low, interval.high) == pytest.approx((low, high), abs=5e-5)
-
-
-@pytest.mark.parametrize(
-    ("confidences", "correct"), [([], []), ([0.5], [True, False]), ([1.2], [True])]
-)
-def test_what_is_refused(confidences: list[float], correct: list[bool]) -> None:
-    with pytest.raises(UsageError):
-        calibration(confidences, correct)
 
 
 def answers(*made: tuple[float | None, bool], **fields: Any) -> EvalLog:

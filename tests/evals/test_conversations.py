@@ -72,11 +72,6 @@ def test_methods_are_told_the_right_answers_of_earlier_turns() -> None:
     ]
 
 
-def test_or_nothing_of_them() -> None:
-    model, _ = told("none", dialogue(), "direct")
-    assert model.answers == {}
-
-
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
 def test_or_the_answers_of_their_own_whatever_is_asked_first(order: Sequence[int]) -> None:
     turns = dialogue()
@@ -90,13 +85,6 @@ def test_or_the_answers_of_their_own_whatever_is_asked_first(order: Sequence[int
 def test_a_turn_that_is_not_evaluated_has_no_answer_of_its_own() -> None:
     model, _ = told("own", dialogue()[2:], "direct")
     assert model.answers[ASKED[2]] == []
-
-
-def test_each_method_has_its_own_conversation() -> None:
-    model, records = told("own", dialogue(), "direct", "retrieve")
-    assert model.n == 6
-    answers = {method: records["d/1", method, 0].answer for _, method, _ in records}
-    assert len(set(answers.values())) == 2
 
 
 def test_turns_of_a_conversation_are_in_one_shard_and_have_rows_of_their_own() -> None:
@@ -143,13 +131,6 @@ def test_figures_by_the_rule_that_matched() -> None:
     assert (found.n_programs, found.program, found.n_no_program) == (5, 1 / 5, 3)
     assert found.execution == 0.0  # the programs come to 3 and 1; 12.04 is not 12.0
     assert (found.latency_p50_s, found.latency_p90_s) == (2.5, 4.5)
-
-
-def test_a_log_without_figures_has_none() -> None:
-    plain = EvalLog(header(), (record(),))
-    assert conversations.figures(plain) == []
-    assert conversations.by_turn(plain) == conversations.by_dialogue(plain) == []
-    assert conversations.retrieval(plain) == []
 
 
 def turn(dialogue: str, number: int, score: float, **fields: Any) -> EvalRecord:

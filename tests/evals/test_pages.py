@@ -141,17 +141,6 @@ def test_of_a_large_log_only_what_went_wrong_is_listed(n: int, listed: int) -> N
     assert ("only those that are wrong or failed are listed: 3 of 3" in seen.text) == (listed == 3)
 
 
-def test_of_many_wrong_ones_the_first_are_listed() -> None:
-    seen = read_page(of(*(record(str(i), score=0.0) for i in range(MAX_RECORDS + 100))))
-    assert seen.tags.count("details") == MAX_RECORDS
-    assert "500 of 600" in seen.text
-
-
-def test_without_records_or_prices() -> None:
-    assert "No records." in read_page(of(price=None)).text
-    assert "–" in read_page(of(record(), price=None)).text
-
-
 def test_methods_are_compared_in_pairs() -> None:
     made = log(30, methods=("direct", "pearl", "retrieve"))
     html = page(series_of([made]), [made.header], [])

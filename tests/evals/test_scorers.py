@@ -14,7 +14,7 @@ from pearl import plugins
 from pearl.cli import run
 from pearl.documents.words import words
 from pearl.errors import UsageError
-from pearl.evals.log import EvalLog, EvalRecord, Header
+from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.report import chance, compare, is_below, score_of, scores
 from pearl.evals.runner import rescored
 from pearl.evals.runner import score as score_record
@@ -122,19 +122,6 @@ def test_worse_than_guessing_is_told(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "pearl is below chance on all" in capsys.readouterr().out
     assert run(["eval", "--rescore", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"][0]["is_below_chance"] is True
-
-
-def test_the_scorer_is_in_log_and_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log, path, out = noted(), tmp_path / "log.jsonl", tmp_path / "again.jsonl"
-    path.write_text("".join(f"{row.model_dump_json()}\n" for row in (log.header, *log.records)))
-    assert run(["eval", "--rescore", str(path), "--scorer", "rouge-l", "-o", str(out)]) == 0
-    shown = capsys.readouterr().out
-    assert "scored by rouge-l (ROUGE-L" in shown
-    assert "accuracy" not in shown, "a mean of scores is none"
-    assert Header.model_validate_json(out.read_text().splitlines()[0]).scorer == "rouge-l"
-    assert EvalRecord.model_validate_json(out.read_text().splitlines()[1]).score == pytest.approx(
-        2 / 3
-    )
 
 
 def test_a_scorer_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

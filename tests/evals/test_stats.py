@@ -136,11 +136,6 @@ def test_answers_on_one_document_widen_the_interval() -> None:
     assert together.high - together.low > 2.5 * (alone.high - alone.low)
 
 
-def test_clusters_of_one_are_no_clusters() -> None:
-    correct = made(50, 0.5, 1)
-    assert accuracy(correct, clusters=[f"{i:02d}" for i in range(50)]) == accuracy(correct)
-
-
 def test_p_and_interval_agree_about_zero() -> None:
     for seed in range(times(100)):
         first, second = made(80, 0.65, seed), made(80, 0.5, seed + 100)
@@ -192,21 +187,3 @@ def test_swapping_the_methods_swaps_the_signs(rows: list[tuple[bool, bool, str]]
     p = bootstrap_p(first, second, clusters=clusters)
     assert p == bootstrap_p(second, first, clusters=clusters)
     assert 0 < p <= 1
-
-
-@given(PAIRS, st.randoms(use_true_random=False))
-def test_mcnemar_knows_no_order(pairs: list[tuple[bool, bool]], shuffler: random.Random) -> None:
-    counted = mcnemar([x for x, _ in pairs], [y for _, y in pairs])
-    swapped = mcnemar([y for _, y in pairs], [x for x, _ in pairs])
-    assert counted.p_value == swapped.p_value
-    assert 0 < counted.p_value <= 1
-    shuffler.shuffle(pairs)
-    assert mcnemar([x for x, _ in pairs], [y for _, y in pairs]) == counted
-
-
-@given(ANSWERS)
-def test_a_method_against_itself(answers: list[bool]) -> None:
-    assert mcnemar(answers, answers).p_value == 1
-    assert bootstrap_p(answers, answers) == 1
-    same = difference(answers, answers)
-    assert same.low < same.estimate == 0 < same.high

@@ -42,10 +42,6 @@ def read(path: Path) -> nbformat.NotebookNode:
     return nbformat.read(path, as_version=nbformat.NO_CONVERT)
 
 
-def test_there_are_notebooks() -> None:
-    assert [path.stem[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04"]
-
-
 @notebooks
 def test_kept_without_output_and_traces_of_a_machine(path: Path) -> None:
     notebook = read(path)

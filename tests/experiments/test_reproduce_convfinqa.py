@@ -83,12 +83,6 @@ def test_what_is_no_such_file_says_where(tmp_path: Path) -> None:
     assert "dev.jsonl:2: " in done.stderr
 
 
-def test_an_object_with_all_dialogues_is_read_too(tmp_path: Path) -> None:
-    data = tmp_path / "dev.json"
-    data.write_text(json.dumps({"dev": [dialogue(("1", "1", 1.0))]}), encoding="utf-8")
-    assert reproduce(data)["turns"] == 1
-
-
 @pytest.mark.slow
 def test_the_gold_programs_come_to_what_their_authors_say() -> None:
     report = reproduce(shared("convfinqa") / "dev.jsonl", "--pages")

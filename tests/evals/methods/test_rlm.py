@@ -94,14 +94,6 @@ def test_without_the_extra_it_is_named_before_anything_is_asked(
     assert model.requests == []
 
 
-def test_the_embedded_model_writes_no_code() -> None:
-    async def main() -> None:
-        await rlm.predict(Pearl(), sample(), STORY, Effort(), Trace())
-
-    with pytest.raises(UsageError, match="needs a model that writes code"):
-        asyncio.run(main())
-
-
 @needs_dspy
 def test_the_code_asks_about_pieces_and_submits(openai_server: Server) -> None:
     script(openai_server, ASK, SUBMIT)
@@ -157,17 +149,6 @@ def test_all_calls_together_stay_within_the_budget(
 
 
 @needs_dspy
-def test_a_call_that_the_budget_has_no_room_for_is_an_error_in_the_code(
-    openai_server: Server,
-) -> None:
-    long = "try:\n    llm_query(context * 500)\nexcept Exception as error:\n    print(error)"
-    script(openai_server, long, 'SUBMIT("The hull was rotten")')
-    record = asked(openai_server, Effort(20_000, unsandboxed=True))
-    assert (record.status, record.choice) == ("answered", 0)
-    assert "a budget of 20,000 tokens is too small" in openai_server.requests[1].prompt
-
-
-@needs_dspy
 def test_a_limit_of_the_run_ends_it_whatever_the_code_makes_of_it(openai_server: Server) -> None:
     code = "try:\n    llm_query('one')\n    llm_query('two')\nfinally:\n    SUBMIT('It had sunk')"
     script(openai_server, code)
@@ -185,15 +166,6 @@ def test_a_failed_turn_is_the_failure_of_the_sample(openai_server: Server) -> No
     assert record.status == "failed"
     assert str(record.error).startswith("ModelError: ")
     assert len(openai_server.requests) == 2  # a fault that may pass is tried again, by PEARL alone
-
-
-@needs_dspy
-def test_a_question_that_fails_is_shown_to_the_root(openai_server: Server) -> None:
-    script(openai_server, ASK, SUBMIT)
-    failing(openai_server, "he sold it? Nils left")
-    record = asked(openai_server)
-    assert (record.status, record.choice, record.n_calls) == ("answered", 0, 4)
-    assert "[ERROR]" in openai_server.requests[-1].prompt
 
 
 @needs_dspy
