@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -126,22 +126,6 @@ class Postings:
             _smallest(np.concatenate([np.zeros(0, np.uint8), *counts])[order]),
             lengths,
         )
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays to be stored, for `from_arrays`."""
-        return {
-            **self.names.arrays("names"),
-            "starts": self.starts,
-            "passages": self.passages,
-            "counts": self.counts,
-            "lengths": self.lengths,
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Postings:
-        """The index of stored arrays."""
-        postings = (arrays[name] for name in ("starts", "passages", "counts", "lengths"))
-        return cls(Texts.read("names", arrays), *postings)
 
     @property
     def n_passages(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -28,15 +28,6 @@ class Texts:
         for text in texts:
             builder.add(text)
         return builder.finish()
-
-    @classmethod
-    def read(cls, name: str, arrays: Mapping[str, NDArray[Any]]) -> Texts:
-        """The strings that `arrays` stored under a name."""
-        return cls(arrays[f"{name}.data"], arrays[f"{name}.starts"])
-
-    def arrays(self, name: str) -> dict[str, NDArray[Any]]:
-        """The arrays to be stored."""
-        return {f"{name}.data": self.data, f"{name}.starts": self.starts}
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -81,3 +72,27 @@ class TextsBuilder:
         import numpy as np
 
         return Texts(np.frombuffer(bytes(self.data), np.uint8), np.array(self.starts, np.int64))
+
+
+def flat(value: Any, prefix: str = "") -> dict[str, NDArray[Any]]:
+    """The arrays of a dataclass and of those inside of it, by dotted names."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for each in fields(value):
+        part = getattr(value, each.name)
+        if is_dataclass(part):
+            arrays |= flat(part, f"{prefix}{each.name}.")
+        elif hasattr(part, "dtype"):
+            arrays[f"{prefix}{each.name}"] = part
+    return arrays
+
+
+def nested(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Arrays by dotted names as dictionaries inside of dictionaries: the arguments of the dataclasses."""
+    found: dict[str, Any] = {}
+    for name, values in arrays.items():
+        *path, last = name.split(".")
+        inside = found
+        for part in path:
+            inside = inside.setdefault(part, {})
+        inside[last] = values
+    return found

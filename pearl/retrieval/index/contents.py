@@ -26,7 +26,7 @@ from pearl.retrieval import Passage
 from pearl.retrieval.corpus import CorpusDocument
 from pearl.retrieval.corpus.sources import DIGEST
 from pearl.retrieval.postings import Postings, merge
-from pearl.retrieval.texts import Texts, TextsBuilder
+from pearl.retrieval.texts import Texts, TextsBuilder, nested
 
 Arrays = dict[str, NDArray[Any]]
 Item = TypeVar("Item")
@@ -52,39 +52,14 @@ class Contents:
 
     @classmethod
     def of_arrays(cls, arrays: Arrays, field_names: Sequence[str]) -> Contents:
-        """The contents of stored arrays."""
-        return cls(
-            Texts.read("texts", arrays),
-            Texts.read("names", arrays),
-            Texts.read("metadata", arrays),
-            arrays["digests"],
-            arrays["document_of"],
-            arrays["spans"],
-            arrays["byte_spans"],
-            Texts.read("fields", arrays) if "fields.data" in arrays else None,
-            Postings.from_arrays(
-                {
-                    name.removeprefix("postings."): array
-                    for name, array in arrays.items()
-                    if name.startswith("postings.")
-                }
-            ),
-            tuple(field_names),
-        )
-
-    def arrays(self) -> Arrays:
-        """The arrays to be stored."""
-        return {
-            **self.texts.arrays("texts"),
-            **self.names.arrays("names"),
-            **self.metadata.arrays("metadata"),
-            "digests": self.digests,
-            "document_of": self.document_of,
-            "spans": self.spans,
-            "byte_spans": self.byte_spans,
-            **(self.fields.arrays("fields") if self.fields is not None else {}),
-            **{f"postings.{name}": array for name, array in self.terms.arrays().items()},
-        }
+        """The contents of stored arrays, as `flat` names them."""
+        parts = nested(arrays)
+        for name in ("texts", "names", "metadata"):
+            parts[name] = Texts(**parts[name])
+        terms = {**parts.pop("terms")}
+        terms["names"] = Texts(**terms["names"])
+        fields = Texts(**parts.pop("fields")) if "fields" in parts else None
+        return cls(**parts, fields=fields, terms=Postings(**terms), field_names=tuple(field_names))
 
     @property
     def n_documents(self) -> int:

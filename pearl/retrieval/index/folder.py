@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from pearl.documents.digest import digest
 from pearl.plugins.persistence import WriteLock
 from pearl.retrieval.index.contents import Arrays, Contents, ContentsBuilder
+from pearl.retrieval.texts import flat
 
 FORMAT = 3
 """Version of the file; an index of another version is rebuilt."""
@@ -153,14 +154,14 @@ class IndexFolder:
             return None
         if about["key"] != self._key:
             raise DamagedError("it was made by another version, in another way or of other files")
-        contents = Contents.of_arrays(arrays, about["field_names"])
-        return State(contents, _records(arrays["records"]))
+        records = _records(arrays.pop("records"))
+        return State(Contents.of_arrays(arrays, about["field_names"]), records)
 
     def write(self, state: State) -> State:
         """Store a state; returns it mapped from the file. The caller holds the lock."""
         about = {"key": self._key, "field_names": state.contents.field_names}
         records = {"records": _record_array(state.records)}
-        write_arrays(self._file, about, state.contents.arrays() | records)
+        write_arrays(self._file, about, flat(state.contents) | records)
         self.remove_vectors(except_of=state.contents.id)
         for path in self.path.glob("*.new"):  # of writers that were killed
             path.unlink(missing_ok=True)
@@ -177,7 +178,7 @@ class IndexFolder:
     def spilled(self, contents: Contents) -> Contents:
         """Contents moved from memory into a file without a name."""
         path = self.path / "part.new"
-        write_arrays(path, {}, contents.arrays())
+        write_arrays(path, {}, flat(contents))
         _, arrays = read_arrays(path)
         path.unlink()
         return Contents.of_arrays(arrays, contents.field_names)
