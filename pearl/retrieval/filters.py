@@ -1,14 +1,14 @@
-"""Conditions on the fields of passages → which passages may be found.
+"""Conditions on the fields of passages → the passages that a search may find.
 
     year=2005        the same text, number or date; a year is the dates in it
-    year!=2005       not so, or without the field
+    year!=2005       another value, or no such field
     year>=2005       and <=, >, <: numbers and dates
     year=2005..2009  a range, both ends included; one of them may be left out
-    title~wing       has the text in it
+    title~wing       contains the text
 
-Several conditions hold together, but those of one field with `=` are alternatives. Values are
-compared as by WHERE (`pearl.documents.comparisons`): a whole column at once, and what cannot be
-compared is left out and said. `document` is the name of a passage's document.
+All conditions must hold; several conditions with `=` on one field are alternatives. Values are
+compared as by WHERE (`pearl.documents.comparisons`): a whole column at once. A note reports values that
+cannot be compared, whose passages are left out. `document` is the name of a passage's document.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DOCUMENT = "document"
 """The field that every passage has: the name of its document."""
 
 MAX_SHOWN = 12
-"""Names of fields in a message at most."""
+"""Maximum number of field names in a message."""
 
 _CONDITION = lazy_pattern(
     r"\s*(?P<field>[^=!<>~]*[^=!<>~\s])\s*(?P<sign>!=|>=|<=|=|>|<|~)(?P<value>.*)", re.S
@@ -104,7 +104,7 @@ def select(index: Index, filters: Iterable[Filter]) -> tuple[NDArray[np.bool_], 
 
 
 def _named(name: str, known: Sequence[str]) -> str:
-    """The field that a name means: exact, else in other case."""
+    """The field with a name: exact, else in another case."""
     names = list(dict.fromkeys((*known, DOCUMENT)))
     alike = [name] if name in names else [n for n in names if n.casefold() == name.casefold()]
     if len(alike) == 1:

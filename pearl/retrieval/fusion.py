@@ -1,4 +1,4 @@
-"""Rankings → one ranking: fusion of several, or another order of one, which stays as a leg."""
+"""Rankings → one ranking: several are fused, or one is reordered; the originals are kept as legs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEPTH_FACTOR = 5
 
 
 def depth_for(k: int) -> int:
-    """How deep rankings go that are merged or reordered before the `k` best are taken."""
+    """The number of passages to rank before rankings are merged or reordered and the `k` best taken."""
     return max(LEAST_DEPTH, DEPTH_FACTOR * k)
 
 
@@ -82,16 +82,16 @@ def _fused(
 
 
 MAX_RERANKED = 1_000
-"""Passages that a reranker is given at most."""
+"""Maximum number of passages for a reranker."""
 
 RERANK = "rerank"
 """Name of the leg of the reranker."""
 
 
 def boost_years(index: Index, name: str, ranking: Ranking, query: str, factor: float) -> Ranking:
-    """Multiply the scores of passages that have a year of the query in their text or fields.
+    """Multiply the scores of passages with a year of the query in their text or fields.
 
-    A score below 0 is divided, so that it grows, too.
+    A negative score is divided, so that it grows as well.
     """
     import numpy as np
 
@@ -115,7 +115,7 @@ def _years_of(passage: Passage) -> set[int]:
 async def reranked(
     index: Index, name: str, ranking: Ranking, query: str, reranker: Reranker, n: int
 ) -> Ranking:
-    """Order the `n` best by a reranker; those after them follow in the order they had."""
+    """Order the `n` best by a reranker; the others follow in their old order."""
     import numpy as np
 
     best = ranking.passages[: min(n, MAX_RERANKED)]

@@ -40,7 +40,7 @@ STEP = 1_024
 """Passages between two reports of progress."""
 
 EmbeddingProgress = Callable[[int, int], None]
-"""Is told how many of the passages without vectors have one now, and how many they were."""
+"""Receives the number of embedded passages, and of all passages to embed."""
 
 
 @dataclass(slots=True)
@@ -280,7 +280,7 @@ class Searcher:
         }
 
     def _lexical_method(self) -> str | None:
-        """The method that replaces this one where vectors cannot be had; None if it names none."""
+        """The method that replaces this one where vectors cannot be had; None if the method names none."""
         fallback: Callable[[SearchSettings], str] | None
         fallback = getattr(self.method, "without_vectors", None)
         return fallback(self.settings) if fallback else None

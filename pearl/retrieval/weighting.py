@@ -1,8 +1,8 @@
 """Terms of a query + postings → scores of passages.
 
-A method says by a `Formula` what a term adds to the score of a passage that has it:
-`weight * idf * gain`, where the weight is the query's. That of BM25 and BM25+ is here. With `tf` the
-frequency of a term in a passage of `len` terms, and `mean` the mean length,
+The score of a passage is the sum of `weight * idf * gain` over the terms of the query that it has; the weight is
+the query's, and a `Formula` gives idf and gain. This is the gain of BM25 and BM25+, with `tf` the frequency of a
+term in a passage of `len` terms, and `mean` the mean length:
 
     gain = tf * (k1 + 1) / (tf + k1 * (1 - b + b * len / mean)) + delta
 
@@ -34,16 +34,16 @@ T = TypeVar("T")
 
 
 class Formula(Protocol):
-    """What a term adds to a score."""
+    """The idf and the gain of a ranking method."""
 
     def idf(self, n_with: int) -> float:
-        """The weight of a term that so many passages have."""
+        """The weight of a term that occurs in `n_with` passages."""
         ...
 
     def gain(
         self, idf: Rarity, passages: NDArray[Any], counts: NDArray[Any]
     ) -> NDArray[np.float64]:
-        """The gain of terms with an idf in passages that have them so often."""
+        """The gain of terms with an idf and with counts in passages."""
         ...
 
 
@@ -92,7 +92,7 @@ _MAX_REMEMBERED = 8
 
 
 def remembered(owner: object, key: Hashable, make: Callable[[], T]) -> T:
-    """A value derived from an index, computed once for some settings: norms of passages."""
+    """A value derived from an index, such as norms of passages; cached for each of some settings."""
     memory = _MEMORY.setdefault(owner, {})
     if key not in memory:
         if len(memory) >= _MAX_REMEMBERED:
@@ -105,7 +105,7 @@ def remembered(owner: object, key: Hashable, make: Callable[[], T]) -> T:
 def rank(
     query: Query, terms: Postings, formula: Formula, k: int, settings: SearchSettings
 ) -> Ranking:
-    """The `k` best passages that have a term of a query, and the short ones that are free.
+    """The `k` best passages with a term of a query, and the short ones that are free.
 
     Time is linear in the postings of the terms and the number of passages.
     """
@@ -118,7 +118,7 @@ def rank(
     counts = np.concatenate([none, *(counts for _, counts in columns.values())])
     rarity = np.repeat([formula.idf(n) for n in sizes.tolist()], sizes)
     gain = formula.gain(rarity, passages, counts)
-    # Summed one after another, term by term: as `explain` does.
+    # Summed term by term, in the order of `explain`.
     parts = np.repeat([query.terms[term] for term in columns], sizes) * rarity * gain
     total = np.bincount(passages, parts, minlength=terms.n_passages)
     matches = np.zeros(terms.n_passages, np.bool_)
@@ -135,7 +135,7 @@ def _columns(query: Query, terms: Postings) -> dict[str, _Column]:
 
 
 def explain(query: Query, terms: Postings, formula: Formula, passage: int) -> tuple[TermScore, ...]:
-    """What each term of a query adds to the score of a passage; the sum, in order, is the score."""
+    """The share of each term of a query in the score of a passage; their sum, in order, is the score."""
     import numpy as np
 
     scored = []
@@ -152,7 +152,7 @@ def explain(query: Query, terms: Postings, formula: Formula, passage: int) -> tu
 
 
 _SETTINGS = SearchSettings(method="bm25", k1=1.2, b=0.75)
-"""Those of Lucene."""
+"""The defaults of Lucene."""
 
 
 class TermRanker:

@@ -1,7 +1,7 @@
 """Files → the documents in them: folders, patterns and files → the files of a corpus, and the sources that read them.
 
-Reading is lazy, and documents that an index has are not made again: a source gives a digest of the material of each
-document, and if that is known, the source goes on without making the document.
+Reading is lazy, and documents that an index has are not made again: a source computes a digest of the material of each
+document, and makes the document only if the index does not know the digest.
 
 A file of rows (JSON Lines, JSON, CSV, TSV, Parquet) has a document in each row. Its name is the column `id` or `_id`, else
 the number of its line; its text is the column `text`, `contents` or `document`, below the `title` if there is one; other
@@ -42,7 +42,7 @@ class SourceFile:
         path: Where it is.
         label: Its name in the corpus, unique there.
         kind: The source that reads it.
-        is_alone: Whether the corpus is this file, so that names of rows need no name of a file.
+        is_alone: Whether the corpus is this file alone; names of its rows do not need the label then.
     """
 
     path: str
@@ -56,7 +56,7 @@ class New:
     """A document that the index does not have.
 
     Attributes:
-        digest: Of what it is made of, with the name of its file: `DIGEST` bytes.
+        digest: `DIGEST` bytes of the digest of its material and the label of its file.
         document: The document.
     """
 
@@ -72,11 +72,11 @@ class CorpusSource(Protocol):
     """The contract of a source, which reads one kind of files."""
 
     def suffixes(self) -> tuple[str, ...]:
-        """Of the files that it reads, lower case, with the dot; no two modules share one."""
+        """The suffixes of its files, in lower case, with the dot; no two sources share one."""
         ...
 
     def in_folders(self) -> tuple[str, ...]:
-        """The suffixes of those that it reads where a folder is named, and not they themselves."""
+        """The suffixes of files that it also reads where only their folder is named."""
         ...
 
     def read(self, file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
@@ -87,7 +87,7 @@ class CorpusSource(Protocol):
             known: Digest → place in the index.
 
         Raises:
-            DataError: It cannot be read, or not to its end.
+            DataError: The file cannot be read, or not to its end.
             OSError: Likewise.
         """
         ...
@@ -193,7 +193,7 @@ def _in_folder(folder: str, suffixes: Collection[str]) -> tuple[list[str], int, 
 
 
 def _walk(folder: str) -> Iterator[os.DirEntry[str]]:
-    """All files that are not hidden, and the folders that cannot be read: reading them says why.
+    """All files that are not hidden, and folders that cannot be read: reading one reports why.
 
     Links to folders are not followed: they may go in a circle.
     """
@@ -226,7 +226,7 @@ def read_rows(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
     """The rows of a file; a known line of JSON Lines is not parsed."""
     path = Path(file.path)
     rows = read_file(path)
-    # An error of the whole file is found here, and the first row says what its rows are.
+    # This detects an error of the whole file, and the first row says whether the file is a table.
     first = next(rows)
     reader = _RowReader(file, first)
     is_lines = path.suffix.lower() in _LINES
@@ -271,7 +271,7 @@ class _RowReader:
         return self._digest_by_line(b"%d %s" % (number, raw))[:DIGEST]
 
     def new(self, row: Row, raw: bytes) -> New | DataError:
-        """The document of a row, or why it is none."""
+        """The document of a row, or why the row is left out."""
         try:
             names = [name for name in map(row.name, _IDS) if name]
             text = self._text(row)
@@ -301,7 +301,7 @@ class _RowReader:
 
 
 def _metadata(fields: Mapping[str, Any], *, with_all: bool) -> dict[str, str]:
-    """What is known of a row beside its name and text; lists and objects are nothing of that."""
+    """The columns of a row beside its name and text; lists and objects are left out."""
     found: dict[str, str] = {}
     for name, value in fields.items():
         if not with_all and (name in _IDS or name in _TEXTS):
@@ -324,7 +324,7 @@ def document_suffixes() -> tuple[str, ...]:
 
 
 def read_document(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
-    """The document that a file is."""
+    """The file as one document."""
     data = read_bytes(file.path, file.label)
     key = digest([file.label, data])[:DIGEST]
     place = known.get(key)
@@ -344,6 +344,6 @@ class _ShippedSource:
 
 PLUGINS = {
     "document": _ShippedSource(document_suffixes, document_suffixes, read_document),
-    # Files `.json` in folders are settings, mostly.
+    # Most `.json` files in folders are settings.
     "rows": _ShippedSource(lambda: _ROW_SUFFIXES, lambda: _ROW_SUFFIXES[:-1], read_rows),
 }

@@ -1,4 +1,4 @@
-"""Documents → an index: their passages, the terms of these, and vectors where there are some."""
+"""Documents → an index: their passages, the terms of the passages, and vectors if an embedder made them."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Index:
         return self.contents.field_names
 
     def columns(self, names: tuple[str, ...]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
-        """The different combinations of values of fields, and for each passage the place of its own; cached."""
+        """The different combinations of values of fields, and for each passage the place of its combination."""
         if names not in self._columns:
             self._columns[names] = self._grouped(names)
         return self._columns[names]

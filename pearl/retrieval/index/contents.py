@@ -1,8 +1,7 @@
 """Documents and their passages in arrays, which are in memory or mapped from a file.
 
-Contents are never changed. Texts are UTF-8, one after the other; a passage is a range in the text of
-its document, so that overlapping passages need no extra space. Documents stand in the order of the
-corpus.
+Contents are never changed. A passage is a range in the text of its document, so overlapping passages
+need no extra space. Documents stand in the order of the corpus.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Contents:
     spans: NDArray[np.int32]
     byte_spans: NDArray[np.int32]
     fields: Texts | None
-    """What the unit names in each passage, as JSON; None if it names nothing."""
+    """The fields that the unit gives each passage, as JSON; None if it gives no fields."""
     terms: Postings
     field_names: tuple[str, ...]
     """The names of all metadata of documents and fields of passages."""
@@ -97,7 +96,7 @@ class Contents:
         return tuple((name, start) for name, start in pages)
 
     def passage_fields(self, passage: int) -> dict[str, str]:
-        """What the unit names in a passage."""
+        """The fields that the unit gives a passage."""
         return dict(json.loads(self.fields[passage] or "{}")) if self.fields is not None else {}
 
 
@@ -179,9 +178,7 @@ def _byte_offsets(data: bytes) -> NDArray[np.int64]:
 def arranged(parts: Sequence[Contents], documents: NDArray[np.int64]) -> Contents:
     """Contents of documents taken from several others, without analysing any text again.
 
-    Args:
-        parts: The others.
-        documents: Numbers of documents, different ones, counted through all parts.
+    `documents` has different numbers of documents, counted through all parts.
     """
     passages = taken_passages(parts, documents)
     counts = _joined([np.diff(part.passage_starts) for part in parts])[documents]
@@ -222,7 +219,7 @@ def _blank(n: int) -> Texts:
 
 
 def _taken(parts: Sequence[Texts], numbers: NDArray[np.int64]) -> Texts:
-    """Strings of several; neighbours are copied at once."""
+    """Strings by their numbers, counted through all parts; neighbours are copied at once."""
     firsts = np.cumsum([0, *(len(part) for part in parts)])
     part_of = np.searchsorted(firsts, numbers, side="right") - 1
     breaks = np.flatnonzero((np.diff(numbers) != 1) | (np.diff(part_of) != 0)) + 1

@@ -1,8 +1,8 @@
 """An index in a folder: one file of arrays, replaced as a whole, and a file of vectors per embedder.
 
 A writer replaces the file by a rename, so readers need no lock, and a killed writer leaves the old
-state or the new one; a process that has mapped the old file continues to read it. The files belong
-to the user: they may be damaged, which the digest of the whole file shows, and are then rebuilt.
+state or the new one; a process that has mapped the old file continues to read it. A digest of the
+whole file detects damage, and the index is then rebuilt.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _MARK = b"PEARLIX2"
 _PREAMBLE = struct.Struct("<8s16sI")  # mark, digest of all that follows, length of the header
 _ALIGNED = 64
 _SEALED_NS = 1_000_000_000 * 10**9
-"""Time of change of a complete file. Whoever writes to it later sets another time, and its digest is
-compared; comparing it at each opening would read the whole file."""
+"""Modification time of a complete file. A later write sets another time; only then is the digest compared,
+because comparing it at each opening would read the whole file."""
 
 Stamp = tuple[int, int, int]
 """Size, time of the last change of the contents, and of the file's entry, in nanoseconds."""
@@ -77,7 +77,7 @@ def write_arrays(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
 
 
 def read_arrays(path: Path) -> tuple[dict[str, Any], Arrays]:
-    """Map a file into memory: what it says of itself, and its arrays."""
+    """Map a file into memory: its header and its arrays."""
     try:
         with path.open("rb") as file:
             is_sealed = os.fstat(file.fileno()).st_mtime_ns == _SEALED_NS
@@ -176,7 +176,7 @@ class IndexFolder:
                 path.unlink(missing_ok=True)
 
     def spilled(self, contents: Contents) -> Contents:
-        """Contents moved from memory into a file without a name."""
+        """Contents moved from memory into a mapped file that has no name any more."""
         path = self.path / "part.new"
         write_arrays(path, {}, flat(contents))
         _, arrays = read_arrays(path)
@@ -197,7 +197,7 @@ class IndexFolder:
         write_arrays(self._vectors(name, contents), {"embedder": name}, {"vectors": vectors})
 
     def read_vectors(self, name: str, contents: Contents) -> NDArray[np.float32] | None:
-        """The stored vectors of an embedder, NaN where one is missing; None without a sound file."""
+        """The stored vectors of an embedder, NaN where one is missing; None if the file is missing or damaged."""
         try:
             return read_arrays(self._vectors(name, contents))[1]["vectors"]
         except (FileNotFoundError, DamagedError):

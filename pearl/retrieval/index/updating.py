@@ -1,7 +1,6 @@
 """A corpus → its index: read from its folder and brought up to date, or built.
 
-Only what changed is read: files with another stamp, and of these only documents with an unknown
-digest.
+Only files with a changed stamp are read, and of these only documents with an unknown digest are indexed.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ MAX_BYTES = 64_000_000
 """Bytes of new texts that are held in memory while an index is built."""
 
 SURE_NS = 2_000_000_000
-"""Age from which a file that changes gets another stamp; coarse clocks tick once in two seconds."""
+"""Age of a file from which a change gives it another stamp: coarse clocks tick once in two seconds."""
 
 MAX_PROBLEMS = 5
 """Reasons that are kept for each file."""
@@ -102,7 +101,7 @@ class Opened:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why some of them cannot."""
+        """Why documents were left out: the first reasons of each file."""
         return tuple(reason for record in self.state.records for reason in record.problems)
 
 
@@ -180,7 +179,7 @@ def _read(folder: IndexFolder, notes: list[str]) -> State | None:
 def _place(
     named: Sequence[str | Path], cutting: Cutting, stem: Stem, at: str | Path | None
 ) -> IndexFolder | None:
-    """The folder of the index; None if there is none."""
+    """The folder of the index; None if the user has no cache folder."""
     corpus = [os.path.realpath(name) for name in named]
     way = {"unit": cutting.unit, "size": cutting.size, "overlap": cutting.overlap, "stem": stem}
     key = {
@@ -199,7 +198,7 @@ def _place(
 
 
 def stamp_of(path: str | Path) -> Stamp:
-    """The stamp of a file; a file that was changed since has another one."""
+    """The stamp of a file: another one after a change."""
     found = os.stat(path)  # noqa: PTH116 - of thousands of files, and a Path takes ten times as long
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
@@ -279,7 +278,7 @@ class _Update:
         return after, changes
 
     def _add_file(self, file: SourceFile, report: Callable[[], None]) -> None:
-        """Take in a file: as it was, or read again."""
+        """Take the documents of an unchanged file from the index, and read any other file."""
         stamp = _stamp(file)
         before, documents = self._before.get(file.label, (None, range(0)))
         if before is not None and _is_same(before.stamp, stamp):
@@ -327,7 +326,7 @@ def _entries(file: SourceFile, known: Mapping[bytes, int]) -> Iterator[Entry]:
 
 
 def _unreadable(records: Sequence[Record]) -> DataError:
-    """None of the documents of a corpus can be read."""
+    """The error if no document of a corpus can be read."""
     n = sum(record.n_left_out for record in records)
     first = next(reason for record in records for reason in record.problems)
     what = "the document cannot" if n == 1 else f"none of the {n:,} documents can"
@@ -337,7 +336,7 @@ def _unreadable(records: Sequence[Record]) -> DataError:
 def _changes(
     parts: Sequence[Contents], documents: NDArray[np.int64], records: Sequence[Record]
 ) -> Changes:
-    """Compare the documents with those of the first part; their names have to differ."""
+    """Count the changes from the first part to the documents, whose names must differ."""
     every = [name for part in parts for name in part.names.every()]
     names = [every[number] for number in documents.tolist()]
     if len(set(names)) < len(names):

@@ -35,7 +35,7 @@ __all__ = [
 
 
 class Searchable(Protocol):
-    """What methods read of an index."""
+    """The part of an index that methods use."""
 
     @property
     def terms(self) -> Postings:
@@ -53,9 +53,9 @@ class Query:
     """A query that is ready to be ranked.
 
     Attributes:
-        terms: Its different terms with their weights: 1 for those of the query itself.
+        terms: Its different terms with their weights: 1 for terms of the question itself.
         vector: Its vector of unit length, where the method needs one.
-        mask: Which passages may be found, shape (passages,); None for all.
+        mask: The passages that may be found, shape (passages,); None for all.
     """
 
     terms: Mapping[str, float]
@@ -79,7 +79,7 @@ class Ranking:
 
 
 class RankingMethod(Protocol):
-    """What a module of this folder looks like to its users.
+    """The contract of a ranking method.
 
     A method whose scores are sums over the terms of the query may have `explain(query, index, settings, passage) ->
     tuple[TermScore, ...]`; one that needs vectors may have `without_vectors(settings) -> str`, the method that
@@ -101,13 +101,13 @@ class TermScore(NamedTuple):
 
     Attributes:
         term: The term.
-        tf: How often the passage has it.
-        length: Terms of the passage.
-        n_with: Live passages that have it.
+        tf: Its frequency in the passage.
+        length: The number of terms of the passage.
+        n_with: The number of passages with the term.
         weight: Its weight in the query.
         idf: Its inverse document frequency.
-        gain: What its frequency is worth in a passage of this length.
-        score: What it adds.
+        gain: The weight of its frequency in a passage of this length.
+        score: Its share of the passage's score.
     """
 
     term: str

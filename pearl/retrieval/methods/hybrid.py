@@ -1,7 +1,7 @@
 """Words and meaning: a lexical ranking and that of `dense`, fused.
 
-Each leg names its best passages, and both score what either named: a passage that is only named by
-one has its true score in the other.
+Each leg ranks its best passages, and both legs score the union: a passage that only one leg ranked has its
+true score in the other.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> R
 
 
 def without_vectors(settings: SearchSettings) -> str:
-    """The method that goes on where no vector can be had."""
+    """The lexical leg, which replaces this method if no vector is available."""
     return settings.lexical
 
 
