@@ -43,7 +43,7 @@ _TOKENS: dict[str, _TokenType] = {
 
 
 def _rules(name: str, target: str | tuple[str, ...]) -> list[tuple[Any, ...]]:
-    """The rules that read a state and go to it."""
+    """The rules that read a state and enter it."""
     state = line_automaton()[name]
     rules: list[tuple[Any, ...]] = [(state.pattern, _TOKENS[state.kind], target)]
     if state.kind == "reference":
@@ -52,7 +52,7 @@ def _rules(name: str, target: str | tuple[str, ...]) -> list[tuple[Any, ...]]:
 
 
 def _tokens() -> dict[str, list[tuple[Any, ...]]]:
-    """The states of the automaton, and one for the rest of a line that does not follow the grammar."""
+    """The states of the automaton, and one state for the rest of a line that breaks the grammar."""
     line_end: list[tuple[Any, ...]] = [(r"\n", Whitespace, "#pop")]
     tokens = {
         "root": [
@@ -79,7 +79,7 @@ def _tokens() -> dict[str, list[tuple[Any, ...]]]:
 
 
 class PlanLexer(RegexLexer):  # type: ignore[misc]  # Pygments has no types
-    """Plan files and action files; what does not follow the grammar is `Error`."""
+    """Plan files and action files; text that breaks the grammar is `Error`."""
 
     name = "PEARL plan"
     aliases: ClassVar = ["plan", "actions", "pearl"]

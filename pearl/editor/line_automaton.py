@@ -18,15 +18,15 @@ from pearl.dsl.signatures import CTX
 from pearl.errors.patterns import lazy_pattern
 
 COMMENT = r"[^\S\n]*#[^\n]*"
-"""A line that readers of action files skip; the grammar has none."""
+"""A comment line of an action file; the grammar has no comments."""
 
 DOCUMENT = rf"{CTX}(?=[ ,)\]]|$)"
-"""The one name that is not the plan's own."""
+"""The name of the document, which no step defines."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineState:
-    """A terminal that was read, at one of its places."""
+    """A terminal at one of its places."""
 
     kind: str
     pattern: str
@@ -86,7 +86,7 @@ _STATES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "colon": ("punctuation", "_COLON", ("explanation",)),
     "explanation": ("explanation", "TEXT", ()),
 }
-"""State → its kind, its terminal or pattern, and the states that may follow, in the order to be tried."""
+"""State → its kind, its terminal or pattern, and the states that may follow, in the order of attempts."""
 
 
 @cache
@@ -116,13 +116,13 @@ _SCOPES = {
     "explanation": "comment.line",
     "definition": "string.unquoted.documentation",
 }
-"""Kind → scope, of the names that themes know (https://macromates.com/manual/en/language_grammars)."""
+"""Kind → scope name that themes use (https://macromates.com/manual/en/language_grammars)."""
 
 _CODE_POINT = lazy_pattern(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.S)
 
 
 def textmate_grammar() -> dict[str, Any]:
-    """The grammar as JSON data, for editors whose regular expressions are Oniguruma's."""
+    """The TextMate grammar as JSON data, for editors with Oniguruma regular expressions."""
     automaton = line_automaton()
     return {
         "name": "PEARL plan",
@@ -153,7 +153,7 @@ def textmate_grammar() -> dict[str, Any]:
 
 
 def _region(anchor: str, state: LineState) -> dict[str, Any]:
-    """What begins with a terminal, and goes on to the end of the line."""
+    """A region that begins with a terminal and ends with the line."""
     first: dict[str, Any] = {"name": _scope(_SCOPES[state.kind])}
     pattern = _oniguruma(state.pattern)
     if state.kind == "reference":  # the document or another name, whichever matched
@@ -177,7 +177,7 @@ def _scope(name: str) -> str:
 
 
 def _oniguruma(pattern: str) -> str:
-    r"""A regular expression of Python's as Oniguruma has it, which reads `\x7f` as a byte.
+    r"""A regular expression of Python in the syntax of Oniguruma, which reads `\x7f` as a byte.
 
     Example:
         >>> _oniguruma(r"[\x00-\x20\"\\x7f]")

@@ -1,8 +1,8 @@
 """The language server: a session with one editor over standard input and output, and the handlers of its requests.
 
-Requests are answered from the current text. Findings are computed in a separate thread after a pause in typing, and are
-published only if the text has not changed in between. Texts that are shown are escaped: editors load pictures and follow
-links of Markdown, and the words of a plan or an action file may be a stranger's.
+Requests are answered from the current text. Findings are computed in a separate thread after a pause in typing,
+and are published only if the text has not changed since. Markdown is escaped: editors load its pictures and
+follow its links, and a plan or an action file may come from a stranger.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.version import __version__
 
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
-"""What columns count; client and server agree on one, UTF-16 where nothing is said."""
+"""The code unit of columns; client and server agree on one, UTF-16 by default."""
 
 _CODECS: dict[Encoding, tuple[str, int]] = {
     "utf-8": ("utf-8", 1),
     "utf-16": ("utf-16-le", 2),
     "utf-32": ("utf-32-le", 4),
 }
-"""Python's codec, and the bytes of its units."""
+"""The codec of Python, and the bytes of a code unit."""
 
 
 def n_units(text: str, encoding: Encoding) -> int:
-    """How many code units a text has."""
+    """The number of code units of a text."""
     if text.isascii():
         return len(text)
     codec, size = _CODECS[encoding]
@@ -72,12 +72,12 @@ class LineIndex:
         unified = source.replace("\r\n", "\n").replace("\r", "\n")
         self.text = unified.removeprefix("\ufeff")
         self._encoding = encoding
-        # The mark is a character to the editor, on the first line.
+        # For the editor a byte order mark is a character of the first line.
         self._lead = n_units(unified[: len(unified) - len(self.text)], encoding)
         self._starts = [0, *(found.end() for found in re.finditer("\n", self.text))]
 
     def position(self, offset: int) -> lsp.Position:
-        """Where an offset is."""
+        """The position of an offset."""
         line = bisect_right(self._starts, offset) - 1
         column = n_units(self.text[self._starts[line] : offset], self._encoding)
         return lsp.Position(line, column + (self._lead if line == 0 else 0))
@@ -104,12 +104,12 @@ _ENTITY = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def plain(text: str) -> str:
-    r"""A text as Markdown that shows it as it is (CommonMark 2.4: any ASCII punctuation may be escaped)."""
+    r"""A text as Markdown that shows it unchanged (CommonMark 2.4: any ASCII punctuation may be escaped)."""
     return _PUNCTUATION.sub(lambda found: _ENTITY.get(found[1], f"\\{found[1]}"), text)
 
 
 def fenced(code: str, language: str) -> str:
-    """A code block that no text in it can end.
+    """A code block that its text cannot close.
 
     Example:
         >>> fenced("a", "plan").splitlines()
@@ -125,14 +125,14 @@ logger = logging.getLogger(__name__)
 ActionsFor = Callable[[Path, Mapping[str, str]], KnownActions]
 """Folder of a project and options of the editor → the actions that its plans may call.
 
-It raises `PearlError` where these cannot be known.
+Raises `PearlError` if they cannot be loaded.
 """
 
 PAUSE_S = 0.2
-"""How long nothing is typed before a text is checked."""
+"""Pause in typing before a text is checked."""
 
 MAX_FINDINGS = 1_000
-"""Findings that are told about a file; editors show no more."""
+"""Maximum number of findings sent for a file."""
 
 _NOTHING = KnownActions(ActionLibrary("", ()))
 
@@ -157,16 +157,16 @@ class OpenFile:
         return lsp.Range(self.index.position(span.start), self.index.position(span.end))
 
     def replaced(self, text: str) -> list[lsp.TextEdit]:
-        """The edits that make another text of it; none where it is the same."""
+        """The edits that turn the text into another one; empty if it is the same."""
         whole = lsp.Range(lsp.Position(0, 0), self.index.position(len(self.text)))
         return [lsp.TextEdit(whole, text)] if text != self.text else []
 
 
 class EditorSession(LanguageServer):
-    """The state of a session: the open files, and the checks that are under way."""
+    """The state of a session: the open files and the running checks."""
 
     def __init__(self, actions_for: ActionsFor) -> None:
-        # Whole texts: pygls cuts lines where Python does, at U+2028 among others, which no editor does.
+        # Full texts: for partial ones pygls splits lines as Python does, at U+2028 among others; editors do not.
         kind = lsp.TextDocumentSyncKind.Full
         super().__init__("pearl", __version__, text_document_sync_kind=kind)
         self.options: dict[str, str] = {}
@@ -176,14 +176,14 @@ class EditorSession(LanguageServer):
 
     @property
     def encoding(self) -> Encoding:
-        """What columns count in this session."""
+        """The code unit of columns in this session."""
         named = str(
             getattr(self.workspace.position_encoding, "value", self.workspace.position_encoding)
         )
         return named if named in ("utf-8", "utf-32") else "utf-16"  # type: ignore[return-value]
 
     def file(self, uri: str) -> OpenFile | None:
-        """An open file as it is now; None for others, which are not read for an editor."""
+        """An open file in its current state; None for others, which are not read for an editor."""
         document = self.workspace.text_documents.get(unquote(uri))
         if document is None:
             return None
@@ -197,7 +197,7 @@ class EditorSession(LanguageServer):
         )
 
     def _folder_of(self, uri: str) -> Path:
-        """The folder of the workspace that a file is in, the innermost; else the file's own."""
+        """The innermost folder of the workspace that contains a file; else the file's own folder."""
         path = to_fs_path(uri)
         roots = [to_fs_path(each) for each in self.workspace.folders]
         folders = [Path(root) for root in (*roots, self.workspace.root_path) if root]
@@ -212,18 +212,18 @@ class EditorSession(LanguageServer):
             return self._actions_for(file.folder, self.options)
         except PearlError:
             raise
-        except (OSError, ValueError) as error:  # what is named is no path, or may not be read
+        except (OSError, ValueError) as error:  # the library is no valid path, or cannot be read
             raise DataError(f"cannot be read: {error}", path=file.folder) from None
 
     def known_or_none(self, file: OpenFile) -> KnownActions:
-        """The same; no actions where they cannot be known, of which the findings tell."""
+        """The actions of a project; no actions if they cannot be loaded, which the findings report."""
         try:
             return self.known(file)
         except PearlError:
             return _NOTHING
 
     async def examined(self, file: OpenFile) -> tuple[Sequence[Diagnostic], str]:
-        """What is wrong with a file, and why its actions are not known; "" where they are."""
+        """The findings of a file, and why its actions cannot be loaded ("" if they can)."""
         return await asyncio.get_running_loop().run_in_executor(self._worker, self._examine, file)
 
     def _examine(self, file: OpenFile) -> tuple[Sequence[Diagnostic], str]:
@@ -236,7 +236,7 @@ class EditorSession(LanguageServer):
         return findings(file.text, file.kind, library), why
 
     def check_soon(self, uri: str) -> None:
-        """Check a file after a pause, in place of a check that has not ended."""
+        """Check a file after a pause, instead of a check that still runs."""
         if (before := self._checks.pop(uri, None)) is not None:
             before.cancel()
         check = asyncio.get_running_loop().create_task(self._check(uri))
@@ -244,7 +244,7 @@ class EditorSession(LanguageServer):
         self._checks[uri] = check
 
     def _ended(self, check: asyncio.Task[None]) -> None:
-        """Tell of a check that failed, which nothing waits for."""
+        """Report a failed check: no other code awaits it."""
         if not check.cancelled() and (error := check.exception()) is not None:
             logger.error("a check failed", exc_info=error)
             self.window_show_message(
@@ -264,24 +264,24 @@ class EditorSession(LanguageServer):
             )
 
     def check_all(self) -> None:
-        """Check every open file: what they are checked against has changed."""
+        """Check every open file after a change of libraries or settings."""
         for document in self.workspace.text_documents.values():
             self.check_soon(document.uri)
 
     def forget(self, uri: str) -> None:
-        """Take back what was told about a file that was closed."""
+        """Clear the findings of a closed file."""
         if (check := self._checks.pop(uri, None)) is not None:
             check.cancel()
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
     def shutdown(self) -> None:
-        """End; a check that has not begun never does."""
+        """End the session; waiting checks are dropped."""
         self._worker.shutdown(wait=False, cancel_futures=True)
         super().shutdown()  # type: ignore[no-untyped-call]  # of pygls
 
 
 def _told(file: OpenFile, found: Sequence[Diagnostic], why: str) -> list[lsp.Diagnostic]:
-    """Findings as the protocol has them."""
+    """Findings as diagnostics of the protocol."""
     told = [_diagnostic(file, each) for each in found[:MAX_FINDINGS]]
     if why:
         begin = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
@@ -307,7 +307,7 @@ def _diagnostic(file: OpenFile, found: Diagnostic) -> lsp.Diagnostic:
 
 
 OPTIONS = ("library", "domain")
-"""What an editor may say at the beginning, in its `initializationOptions`."""
+"""The keys of `initializationOptions` that the server uses."""
 
 MAX_SUGGESTIONS = 200
 
@@ -340,14 +340,14 @@ def _did_close(ls: EditorSession, params: lsp.DidCloseTextDocumentParams) -> Non
 
 
 def _did_change_elsewhere(ls: EditorSession, params: object) -> None:
-    """A file was saved, or settings changed: libraries are read anew."""
+    """A file was saved, or settings changed: libraries are read again."""
     ls.check_all()
 
 
 def _on_file(
     handler: Callable[[EditorSession, OpenFile, Any], Any], *, plans_only: bool = False
 ) -> Callable[[EditorSession, Any], Any]:
-    """A handler of requests about an open file; other files are not read for an editor."""
+    """Limit a handler to open files; it returns None for others, which are not read."""
 
     def answer(ls: EditorSession, params: Any) -> Any:
         file = ls.file(params.text_document.uri)
@@ -393,7 +393,7 @@ def _item_capabilities(ls: EditorSession) -> lsp.ClientCompletionItemOptions:
 
 
 def _shown(text: str, formats: Any, code: str = "") -> lsp.MarkupContent:
-    """Words, below a piece of plan, in a form that the client can show."""
+    """A text below a piece of a plan, in a markup that the client can show."""
     if formats and lsp.MarkupKind.Markdown in formats:
         parts = [fenced(code, "pearl")] if code else []
         return lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n".join([*parts, plain(text)]))
@@ -421,7 +421,7 @@ def _signature_help(
     takes = about and about.signature_help and about.signature_help.signature_information
     formats = takes.documentation_format if takes else None
     shown = _shown(found.definition, formats) if found.definition else None
-    # An index past the last parameter lights none of them.
+    # An index past the last parameter highlights no parameter.
     active = len(parameters) if found.active is None else found.active
     signature = lsp.SignatureInformation(found.signature, shown, parameters, active)
     return lsp.SignatureHelp([signature], active_signature=0, active_parameter=active)
@@ -483,7 +483,7 @@ def _highlight(
 def _rename(
     ls: EditorSession, file: OpenFile, params: lsp.RenameParams
 ) -> lsp.WorkspaceEdit | None:
-    """Rename what the plan itself names: a step's output, or one of its own actions."""
+    """Rename an output of a step, or one of the plan's own actions."""
     at = file.index.offset(params.position)
     found = occurrences(file.text, at)
     if not any(is_defined for _, is_defined in found):
@@ -578,11 +578,11 @@ FEATURES: Mapping[str, tuple[Callable[..., Any], Any]] = {
     ),
     lsp.TEXT_DOCUMENT_FORMATTING: (_on_file(_formatting), None),
 }
-"""Method → what answers it, and what is said of it at the beginning."""
+"""Method → its handler, and its options in the reply to `initialize`."""
 
 
 def serve(actions_for: ActionsFor, stdin: BinaryIO, stdout: BinaryIO) -> None:
-    """Answer a client until it says goodbye or is gone."""
+    """Answer a client until it ends the session or disconnects."""
     logging.getLogger("pygls.protocol.json_rpc").addFilter(_told_briefly)
     session = EditorSession(actions_for)
     for method, (handler, options) in FEATURES.items():
@@ -591,7 +591,7 @@ def serve(actions_for: ActionsFor, stdin: BinaryIO, stdout: BinaryIO) -> None:
 
 
 def _told_briefly(record: logging.LogRecord) -> bool:
-    """What is refused, as a name that is taken, is an answer: without a traceback."""
+    """Log a refused request, such as renaming to a taken name, without a traceback."""
     error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
     if isinstance(error, JsonRpcException):
         record.exc_info = None

@@ -1,4 +1,4 @@
-"""An `EvalLog` of figures, of conversations, or over a corpus → what its scores are made of; calls no model.
+"""Scores of an `EvalLog` of figures, of conversations, or over a corpus; calls no model.
 
 Failures count as wrong, as in `pearl.evals.report`.
 """
@@ -22,7 +22,7 @@ from pearl.evals.stats import Interval
 
 @dataclass(frozen=True, slots=True)
 class FigureScore:
-    """How the answers of a method match the references, by which rule, and how they were computed."""
+    """How many answers of a method match the references, by rule, and how they were computed."""
 
     method: str
     n: int
@@ -49,7 +49,7 @@ class TurnScore:
 
 @dataclass(frozen=True, slots=True)
 class DialogueScore:
-    """How many conversations a method answers wholly."""
+    """How many conversations a method answers without an error."""
 
     method: str
     n: int
@@ -60,7 +60,7 @@ class DialogueScore:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalScore:
-    """How well the searches of a method's answers found the passages that are right."""
+    """How well the searches of a method's answers found the gold passages."""
 
     method: str
     stage: str
@@ -72,7 +72,7 @@ class RetrievalScore:
 
 
 def figures(log: EvalLog) -> list[FigureScore]:
-    """One score a method, if the log is of figures: scored as such, or with gold programs."""
+    """One score per method if the log has figures: a scorer of figures, or gold programs."""
     is_of_figures = log.header.scorer in ("numeric", "execution", "program")
     if not is_of_figures and not any(record.gold_program for record in log.records):
         return []
@@ -116,7 +116,7 @@ def _is_executed(record: EvalRecord) -> bool:
 
 
 def by_turn(log: EvalLog) -> list[TurnScore]:
-    """The scores of all methods at every place of a conversation, place by place."""
+    """The scores of all methods at every place of a conversation."""
     turns = sorted({record.turn for record in log.records if record.dialogue})
     return [
         TurnScore(
@@ -132,7 +132,7 @@ def by_turn(log: EvalLog) -> list[TurnScore]:
 
 
 def by_dialogue(log: EvalLog) -> list[DialogueScore]:
-    """Whole conversations by method; those that a limit, a subset or a stop has cut are told apart."""
+    """Whole conversations by method; those with missing turns are counted separately."""
     return [
         _dialogues(method, records)
         for method in log.methods
@@ -161,7 +161,7 @@ def _dialogues(method: str, records: Iterable[EvalRecord]) -> DialogueScore:
 
 
 def retrieval(log: EvalLog) -> list[RetrievalScore]:
-    """What the searches over a corpus found, by method and stage."""
+    """The results of searches over a corpus, by method and stage."""
     return [
         _retrieved(method, stage, [getattr(record, stage) for record in log.of(method)])
         for method in log.methods

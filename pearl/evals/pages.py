@@ -56,7 +56,7 @@ _FACTS = {
 
 
 def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[Picture]) -> str:
-    """The whole page."""
+    """The page of an evaluation."""
     listed = _listed(rows)
     records = tuple(record for row in rows for record in row.records)
     guesses = baselines(EvalLog(headers[0], records)) if rows else []
@@ -105,7 +105,7 @@ def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[P
 
 
 def _svg(picture: Picture) -> Any:
-    """The drawing with its look as attributes, which the policy of a page allows, and ids of its own."""
+    """The drawing with styles as attributes, which the policy of a page allows, and with unique ids."""
     from markupsafe import Markup
 
     svg = picture.svg[picture.svg.index("<svg") :].strip()
@@ -120,7 +120,7 @@ def _svg(picture: Picture) -> Any:
 
 
 def _attributes(style: re.Match[str]) -> str:
-    """Declarations of a style as presentation attributes of SVG, which they all are."""
+    """Declarations of a style as presentation attributes of SVG."""
     pairs = (each.partition(":") for each in style[1].split(";") if each.strip())
     return "".join(f' {name.strip()}="{value.strip()}"' for name, _, value in pairs)
 
@@ -201,7 +201,7 @@ def _fact(value: object) -> str:
 
 
 def _listed(rows: Sequence[Series]) -> list[tuple[str, Sequence[EvalRecord]]]:
-    """All records of each row; of many only those that went wrong, `MAX_RECORDS` in all."""
+    """All records of each row; of a large log only wrong ones, `MAX_RECORDS` in all."""
     if sum(len(row.records) for row in rows) <= MAX_RECORDS:
         return [(row.label, row.records) for row in rows]
     left = MAX_RECORDS
@@ -214,7 +214,7 @@ def _listed(rows: Sequence[Series]) -> list[tuple[str, Sequence[EvalRecord]]]:
 
 
 def _place(record: EvalRecord) -> tuple[list[tuple[int, str]], int]:
-    """Sort key of records on a page: by sample id in natural order."""
+    """Sort key: by sample id in natural order."""
     parts = re.findall(r"\d+|\D+", record.sample)
     return [(int(p), "") if p.isdecimal() else (-1, p) for p in parts], record.seed
 
@@ -265,7 +265,7 @@ _STAGES = {
 
 
 def refinement_page(refinement: Refinement) -> str:
-    """The page."""
+    """The page of a refinement."""
     return render_page(
         "refinement",
         f"{len(refinement.actions)} actions from {len(refinement.drafts)} drafts",

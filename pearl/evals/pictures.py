@@ -172,7 +172,7 @@ def variants(headers: Sequence[Header], *, without: Collection[str] = ()) -> lis
         fact for fact in FACTS if len({getattr(header, fact) for header in headers}) > 1
     } - set(without)
     if "n_actions" in differ:
-        differ.discard("library")  # its size is shorter
+        differ.discard("library")  # the number of actions is a shorter label
     said = [
         ", ".join(
             FACTS[fact].format(value)
@@ -250,7 +250,7 @@ class _NoDataError(Exception):
 
 
 def draw(rows: Sequence[Series]) -> tuple[list[Picture], dict[str, str]]:
-    """Draw every picture for which the rows have data; of the others, name and reason."""
+    """Draw every picture that has data; for the others, return name and reason."""
     pictures: list[Picture] = []
     skipped: dict[str, str] = {}
     for name, (caption, drawing) in _DRAWINGS.items():
@@ -337,7 +337,7 @@ def _subsets(rows: Sequence[Series]) -> Figure:
 
 
 def _library_size(rows: Sequence[Series]) -> Figure:
-    rows = [row for row in rows if row.header.library]  # of results it is not known
+    rows = [row for row in rows if row.header.library]  # existing results have no library
     sizes = sorted({row.header.n_actions for row in rows})
     if len(sizes) < 2:
         raise _NoDataError("all logs have libraries of one size; give several logs")

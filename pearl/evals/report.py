@@ -23,14 +23,14 @@ MAJORITY = "majority"
 BASELINES = (LONGEST, MAJORITY)
 
 MOSTLY = 0.5
-"""Share of the replies from which one letter is remarkable."""
+"""Share of the replies above which one letter is suspicious."""
 
 
 def baseline_records(records: Iterable[EvalRecord]) -> tuple[EvalRecord, ...]:
-    """Records of the baselines for the samples of others; empty unless all of these have options.
+    """Records of the baselines for the samples of other records; empty unless all of them have options.
 
-    `longest` is the option of the most characters. `majority` is the most frequent letter of their
-    right options, which nobody knows beforehand: it may be a little too high. Of equal ones each counts in part.
+    `longest` chooses the option with the most characters. `majority` chooses the most frequent letter of the
+    right options, which nobody knows beforehand: its score may be a little too high. Ties count in part.
     """
     samples = {record.sample: record for record in records}
     if not samples or not all(r.options and r.gold is not None for r in samples.values()):
@@ -56,7 +56,7 @@ def baseline_records(records: Iterable[EvalRecord]) -> tuple[EvalRecord, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LetterUse:
-    """Which letters a method replied."""
+    """How often a method replied each letter."""
 
     method: str
     chosen: tuple[int, ...]
@@ -68,7 +68,7 @@ class LetterUse:
 
     @property
     def is_biased(self) -> bool:
-        """Whether one letter has more than half of the replies, and more than twice what is right."""
+        """Whether one letter has more than half of the replies, and more than twice its share of right answers."""
         top = max(range(len(self.chosen)), key=lambda i: self.chosen[i], default=0)
         return self.n > 0 and (
             self.chosen[top] > MOSTLY * self.n
@@ -87,7 +87,7 @@ class LetterUse:
 
 
 def letter_use(records: Sequence[EvalRecord]) -> list[LetterUse]:
-    """How the letters of each method are spread; empty unless all records have options."""
+    """The letters of each method; empty unless all records have options."""
     if not records or not all(r.options and r.gold is not None for r in records):
         return []
     return [
@@ -191,7 +191,7 @@ def is_below(score: Score, guess: float | None) -> bool:
 def scores(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
     """One score per method, for all samples and for each subset.
 
-    Where many questions share a document, `cluster="document"` gives wider, more accurate intervals.
+    If many questions share a document, `cluster="document"` gives wider, more accurate intervals.
     """
     if not log.records:
         raise UsageError("the log has no records", help="run `pearl eval` again to resume it")
@@ -344,7 +344,7 @@ valid plan was written; something else failed."""
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """How many records of a method are of each of `KINDS`; together they are all of them."""
+    """The number of records of a method of each of `KINDS`."""
 
     method: str
     n: int
@@ -353,7 +353,7 @@ class Outcomes:
 
 @dataclass(frozen=True, slots=True)
 class PlanFigures:
-    """What the plans of a method are like."""
+    """Figures of the plans of a method."""
 
     method: str
     n: int
@@ -368,7 +368,7 @@ class PlanFigures:
 
 
 def outcomes(log: EvalLog) -> list[Outcomes]:
-    """One for each method, in the order of the log."""
+    """The outcomes of each method, in the order of the log."""
     counted = {method: Counter(map(_kind, log.of(method))) for method in log.methods}
     return [
         Outcomes(method, found.total(), {kind: found[kind] for kind in KINDS})
@@ -388,7 +388,7 @@ def _kind(record: EvalRecord) -> str:
 
 
 def plan_figures(log: EvalLog) -> list[PlanFigures]:
-    """One for each method whose records have plans."""
+    """The figures of each method whose records have plans."""
     shaped = {
         method: [(one.plan, one.shape) for one in log.of(method) if one.plan and one.shape]
         for method in log.methods
@@ -417,7 +417,7 @@ def figures_of(method: str, plans: Sequence[tuple[str, PlanShape]]) -> PlanFigur
 
 
 N_BINS = 10
-"""Bins of equal width, as in most of what is published."""
+"""Bins of equal width, as in most publications."""
 
 MIN_ANSWERS = 100
 """With fewer answers the expected calibration error is mostly the noise of its bins: of ten answers in a
@@ -437,7 +437,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is left where only answers of some confidence are kept."""
+    """The answers with a confidence of at least a threshold."""
 
     threshold: float
     n: int
@@ -447,7 +447,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How well confidence foretells correctness."""
+    """How well confidence predicts correctness."""
 
     method: str
     n: int
@@ -460,7 +460,7 @@ class Calibration:
 
     @property
     def is_scarce(self) -> bool:
-        """Whether there are too few answers for figures that mean much."""
+        """Whether there are too few answers for reliable figures."""
         return self.n < MIN_ANSWERS
 
     def to_json(self) -> dict[str, Any]:
@@ -526,13 +526,13 @@ def calibration(
 
 
 def calibrations(log: EvalLog) -> list[Calibration]:
-    """One for each method that has answers with a confidence."""
+    """The calibration of each method that has answers with a confidence."""
     found = (of_records(method, log.of(method)) for method in log.methods)
     return [each for each in found if each is not None]
 
 
 def of_records(method: str, records: Iterable[EvalRecord]) -> Calibration | None:
-    """The calibration of the records of a method; None where no answer has a confidence."""
+    """The calibration of the records of a method; None if no answer has a confidence."""
     records = tuple(records)
     answered = [record for record in records if record.status != "failed"]
     sure = [(r.confidence, r.is_correct) for r in answered if r.confidence is not None]

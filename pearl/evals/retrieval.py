@@ -37,7 +37,7 @@ _WHOLE = lazy_pattern(r"-?\d{1,9}(\.0+)?")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A query that is tried."""
+    """A query of the evaluation."""
 
     id: str
     text: str
@@ -48,7 +48,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Judgments:
-    """How relevant documents are."""
+    """The relevance of documents, by topic."""
 
     grades: Mapping[str, Mapping[str, int]]
     n_repeated: int = 0
@@ -90,7 +90,7 @@ def read_judgments(path: str | Path) -> Judgments:
 
 
 def _rows(path: Path, *names: tuple[str, ...]) -> Iterator[Row]:
-    """The rows of a file; where lines have no header, columns are called by the first of `names`."""
+    """The rows of a file; columns of lines without a header are called by the first of `names`."""
     is_rows = path.suffix.lower() in _ROWS
     for row in read_file(path) if is_rows else _lines(path, names):
         if isinstance(row, DataError):
@@ -118,7 +118,7 @@ def _lines(path: Path, names: tuple[tuple[str, ...], ...]) -> Iterator[Row]:
         elif len(cells) == 1:
             cells = line.split()
         if len(columns) == 3 and len(cells) == 4:
-            del cells[1]  # TREC's second column says nothing
+            del cells[1]  # TREC's second column is unused
         if len(cells) != len(columns):
             raise DataError(
                 f"{len(cells)} columns, not {len(columns)}", path=path, line=number,
@@ -162,10 +162,10 @@ def _relevance(row: Row) -> int:
 
 
 DEPTH = 1_000
-"""Passages that are ranked for a topic, as in TREC: average precision is over these."""
+"""Number of ranked passages for each topic, as in TREC; average precision uses all of them."""
 
 ORACLE = "oracle"
-"""The method that is given what is right: the most that the corpus and `k` allow."""
+"""The method that knows the judgments: the best result that the corpus and `k` allow."""
 
 Rankings = Mapping[str, Sequence[str]]
 """Topic → documents, the best first, each once."""
@@ -173,7 +173,7 @@ Rankings = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What was evaluated, and what could not be."""
+    """The number of topics that were evaluated, and of others."""
 
     n_topics: int
     n_without_judgments: int = 0
@@ -184,7 +184,7 @@ class Coverage:
     n_conflicting: int = 0
 
     def remarks(self) -> list[str]:
-        """What is not as one would expect, a line each."""
+        """What differs from a complete evaluation, a line each."""
         said = (
             ("queries without judgments, left out", self.n_without_judgments),
             ("queries without a relevant document, left out", self.n_without_relevant),
@@ -198,7 +198,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalScores:
-    """How well one method did."""
+    """The scores of one method."""
 
     method: str
     values: Mapping[str, Mapping[str, float]]
@@ -212,7 +212,7 @@ class RetrievalScores:
         return stats.accuracy(list(self.values[measure].values()), clusters=self.groups)
 
     def latency_ms(self, percentile: float) -> float | None:
-        """A percentile of the milliseconds of a search; None where nothing was searched."""
+        """A percentile of the milliseconds of a search; None if nothing was searched."""
         import numpy as np
 
         return 1_000 * float(np.percentile(self.seconds, percentile)) if self.seconds else None
@@ -291,7 +291,7 @@ class RetrievalEvaluation:
 
 
 def default_measures(cutoffs: Iterable[int] = (10,)) -> tuple[str, ...]:
-    """nDCG, recall and precision at each cutoff; reciprocal rank and average precision."""
+    """The names of nDCG, recall and precision at each cutoff, of reciprocal rank and of average precision."""
     sizes = sorted(set(cutoffs))
     if not sizes or sizes[0] < 1:
         raise UsageError("a cutoff must be at least 1", help="-k 10")
@@ -334,11 +334,13 @@ async def evaluate_retrieval(
         rankings: dict[str, list[str]] = {}
         seconds: list[float] = []
         notes: Counter[str] = Counter()
-        await _ranked(index, judged[0], searcher, 1, Counter())  # what is made once is not timed
+        await _ranked(
+            index, judged[0], searcher, 1, Counter()
+        )  # vectors and caches that are made once are not timed
         for topic in judged:
             if on_topic is not None:
                 on_topic(name, topic)
-            # Timed once the vector of the query is kept: whichever method comes first embeds it.
+            # Timed with the vector of the query in the cache: the first method would embed it.
             rankings[topic.id] = await _ranked(index, topic, searcher, depth, notes)
             began = perf_counter()
             await _ranked(index, topic, searcher, k, Counter())
@@ -359,18 +361,18 @@ def measure_rankings(
     seconds: Sequence[float] = (),
     notes: Mapping[str, int] | None = None,
 ) -> RetrievalScores:
-    """Measure rankings that somebody made, of whatever program."""
+    """Measure rankings of any program."""
     require_extra("eval", "an evaluation", "ir_measures", "scipy")
     try:
         with warnings.catch_warnings():
-            # It reads names of measures by what Python 3.12 calls deprecated.
+            # Its parser of measures uses functions that Python 3.12 deprecates.
             warnings.simplefilter("ignore", DeprecationWarning)
             import ir_measures
 
             parsed = [ir_measures.parse_measure(name) for name in measures]
     except (NameError, ValueError) as error:
         raise UsageError(str(error), help="for example nDCG@10, R@60, P@5, RR, AP") from None
-    # Ranks as scores: equal scores would be put in another order, that of the documents' names.
+    # Ranks as scores: equal scores would be sorted by the documents' names.
     run = {
         topic.id: {name: float(-rank) for rank, name in enumerate(rankings.get(topic.id, ()))}
         for topic in topics
@@ -417,7 +419,7 @@ def _ideal(grades: Mapping[str, int], documents: set[str]) -> list[str]:
 def _judged(
     topics: Sequence[Topic], judgments: Judgments, documents: set[str]
 ) -> tuple[list[Topic], Coverage]:
-    """The topics that can be evaluated."""
+    """The topics that can be evaluated, and the coverage."""
     grades = judgments.grades
     relevant = {
         topic: [name for name, grade in found.items() if grade > 0]

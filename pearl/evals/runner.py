@@ -1,4 +1,4 @@
-"""Samples × methods → records: what is asked, of which corpus, how answers are scored."""
+"""Samples × methods → records: the units of work, the corpus, the scores."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def scorable(
 ) -> tuple[list[Sample], list[DataError]]:
     """The samples that can be evaluated, and why the others cannot.
 
-    Where a sample has options and a reference, the option that the reference is becomes its gold.
+    The gold option of a sample with options and a reference is the option that equals the reference.
     """
     fit: list[Sample] = []
     unfit: list[DataError] = []
@@ -122,7 +122,7 @@ def scorable(
 
 
 def rotated(samples: Iterable[Sample]) -> list[Sample]:
-    """Every sample with options once for each rotation of them, so that each option has each letter once."""
+    """Every sample with options once for each rotation of its options, so that each option has each letter once."""
     return [
         sample
         if not by and not sample.options
@@ -139,7 +139,7 @@ def rotated(samples: Iterable[Sample]) -> list[Sample]:
 
 
 def refuse_known(samples: Iterable[Sample], bank: Iterable[Example]) -> None:
-    """Refuse an evaluation on questions whose plans the model is shown."""
+    """Refuse an evaluation on questions whose plans are among the examples of the prompt."""
     known = asked_again(bank, [sample.question for sample in samples])
     if known:
         first, more = known[0], f" and {len(known) - 1} more" if len(known) > 1 else ""
@@ -151,7 +151,7 @@ def refuse_known(samples: Iterable[Sample], bank: Iterable[Example]) -> None:
 
 
 def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
-    """Refuse an evaluation whose records could not be told apart, or would all fail."""
+    """Refuse an evaluation if records would have the same key, or if a method would always fail."""
     ids = Counter(sample.id for sample in samples)
     twice = next((id for id, n in ids.items() if n > 1), None)
     if twice is not None:
@@ -173,9 +173,9 @@ def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
 
 
 def samples_digest(samples: Iterable[Sample]) -> str:
-    """SHA-256 over all that matters of the samples, in hexadecimal.
+    """SHA-256 of everything that decides results, in hexadecimal.
 
-    A document in a file counts by what is in it, not by how its path is written.
+    A document in a file counts by its content, not by its path.
     """
     return digest(_deciding(samples)).hex()
 
@@ -206,7 +206,7 @@ def _content(document: Document | Path) -> str:
 
 
 OWN = "documents of the data"
-"""The name of the corpus that the documents of all samples are."""
+"""The name of the corpus of all samples' documents."""
 
 _RERANK = "RERANK"
 
@@ -219,7 +219,7 @@ class AskedCorpus:
     source: str
 
     def load(self) -> Document:
-        """The corpus: a bound method is the same loader for all samples, so it is read once."""
+        """The corpus. A bound method equals itself, so all samples share one loader."""
         return self.document
 
     @cached_property
@@ -251,10 +251,10 @@ def corpus_of_samples(
 
 
 def found(answer: Answer, sample: Sample, corpus: AskedCorpus) -> dict[str, FoundGold]:
-    """What the steps of an answer searched and reranked, against the passages that are right.
+    """The passages that the steps of an answer searched and reranked, compared with the gold passages.
 
-    A passage of the corpus is right if it holds a right one, or is part of it, in the sample's document; in any
-    document if the corpus calls none like that.
+    A passage of the corpus is right if it contains a gold passage or is part of one, in the sample's document;
+    in any document if the corpus has no document of that name.
     """
     if not sample.gold_passages:
         return {}
@@ -271,7 +271,7 @@ def found(answer: Answer, sample: Sample, corpus: AskedCorpus) -> dict[str, Foun
 
 
 def found_before_failure(trace: Trace, sample: Sample, corpus: AskedCorpus) -> dict[str, FoundGold]:
-    """What the steps of a failed answer searched: the best passages of each search, as its trace has them."""
+    """The same for a failed answer: its trace has the best passages of each search."""
     if not sample.gold_passages:
         return {}
     reranked = {e.step for e in trace if isinstance(e, StepStarted) and e.action == _RERANK}
@@ -318,7 +318,7 @@ class Evaluation:
     corpus: AskedCorpus | None = None
 
     def units(self, samples: Iterable[Sample]) -> Iterator[EvalUnit]:
-        """Every unit of work, document by document: each is read once for all methods and seeds."""
+        """Every unit of work, document by document: a document is read once for all methods and seeds."""
         by_document: dict[object, list[Sample]] = {}
         dialogues: dict[str, list[Sample]] = {}
         for sample in samples:
@@ -344,7 +344,7 @@ async def evaluate(
     *,
     listener: Listener | None = None,
 ) -> AsyncGenerator[EvalRecord, None]:
-    """Run every method over every sample that is `scorable`, and keep nothing."""
+    """Run every method over every `scorable` sample, without a store."""
     refuse_unfit(samples, evaluation.methods)
     refuse_known(samples, pearl.material.examples)
     found = local.run(pearl, evaluation.units(samples), listener=listener)
@@ -362,11 +362,11 @@ class EvalUnit(RecordUnit):
     seed: int
     evaluation: Evaluation
     before: tuple[Sample, ...] = ()
-    """The turns before it, where it is told the method's own answers to them."""
+    """The turns before it, if the method sees its own answers to them."""
 
     @property
     def depends_on(self) -> Sequence[str]:
-        """The sample, the method, the seed and the effort; not what is made of the answer later."""
+        """The sample, the method, the seed and the effort; not the scorer."""
         sample, evaluation = self.sample, self.evaluation
         asked = (
             sample.question, sample.options, sample.gold, sample.reference, sorted(sample.subsets),
@@ -385,16 +385,16 @@ class EvalUnit(RecordUnit):
 
     @property
     def shard_key(self) -> str:
-        """All that is asked of a sample, and of its conversation, is in one shard: its document is read there."""
+        """All units of a sample, and of its conversation, are in one shard, which reads its document."""
         return self.sample.dialogue or self.sample.id
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
-        """A call at least: how many follow is known when the plan, or the document, is."""
+        """At least one call: the number of others depends on the plan or the document."""
         some = Range(1, None)
         return f"({self.method})", StepCosts(some, some, some, some)
 
     async def perform(self, resources: Resources, trace: Trace) -> EvalRecord:
-        """Have the method predict, and score it; what goes wrong is in the record."""
+        """Predict and score; an error goes into the record."""
         if not self.sample.dialogue or self.evaluation.history != "own":
             return graded(await self._record(resources, trace), self.evaluation)
         turns = resources.once(_Turns, _Turns)
@@ -436,7 +436,7 @@ class EvalUnit(RecordUnit):
         return record.model_copy(update=update)
 
     async def _history(self, resources: Resources) -> tuple[Turn, ...]:
-        """The turns before it, as the method is told them."""
+        """The turns before it, as the method sees them."""
         history = self.sample.history
         if self.evaluation.history == "none":
             return ()
@@ -450,21 +450,21 @@ class EvalUnit(RecordUnit):
         return tuple(replace(turn, answer=answers.get(i, "")) for i, turn in enumerate(history))
 
     def _pearl(self, resources: Resources) -> Pearl:
-        """One for each method and seed, that plans for itself and pays for itself."""
+        """A `Pearl` for each method and seed, which writes its own plans and counts its own costs."""
         temperature = self.evaluation.temperature
         seed = self.seed if self.seed or temperature is not None else None
         return resources.pearl.unshared(seed, temperature, scope=f"eval {self.method}")
 
 
 class _Turns:
-    """The records of turns, each made once: later turns are told their answers."""
+    """The records of turns, each made once: later turns use their answers."""
 
     def __init__(self) -> None:
         self._made: dict[Key, EvalRecord] = {}
         self._flights: SingleFlight[EvalRecord] = SingleFlight()
 
     async def record(self, unit: EvalUnit, resources: Resources, trace: Trace) -> EvalRecord:
-        """The record of a unit, with the trace of whoever asks first."""
+        """The record of a unit, with the trace of the first caller."""
         key = (unit.sample.id, unit.method, unit.seed)
         if key not in self._made:
 
@@ -476,7 +476,7 @@ class _Turns:
 
 
 def blank(sample: Sample, method: str, seed: int, document: str) -> EvalRecord:
-    """A record of a sample that nothing has been said of."""
+    """A record of a sample without an answer."""
     return EvalRecord(
         sample=sample.id,
         method=method,
@@ -497,7 +497,7 @@ def blank(sample: Sample, method: str, seed: int, document: str) -> EvalRecord:
 
 
 def graded(record: EvalRecord, evaluation: Evaluation) -> EvalRecord:
-    """The record with its score and its cost; what it says of the answer stays."""
+    """The record with its score and its cost."""
     price = evaluation.price
     cost_usd = price.cost_usd(record.usage) if price else None
     return record.model_copy(
@@ -535,6 +535,6 @@ def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:
 
 
 def _coverage(trace: Trace) -> float | None:
-    """The share of the document that a choice by the document was shown."""
+    """The share of the document in the request for a choice."""
     shown = [event.coverage for event in trace if isinstance(event, OptionChosen)]
     return next((share for share in shown if share is not None), None)

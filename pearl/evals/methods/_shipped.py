@@ -1,4 +1,4 @@
-"""The shipped methods, except `rlm`: one call or a plan over a document, and what an evaluation compares with them."""
+"""The shipped methods, except `rlm`: one call or a plan over a document, baselines and ablations."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def _oracle(
 
 
 def _with_heads(passages: Sequence[str], text: str) -> Iterator[str]:
-    """The passages; rows of one table become one, below its head, which names the columns."""
+    """The passages; rows of one table are joined below its head, which names the columns."""
     lines = text.split("\n")
     places = {line: i for i, line in reversed(list(enumerate(lines)))}
     tables: dict[int, list[str]] = {}
