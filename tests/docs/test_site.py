@@ -57,19 +57,6 @@ def test_what_pages_load_and_link_to_is_there(site: Path) -> None:
             assert target.is_file(), f"{page.name} links to {address}"
 
 
-def test_styles_load_nothing_from_elsewhere(site: Path) -> None:
-    styles = list(site.rglob("*.css"))
-    assert styles
-    for style in styles:
-        assert not re.search(
-            r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", style.read_text("utf-8")
-        ), style
-
-
-def test_marks_for_the_tests_are_not_shown(site: Path) -> None:
-    assert "```" not in (site / "tutorial.html").read_text("utf-8")
-
-
 def _listed(site: Path) -> set[str]:
     """The pages that the list at the side of the first page leads to."""
     text = (site / "index.html").read_text(encoding="utf-8")
