@@ -103,13 +103,9 @@ class Outline:
 @lru_cache(maxsize=8)
 def outline(text: str, kind: Kind = "plan") -> Outline:
     r"""The outline of a plan or an action file."""
-    steps = () if kind == "actions" else tuple(_steps(text))
+    lines = _STEP.finditer(text) if kind == "plan" else ()
+    steps = tuple(_step(found, text, number) for number, found in enumerate(lines, start=1))
     return Outline(text, steps, tuple(_declarations(text, kind)))
-
-
-def _steps(text: str) -> Iterator[StepLine]:
-    for number, found in enumerate(_STEP.finditer(text), start=1):
-        yield _step(found, text, number)
 
 
 def _step(found: re.Match[str], text: str, number: int) -> StepLine:

@@ -263,11 +263,6 @@ class EditorSession(LanguageServer):
                 lsp.PublishDiagnosticsParams(file.uri, _told(file, found, why), file.version)
             )
 
-    def check_all(self) -> None:
-        """Check every open file after a change of libraries or settings."""
-        for document in self.workspace.text_documents.values():
-            self.check_soon(document.uri)
-
     def forget(self, uri: str) -> None:
         """Clear the findings of a closed file."""
         if (check := self._checks.pop(uri, None)) is not None:
@@ -341,7 +336,8 @@ def _did_close(ls: EditorSession, params: lsp.DidCloseTextDocumentParams) -> Non
 
 def _did_change_elsewhere(ls: EditorSession, params: object) -> None:
     """A file was saved, or settings changed: libraries are read again."""
-    ls.check_all()
+    for document in ls.workspace.text_documents.values():
+        ls.check_soon(document.uri)
 
 
 def _on_file(

@@ -81,7 +81,8 @@ def figures(log: EvalLog) -> list[FigureScore]:
 
 def _figures(method: str, records: Sequence[EvalRecord]) -> FigureScore:
     n = len(records)
-    rules = Counter(_rule(record) for record in records)
+    answered = [r for r in records if r.status != "failed" and r.reference is not None]
+    rules = Counter(match(r.answer, r.reference or "") for r in answered)
     n_exact = rules[Rule.EXACT]
     n_as_shown = n_exact + rules[Rule.ROUNDED] + rules[Rule.PERCENT]
     known = [record for record in records if record.gold_program]
@@ -93,7 +94,10 @@ def _figures(method: str, records: Sequence[EvalRecord]) -> FigureScore:
         exact=n_exact / n,
         as_shown=n_as_shown / n,
         one_percent=(n_as_shown + rules[Rule.ONE_PERCENT]) / n,
-        execution=fmean(_is_executed(record) for record in records),
+        execution=sum(
+            execution_score(*pair) == 1.0 for r in answered if (pair := executed_answer(r))
+        )
+        / n,
         n_programs=len(known),
         program=sum(is_same(one.program, one.gold_program) for one in carried_out) / len(known)
         if known
@@ -102,17 +106,6 @@ def _figures(method: str, records: Sequence[EvalRecord]) -> FigureScore:
         latency_p50_s=percentile(latencies, 50),
         latency_p90_s=percentile(latencies, 90),
     )
-
-
-def _rule(record: EvalRecord) -> Rule | None:
-    if record.status == "failed" or record.reference is None:
-        return None
-    return match(record.answer, record.reference)
-
-
-def _is_executed(record: EvalRecord) -> bool:
-    compared = executed_answer(record)
-    return record.status != "failed" and compared is not None and execution_score(*compared) == 1.0
 
 
 def by_turn(log: EvalLog) -> list[TurnScore]:

@@ -84,14 +84,13 @@ def rescored(log: EvalLog, scorer: str | None = None) -> EvalLog:
     Records keep the model's reply, so changes of the parser take effect.
     """
     header = log.header.model_copy(update={"scorer": scorer or log.header.scorer})
-    return EvalLog(header, tuple(_rescored(record, header.scorer) for record in log.records))
-
-
-def _rescored(record: EvalRecord, scorer: str) -> EvalRecord:
-    if record.status != "failed" and record.options:
-        choice = read_choice(record.reply, record.options)
-        record = record.model_copy(update={"choice": choice})
-    return record.model_copy(update={"score": score(record, scorer)})
+    records = []
+    for record in log.records:
+        if record.status != "failed" and record.options:
+            choice = read_choice(record.reply, record.options)
+            record = record.model_copy(update={"choice": choice})
+        records.append(record.model_copy(update={"score": score(record, header.scorer)}))
+    return EvalLog(header, tuple(records))
 
 
 def scorable(

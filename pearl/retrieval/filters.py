@@ -70,13 +70,12 @@ def parse_filter(text: str) -> Filter:
     if sign == "=" and (ends := _RANGE.fullmatch(value)):
         tests = (("at least", ends["first"]), ("at most", ends["last"]))
         said = tuple((operator, end) for operator, end in tests if end)
-        if said and all(_is_ordered(end) for _, end in said):
+        is_ordered = all(
+            find_quantity(end) is not None or read_period(end)[0] is not None for _, end in said
+        )
+        if said and is_ordered:
             return Filter(field, said, is_alternative=True)
     return Filter(field, ((_OPERATORS[sign], value),), is_alternative=sign == "=")
-
-
-def _is_ordered(text: str) -> bool:
-    return find_quantity(text) is not None or read_period(text)[0] is not None
 
 
 def select(index: Index, filters: Iterable[Filter]) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
@@ -143,13 +142,11 @@ def _verdicts(
     for value in values:
         one_of = [_all([meets(value) for meets in tests]) for tests in alternatives]
         all_of = [_all([meets(value) for meets in tests]) for tests in others]
-        verdicts[value] = _all([*all_of, _any(one_of)] if one_of else all_of)
+        if one_of:
+            all_of.append(True if True in one_of else None if None in one_of else False)
+        verdicts[value] = _all(all_of)
     return verdicts
 
 
 def _all(verdicts: Sequence[Verdict]) -> Verdict:
     return False if False in verdicts else None if None in verdicts else True
-
-
-def _any(verdicts: Sequence[Verdict]) -> Verdict:
-    return True if True in verdicts else None if None in verdicts else False

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pearl.errors import ModelError
-from pearl.retrieval import Passage, Reranker
+from pearl.retrieval import Reranker
 from pearl.retrieval.index import Index
 from pearl.retrieval.methods import Ranking, top
 from pearl.retrieval.queries import years_in
@@ -98,18 +98,15 @@ def boost_years(index: Index, name: str, ranking: Ranking, query: str, factor: f
     years = set(years_in(query))
     if not years or not len(ranking.passages):
         return ranking
-    numbers = ranking.passages.tolist()
-    has = np.array([bool(years & _years_of(index.passages[n])) for n in numbers], np.bool_)
+    found = [index.passages[number] for number in ranking.passages.tolist()]
+    has = np.array(
+        [any(years & {*years_in(t)} for t in (p.text, *p.fields.values())) for p in found], np.bool_
+    )
     grown = np.where(ranking.scores < 0, ranking.scores / factor, ranking.scores * factor)
     scores = np.where(has, grown, ranking.scores)
     order = np.lexsort((ranking.passages, -scores))
     legs = {**ranking.legs, name: Ranking(ranking.passages, ranking.scores)}
     return Ranking(ranking.passages[order], scores[order], legs)
-
-
-def _years_of(passage: Passage) -> set[int]:
-    texts = (passage.text, *passage.fields.values())
-    return {year for text in texts for year in years_in(text)}
 
 
 async def reranked(

@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-from weakref import WeakKeyDictionary
 
 from pearl.retrieval import SearchSettings
 from pearl.retrieval.methods import Query, Ranking, TermScore, free_passages, top
@@ -87,18 +86,16 @@ class Bm25:
         return np.asarray(tf * (k1 + 1) / (tf + norms[passages]) + self.delta, np.float64)
 
 
-_MEMORY: WeakKeyDictionary[object, dict[Hashable, Any]] = WeakKeyDictionary()
 _MAX_REMEMBERED = 8
 
 
-def remembered(owner: object, key: Hashable, make: Callable[[], T]) -> T:
+def remembered(terms: Postings, key: Hashable, make: Callable[[], T]) -> T:
     """A value derived from an index, such as norms of passages; cached for each of some settings."""
-    memory = _MEMORY.setdefault(owner, {})
-    if key not in memory:
-        if len(memory) >= _MAX_REMEMBERED:
-            memory.clear()
-        memory[key] = make()
-    found: T = memory[key]
+    if key not in terms.derived:
+        if len(terms.derived) >= _MAX_REMEMBERED:
+            terms.derived.clear()
+        terms.derived[key] = make()
+    found: T = terms.derived[key]
     return found
 
 

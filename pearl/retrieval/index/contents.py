@@ -187,7 +187,9 @@ def arranged(parts: Sequence[Contents], documents: NDArray[np.int64]) -> Content
     ends = np.cumsum([part.n_passages for part in parts])[:-1]
     fields = None
     if any(part.fields is not None for part in parts):
-        fields = _taken([part.fields or _blank(part.n_passages) for part in parts], passages)
+        fields = _taken(
+            [part.fields or Texts.of([b""] * part.n_passages) for part in parts], passages
+        )
     return Contents(
         _taken([part.texts for part in parts], documents),
         _taken([part.names for part in parts], documents),
@@ -212,10 +214,6 @@ def taken_passages(parts: Sequence[Contents], documents: NDArray[np.int64]) -> N
 
 def _joined(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, np.int64), *arrays])
-
-
-def _blank(n: int) -> Texts:
-    return Texts(np.zeros(0, np.uint8), np.zeros(n + 1, np.int64))
 
 
 def _taken(parts: Sequence[Texts], numbers: NDArray[np.int64]) -> Texts:

@@ -6,7 +6,6 @@ true score in the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pearl.errors import UsageError
@@ -15,14 +14,15 @@ from pearl.retrieval.fusion import depth_for, rank_fusion, weighted_fusion
 from pearl.retrieval.methods import Query, Ranking, Searchable, find_method, free_passages
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 NEEDS_VECTORS = True
 
 
 def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
     """The `k` best passages of both legs."""
+    import numpy as np
+
     lexical = find_method(settings.lexical)
     if lexical.NEEDS_VECTORS:
         raise UsageError(f"'{settings.lexical}' is not a lexical method", help="lexical: bm25")
@@ -31,7 +31,9 @@ def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> R
     named = {name: method.rank(query, index, settings, depth) for name, method in methods.items()}
     if settings.fusion == "rank":
         return rank_fusion(named, k, free)
-    union = _mask(named.values(), index.terms.n_passages)
+    union = np.zeros(index.terms.n_passages, np.bool_)
+    for ranking in named.values():
+        union[ranking.passages] = True
     n = int(union.sum())
     among = Query(query.terms, query.vector, union)
     legs = {name: method.rank(among, index, settings, n) for name, method in methods.items()}
@@ -42,12 +44,3 @@ def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> R
 def without_vectors(settings: SearchSettings) -> str:
     """The lexical leg, which replaces this method if no vector is available."""
     return settings.lexical
-
-
-def _mask(rankings: Iterable[Ranking], n_passages: int) -> NDArray[np.bool_]:
-    import numpy as np
-
-    mask = np.zeros(n_passages, np.bool_)
-    for ranking in rankings:
-        mask[ranking.passages] = True
-    return mask
