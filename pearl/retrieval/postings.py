@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BATCH = 1 << 21
-"""Terms that are sorted at once."""
+"""Occurrences of terms that are held as a list."""
 
 MAX_TOKENS = 1 << 20
 """Different tokens whose terms are cached."""
@@ -26,7 +26,7 @@ MAX_LENGTH = 40
 """Maximum characters of a cached token: a paragraph in a script without blanks is one token."""
 
 _PASSAGE_BITS = 32
-"""A posting is sorted as one number: its term, then in these bits its passage."""
+"""An occurrence of a term is one number: the place of the term, then in these bits the passage."""
 
 
 class _Columns(dict[str, tuple[int, ...]]):
@@ -73,57 +73,50 @@ class Postings:
 
         columns, lengths = _Columns(analyse), array("i")
         keys: list[NDArray[np.int64]] = []
-        counts: list[NDArray[Any]] = []
         batch: list[int] = []
         first = 0
 
-        def sort_batch() -> None:
-            n_terms = np.array(lengths[first:], np.int64)
-            of_passages = np.repeat(np.arange(first, len(lengths)), n_terms)
-            postings = np.array(batch, np.int64) << _PASSAGE_BITS | of_passages
-            sorted_keys, frequencies = np.unique(postings, return_counts=True)
-            keys.append(sorted_keys)
-            counts.append(_smallest(frequencies))
+        def add_batch() -> None:
+            passages = np.repeat(np.arange(first, len(lengths)), lengths[first:])
+            keys.append(np.array(batch, np.int64) << _PASSAGE_BITS | passages)
 
         for tokens in passages:
             before = len(batch)
             batch += chain.from_iterable(map(columns.__getitem__, tokens))
             lengths.append(len(batch) - before)
             if len(batch) >= BATCH:
-                sort_batch()
+                add_batch()
                 batch, first = [], len(lengths)
                 if len(columns) > MAX_TOKENS:
                     columns.clear()
-        sort_batch()
+        add_batch()
         names = [encoded(term) for term in columns.terms]
-        return cls._of(names, keys, counts, np.array(lengths, np.int32))
+        return cls._of(names, keys, np.array(lengths, np.int32))
 
     @classmethod
     def _of(
-        cls,
-        names: Sequence[bytes],
-        keys: Sequence[NDArray[np.int64]],
-        counts: Sequence[NDArray[Any]],
-        lengths: NDArray[np.int32],
+        cls, names: Sequence[bytes], keys: Sequence[NDArray[np.int64]], lengths: NDArray[np.int32]
     ) -> Postings:
-        """The index of postings in any order, whose keys have places among the names."""
+        """The index of occurrences of terms in any order: a key has the place of a name, and a passage."""
         import numpy as np
 
         by_name = sorted(range(len(names)), key=names.__getitem__)
         places = np.empty(len(names), np.int64)
         places[by_name] = np.arange(len(names))
         low = (1 << _PASSAGE_BITS) - 1
-        named = [places[part >> _PASSAGE_BITS] << _PASSAGE_BITS | part & low for part in keys]
-        postings = np.concatenate([np.zeros(0, np.int64), *named])
-        order = np.argsort(postings, kind="stable")
-        postings = postings[order]
+        postings = np.concatenate([np.zeros(0, np.int64), *keys])
+        postings = places[postings >> _PASSAGE_BITS] << _PASSAGE_BITS | postings & low
+        postings.sort()
+        first = np.flatnonzero(np.diff(postings, prepend=-1))
+        counts = np.diff(first, append=len(postings))
+        postings = postings[first]
         frequencies = np.bincount(postings >> _PASSAGE_BITS, minlength=len(names))
         used = np.flatnonzero(frequencies)  # a merge may have removed all passages of a term
         return cls(
             Texts.of([names[by_name[place]] for place in used.tolist()]),
             np.concatenate([[0], np.cumsum(frequencies[used])]),
             (postings & low).astype(np.int32),
-            _smallest(np.concatenate([np.zeros(0, np.uint8), *counts])[order]),
+            counts.astype(np.min_scalar_type(int(counts.max(initial=0)))),
             lengths,
         )
 
@@ -161,13 +154,6 @@ def encoded(term: str) -> bytes:
     return term.encode("utf-8", "surrogatepass")
 
 
-def _smallest(counts: NDArray[Any]) -> NDArray[Any]:
-    """Counts in the smallest type that holds them."""
-    import numpy as np
-
-    return counts.astype(np.min_scalar_type(int(counts.max(initial=0))))
-
-
 def merge(parts: Sequence[Postings], numbers: Sequence[NDArray[np.int64]]) -> Postings:
     """One index of the passages of several, equal to an index built anew of their texts.
 
@@ -178,15 +164,14 @@ def merge(parts: Sequence[Postings], numbers: Sequence[NDArray[np.int64]]) -> Po
     columns: dict[bytes, int] = {}
     lengths = np.zeros(sum(int((new >= 0).sum()) for new in numbers), np.int32)
     keys: list[NDArray[np.int64]] = []
-    counts: list[NDArray[Any]] = []
     for part, new in zip(parts, numbers, strict=True):
         names = (columns.setdefault(name, len(columns)) for name in part.names.every())
         of_part = np.fromiter(names, np.int64, len(part.names))
         passages = new[part.passages]
         kept = passages >= 0
         terms = np.repeat(of_part, part.frequencies)
-        keys.append(terms[kept] << _PASSAGE_BITS | passages[kept])
-        counts.append(part.counts[kept])
+        every = terms[kept] << _PASSAGE_BITS | passages[kept]
+        keys.append(np.repeat(every, part.counts[kept]))
         is_kept = new >= 0
         lengths[new[is_kept]] = part.lengths[is_kept]
-    return Postings._of(list(columns), keys, counts, lengths)
+    return Postings._of(list(columns), keys, lengths)
