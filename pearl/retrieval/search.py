@@ -58,7 +58,7 @@ _EMBEDDED: WeakKeyDictionary[Index, _Embedded] = WeakKeyDictionary()
 async def embed_index(
     index: Index, embedder: Embedder, progress: EmbeddingProgress | None = None
 ) -> Index:
-    """The index with the vectors of an embedder, made and stored where they are missing.
+    """The index with the vectors of an embedder, made and stored if they are missing.
 
     The same index gives the same result. A blank passage has the vector 0, which no method finds.
     """
@@ -68,45 +68,24 @@ async def embed_index(
         embedded.loop, embedded.lock = loop, asyncio.Lock()
     async with embedded.lock:
         if embedder.name not in embedded.indexes and len(index.passages):
-            vectors = await _all_vectors(index, embedder, progress)
+            vectors = index.stored_vectors(embedder.name)
+            if vectors is None:
+                vectors = await _vectors(index, embedder, progress)
+                index.store_vectors(embedder.name, vectors)
             embedded.indexes[embedder.name] = replace(index, vectors=vectors)
         return embedded.indexes.get(embedder.name, index)
 
 
-async def _all_vectors(
+async def _vectors(
     index: Index, embedder: Embedder, progress: EmbeddingProgress | None
 ) -> NDArray[np.float32]:
-    import numpy as np
-
-    vectors = index.stored_vectors(embedder.name)
-    every = np.arange(len(index.passages))
-    missing = every if vectors is None else np.flatnonzero(np.isnan(vectors[:, 0]))
-    if vectors is not None and not len(missing):
-        return vectors
-    made = await _vectors(index, missing, embedder, progress)
-    if vectors is None or len(missing) == len(every):
-        vectors = made
-    elif made.shape[1] == vectors.shape[1]:
-        vectors = vectors.copy()
-        vectors[missing] = made
-    else:  # another model answers under this name
-        vectors = await _vectors(index, every, embedder, progress)
-    index.store_vectors(embedder.name, vectors)
-    return vectors
-
-
-async def _vectors(
-    index: Index,
-    numbers: NDArray[np.int64],
-    embedder: Embedder,
-    progress: EmbeddingProgress | None,
-) -> NDArray[np.float32]:
-    """The vectors of some passages, shape (len(numbers), dimension); 0 for blank ones."""
+    """The vectors of all passages, shape (passages, dimension); 0 for blank ones."""
     import numpy as np
 
     parts: list[NDArray[np.float32]] = []
-    for start in range(0, len(numbers), STEP):
-        texts = [index.contents.text(n) for n in numbers[start : start + STEP].tolist()]
+    n = len(index.passages)
+    for start in range(0, n, STEP):
+        texts = [index.contents.text(number) for number in range(start, min(n, start + STEP))]
         places = [place for place, text in enumerate(texts) if text.strip()]
         # At least one text is embedded, to know the dimension.
         made = await embedder.embed([texts[place] for place in places] or ["."], "passage")
@@ -114,7 +93,7 @@ async def _vectors(
         part[places] = made[: len(places)]
         parts.append(part)
         if progress:
-            progress(start + len(texts), len(numbers))
+            progress(start + len(texts), n)
     if len({part.shape[1] for part in parts}) > 1:
         raise ModelError(
             f"the vectors of {embedder.name} have different dimensions",

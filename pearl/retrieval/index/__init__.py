@@ -143,7 +143,7 @@ class Index:
         return IndexedDocument(joined.text, name, joined.parts, joined.pages, metadata, index=self)
 
     def stored_vectors(self, name: str) -> NDArray[np.float32] | None:
-        """The vectors of an embedder, NaN where one is missing, shape (passages, dimension)."""
+        """The stored vectors of an embedder, shape (passages, dimension); None without them."""
         if name not in self._vectors and self.opened is not None:
             found = self.opened.folder.read_vectors(name, self.contents)
             if found is not None:

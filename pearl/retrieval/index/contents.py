@@ -180,11 +180,13 @@ def arranged(parts: Sequence[Contents], documents: NDArray[np.int64]) -> Content
 
     `documents` has different numbers of documents, counted through all parts.
     """
-    passages = taken_passages(parts, documents)
-    counts = _joined([np.diff(part.passage_starts) for part in parts])[documents]
+    every = _joined([np.diff(part.passage_starts) for part in parts])
+    starts, counts = (np.cumsum(every) - every)[documents], every[documents]
+    ends = np.cumsum(counts)
+    passages = np.repeat(starts - (ends - counts), counts) + np.arange(counts.sum())
     new = np.full(sum(part.n_passages for part in parts), -1, np.int64)
     new[passages] = np.arange(len(passages))
-    ends = np.cumsum([part.n_passages for part in parts])[:-1]
+    edges = np.cumsum([part.n_passages for part in parts])[:-1]
     fields = None
     if any(part.fields is not None for part in parts):
         fields = _taken(
@@ -199,17 +201,9 @@ def arranged(parts: Sequence[Contents], documents: NDArray[np.int64]) -> Content
         np.concatenate([part.spans for part in parts])[passages],
         np.concatenate([part.byte_spans for part in parts])[passages],
         fields,
-        merge([part.terms for part in parts], np.split(new, ends)),
+        merge([part.terms for part in parts], np.split(new, edges)),
         tuple(dict.fromkeys(name for part in parts for name in part.field_names)),
     )
-
-
-def taken_passages(parts: Sequence[Contents], documents: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The numbers of the passages of documents; both are counted through all parts."""
-    every = _joined([np.diff(part.passage_starts) for part in parts])
-    starts, counts = (np.cumsum(every) - every)[documents], every[documents]
-    ends = np.cumsum(counts)
-    return np.repeat(starts - (ends - counts), counts) + np.arange(counts.sum())
 
 
 def _joined(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

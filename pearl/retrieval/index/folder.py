@@ -183,21 +183,12 @@ class IndexFolder:
         path.unlink()
         return Contents.of_arrays(arrays, contents.field_names)
 
-    def vectors_of(self, contents: Contents) -> list[tuple[str, NDArray[np.float32]]]:
-        """The embedders with stored vectors for some contents, and these."""
-        found = []
-        for path in self.path.glob(f"vectors-*-{contents.id}.bin"):
-            with suppress(FileNotFoundError, DamagedError):
-                about, arrays = read_arrays(path)
-                found.append((str(about["embedder"]), arrays["vectors"]))
-        return found
-
     def write_vectors(self, name: str, contents: Contents, vectors: NDArray[np.float32]) -> None:
         """Store the vectors of an embedder."""
         write_arrays(self._vectors(name, contents), {"embedder": name}, {"vectors": vectors})
 
     def read_vectors(self, name: str, contents: Contents) -> NDArray[np.float32] | None:
-        """The stored vectors of an embedder, NaN where one is missing; None if the file is missing or damaged."""
+        """The stored vectors of an embedder; None if the file is missing or damaged."""
         try:
             return read_arrays(self._vectors(name, contents))[1]["vectors"]
         except (FileNotFoundError, DamagedError):

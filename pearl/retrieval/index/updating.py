@@ -9,7 +9,6 @@ import os
 import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -34,7 +33,7 @@ from pearl.retrieval.corpus.sources import (
     SourceFile,
     find_files,
 )
-from pearl.retrieval.index.contents import Contents, ContentsBuilder, arranged, taken_passages
+from pearl.retrieval.index.contents import Contents, ContentsBuilder, arranged
 from pearl.retrieval.index.folder import DamagedError, IndexFolder, Record, Stamp, State
 from pearl.retrieval.queries import analyzer
 
@@ -266,16 +265,8 @@ class _Update:
                 return before, Changes()
             return self._folder.write(replace(before, records=records)), Changes()
         changes = _changes(self._parts, documents, records)
-        vectors = self._folder.vectors_of(before.contents)  # writing removes their files
-        after = self._folder.write(State(arranged(self._parts, documents), records))
-        passages = taken_passages(self._parts, documents)
-        is_old = passages < before.contents.n_passages
-        with suppress(OSError):  # without room for them, they are embedded again
-            for name, old in vectors:
-                carried = np.full((len(passages), old.shape[1]), np.nan, np.float32)
-                carried[is_old] = old[passages[is_old]]
-                self._folder.write_vectors(name, after.contents, carried)
-        return after, changes
+        # Vectors of unchanged passages come from the cache of the embedder, by content.
+        return self._folder.write(State(arranged(self._parts, documents), records)), changes
 
     def _add_file(self, file: SourceFile, report: Callable[[], None]) -> None:
         """Take the documents of an unchanged file from the index, and read any other file."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -179,25 +178,3 @@ def test_two_documents_of_one_id_are_refused(tmp_path: Path) -> None:
             Index.open(path)
     path.write_text(rows(("a", "salt"), ("b", "iron")))
     assert len(Index.open(path).passages) == 2
-
-
-def test_vectors_go_with_their_passages(tmp_path: Path) -> None:
-    corpus = tmp_path / "corpus"
-    files = {f"{n}.txt": f"salt {n}" for n in range(9)}
-    write(corpus, files)
-    index = Index.open(corpus)
-    values = np.array([[float(passage.text.split()[1]), 1.0] for passage in index.passages])
-    index.store_vectors("small", values.astype(np.float32))
-
-    def firsts() -> list[float]:
-        vectors = Index.open(corpus).stored_vectors("small")
-        assert vectors is not None
-        return vectors[:, 0].tolist()
-
-    assert firsts() == list(range(9))
-    del files["4.txt"]
-    write(corpus, {**files, "0.txt": "iron 10", "55.txt": "iron 11"})
-    found = firsts()
-    assert [n for n in found if n == n] == [1, 2, 3, 5, 6, 7, 8]
-    assert [i for i, n in enumerate(found) if n != n] == [0, 5]  # NaN: to be embedded
-    assert Index.open(corpus, is_fresh=True).stored_vectors("small") is None
