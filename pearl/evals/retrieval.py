@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from operator import gt, lt
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -246,20 +248,17 @@ class RetrievalComparison:
         cls, first: RetrievalScores, second: RetrievalScores, measure: str
     ) -> RetrievalComparison:
         """Compare two methods of one evaluation."""
-        ones, twos = first.values[measure], second.values[measure]
-        pairs = [(ones[topic], twos[topic]) for topic in ones]
-        a, b = zip(*pairs, strict=True)
-        groups = first.groups
+        ones = list(first.values[measure].values())
+        twos = [second.values[measure][topic] for topic in first.values[measure]]
+        is_enough = len(set(first.groups)) >= stats.MIN_CLUSTERS
         return cls(
             first.method,
             second.method,
             measure,
-            stats.difference(a, b, clusters=groups),
-            sum(one > two for one, two in pairs),
-            sum(one < two for one, two in pairs),
-            stats.bootstrap_p(a, b, clusters=groups)
-            if len(set(groups)) >= stats.MIN_CLUSTERS
-            else None,
+            stats.difference(ones, twos, clusters=first.groups),
+            sum(map(gt, ones, twos)),
+            sum(map(lt, ones, twos)),
+            stats.bootstrap_p(ones, twos, clusters=first.groups) if is_enough else None,
         )
 
 
@@ -273,11 +272,10 @@ class RetrievalEvaluation:
 
     def comparisons(self, measure: str | None = None) -> list[RetrievalComparison]:
         """Every pair of methods, the oracle left out."""
-        found = [one for one in self.scores if one.method != ORACLE]
+        scores = [score for score in self.scores if score.method != ORACLE]
         return [
-            RetrievalComparison.of(one, other, measure or self.measures[0])
-            for i, one in enumerate(found)
-            for other in found[i + 1 :]
+            RetrievalComparison.of(first, second, measure or self.measures[0])
+            for first, second in combinations(scores, 2)
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -309,7 +307,6 @@ async def evaluate_retrieval(
     measures: Sequence[str] = (),
     depth: int = DEPTH,
     with_oracle: bool = False,
-    on_topic: Callable[[str, Topic], None] | None = None,
 ) -> RetrievalEvaluation:
     """Search every topic by every searcher and measure what is found.
 
@@ -334,12 +331,9 @@ async def evaluate_retrieval(
         rankings: dict[str, list[str]] = {}
         seconds: list[float] = []
         notes: Counter[str] = Counter()
-        await _ranked(
-            index, judged[0], searcher, 1, Counter()
-        )  # vectors and caches that are made once are not timed
+        # Vectors and caches that are made once are not timed.
+        await _ranked(index, judged[0], searcher, 1, Counter())
         for topic in judged:
-            if on_topic is not None:
-                on_topic(name, topic)
             # Timed with the vector of the query in the cache: the first method would embed it.
             rankings[topic.id] = await _ranked(index, topic, searcher, depth, notes)
             began = perf_counter()
@@ -381,17 +375,14 @@ def measure_rankings(
         topic.id: {name: max(0, grade) for name, grade in judgments.grades[topic.id].items()}
         for topic in topics
     }
-    values: dict[str, dict[str, float]] = {str(name): {} for name in measures}
     names = dict(zip(parsed, measures, strict=True))
     found: dict[tuple[str, str], float] = {
         (names[one.measure], one.query_id): one.value
         for one in ir_measures.iter_calc(parsed, grades, run)
     }
-    for name in measures:
-        values[name] = {topic.id: found[name, topic.id] for topic in topics}
     return RetrievalScores(
         method,
-        values,
+        {name: {topic.id: found[name, topic.id] for topic in topics} for name in measures},
         tuple(topic.group or f"\0{topic.id}" for topic in topics),
         sum(not rankings.get(topic.id) for topic in topics),
         tuple(seconds),

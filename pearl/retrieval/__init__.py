@@ -80,7 +80,6 @@ class SearchSettings:
     dense_weight: float = 0.5
     thesaurus: str = ""
     synonym_weight: float = 0.5
-    sublinear: bool = False
     year_boost: float = 1.0
     n_reranked: int = 50
 

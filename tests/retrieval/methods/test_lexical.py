@@ -105,18 +105,17 @@ def test_bm25_plus_is_that_of_rank_bm25_less_what_it_adds_for_absent_terms(query
         assert score == pytest.approx(expected[number] - absent, rel=1e-12)
 
 
-@pytest.mark.parametrize("is_sublinear", [False, True])
 @pytest.mark.parametrize("query", ["w1", "w3 w9 w20", "w0 w1 w2 zebra", "zebra"])
-def test_scores_are_those_of_scikit_learn(query: str, is_sublinear: bool) -> None:
+def test_scores_are_those_of_scikit_learn(query: str) -> None:
     rng = random.Random(7)
     rows = [
         [f"w{min(int(rng.expovariate(0.1)), 40)}" for _ in range(rng.randint(1, 50))]
         for _ in range(200)
     ]
-    vectorizer = TfidfVectorizer(analyzer=str.split, sublinear_tf=is_sublinear)
+    vectorizer = TfidfVectorizer(analyzer=str.split)
     matrix = vectorizer.fit_transform([" ".join(row) for row in rows])
     expected = (matrix @ vectorizer.transform([query]).T).toarray().ravel()
-    found = ranked(rows, query, settings=SearchSettings(sublinear=is_sublinear), method="tfidf")
+    found = ranked(rows, query, method="tfidf")
     assert found.scores.tolist() == pytest.approx(expected[found.passages].tolist(), rel=1e-12)
     assert sorted(found.passages.tolist()) == [i for i, s in enumerate(expected) if s > 0]
 
