@@ -167,23 +167,15 @@ def edits_of(action: lsp.CodeAction) -> list[lsp.TextEdit]:
     return list(edits)
 
 
-def test_findings_are_told_with_their_codes_and_places_in_utf_16(tmp_path: Path) -> None:
+def test_findings_follow_the_text_and_go_when_it_is_closed(tmp_path: Path) -> None:
     async def work(editor: Editor) -> None:
-        text = PLAN.replace("3])", "nope])")
-        unknown, undefined = await editor.open(text)
+        unknown, undefined = await editor.open(PLAN.replace("3])", "nope])"))
         assert (unknown.code, undefined.code) == ("unknown-action", "undefined-name")
         assert unknown.source == "pearl"
         assert unknown.severity is lsp.DiagnosticSeverity.Error
         assert unknown.message.endswith("help: did you mean 'FIND_EVENT'?")
         assert unknown.range == lsp.Range(at(0, 9), at(0, 18))
         assert undefined.range == lsp.Range(at(0, 33), at(0, 37))  # two keys are four units
-
-    in_editor(work, tmp_path)
-
-
-def test_findings_follow_the_text_and_go_when_it_is_closed(tmp_path: Path) -> None:
-    async def work(editor: Editor) -> None:
-        assert len(await editor.open(PLAN)) == 1
         for version in range(2, 12):  # typed faster than it is checked
             await editor.change(f"{PLAN}{version}. c = ", version)
         await editor.change(PLAN.replace("EVNT", "EVENT"), 12)

@@ -74,7 +74,7 @@ def test_a_damaged_index_is_built_again(corpus: Path, how: str) -> None:
 def test_every_changed_byte_is_detected(corpus: Path) -> None:
     expected = fresh(corpus)
     chance = random.Random(3)
-    for _ in range(60):
+    for _ in range(20):
         path = index_file(corpus)
         data = bytearray(path.read_bytes())
         data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
