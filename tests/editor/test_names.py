@@ -81,12 +81,6 @@ def test_definition_in_the_library(call: str) -> None:
     assert text[place.span.start - 1] == "\n"
 
 
-def test_what_no_file_defines_has_no_place() -> None:
-    for name in ("SPLIT", "NOPE"):
-        assert definition(*at_cursor(f"1. a = ‸{name}(CTX) : b"), "plan", SEED) is None
-    assert definition(*at_cursor("1. a = FIND(CT‸X) : b"), "plan", SEED) is None
-
-
 def test_a_name_that_is_assigned_twice_is_the_one_above_and_a_later_one_is_found() -> None:
     text, at = at_cursor("a = F(CTX)\na = G(CTX)\nb = H(‸a)\na = I(CTX)")
     place = definition(text, at, "plan", SEED)
@@ -95,13 +89,6 @@ def test_a_name_that_is_assigned_twice_is_the_one_above_and_a_later_one_is_found
     place = definition(*at_cursor("b = H(‸c)\nc = F(CTX)"), "plan", SEED)
     assert place is not None
     assert place.span.start == 9
-
-
-def test_a_name_is_the_same_however_its_accents_are_typed() -> None:
-    text, at = at_cursor("1. cle\u0301 = FIND(CTX) : a\n2. b = FIND(‸cl\u00e9) : c")
-    place = definition(text, at, "plan", SEED)
-    assert place is not None
-    assert text[place.span.start : place.span.end] == "cle\u0301"
 
 
 @pytest.mark.parametrize(("before", "line"), [("1. ke", 4), ("(ke", 5), ("[n, ke", 6)])

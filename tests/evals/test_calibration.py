@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import Any
 
 import pytest
@@ -42,15 +41,6 @@ def test_shares_that_are_right_have_no_error() -> None:
     found = calibration([c for c, _ in made], [r for _, r in made])
     assert found.ece == pytest.approx(0, abs=1e-12)
     assert found.brier == pytest.approx(sum(k * (10 - k) / 100 for k in range(1, 10)) / 9)
-
-
-def test_tosses_with_the_chance_that_they_claim_have_a_small_error() -> None:
-    toss = random.Random(7)
-    confidences = [toss.choice([1 / 3, 2 / 3, 1]) for _ in range(20_000)]
-    found = calibration(confidences, [toss.random() < c for c in confidences])
-    assert found.ece < 0.02
-    for each in found.bins:
-        assert each.accuracy.low <= each.confidence <= each.accuracy.high + 0.01
 
 
 @given(ANSWERS)

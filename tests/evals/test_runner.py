@@ -15,7 +15,6 @@ from pearl.errors import DataError, ModelError, UsageError
 from pearl.evals.runner import Evaluation, evaluate, samples_digest, scorable
 from pearl.llm import ActionTask, ChooseTask, PlanTask, Usage
 from pearl.llm.prices import Price
-from pearl.planner.examples import Example
 from tests.evals.asking import METHODS, OPTIONS, PLAN, STORY, acting, run, sample
 from tests.models import Acting
 
@@ -142,18 +141,6 @@ def test_a_question_of_the_bank_is_refused_and_named(tmp_path: Path, asked: str)
     assert run(pearl, [sample(question="Why did Nils ever leave?")], "direct")
 
 
-def test_the_whole_bank_counts_and_not_only_what_is_shown(tmp_path: Path) -> None:
-    bank = tmp_path / "bank"
-    bank.mkdir()
-    for i in range(6):
-        text = f"Question: What of {i}?\n\n{PLAN}"
-        (bank / f"{i}.plan").write_text(text, encoding="utf-8")
-    pearl = Pearl(acting(), examples=bank, nearest=1)
-    assert {type(example) for example in pearl.material.examples} == {Example}
-    with pytest.raises(DataError, match=r"'What of [24]\??' and 1 more"):
-        run(pearl, [sample("a", question="What of 4"), sample("b", question="what of 2")], "mcq")
-
-
 @pytest.mark.parametrize("name", ["mcq", "cot"])
 def test_methods_that_show_options_need_them(name: str) -> None:
     samples = [sample("q1"), sample("q2", options=(), gold=None, reference="rotten")]
@@ -230,22 +217,6 @@ def test_seeds_reach_every_request_and_plan_for_themselves() -> None:
         assert mine == {PlanTask: 2, ActionTask: 4, ChooseTask: 2}
     assert {request.temperature for request in model.requests} == {0.7}
     assert len(model.requests) == 24
-
-
-def test_a_failed_plan_is_written_again_for_the_next_sample() -> None:
-    n_asked = 0
-
-    def plan(task: PlanTask) -> str:
-        nonlocal n_asked
-        n_asked += 1
-        if n_asked == 1:
-            raise ModelError("no luck", kind="bad_request")
-        return PLAN
-
-    samples = [sample("q1", question="Why?"), sample("q2", question="Why?")]
-    records = run(Pearl(acting(plan=plan), concurrency=1), samples, "pearl")
-    assert [r.status for r in records.values()] == ["failed", "answered"]
-    assert n_asked == 2
 
 
 def test_scorable_says_what_is_missing() -> None:

@@ -128,14 +128,6 @@ def test_without_spread_the_sign_test_decides() -> None:
     assert bootstrap_p([True, False], [True, False]) == 1
 
 
-def test_answers_on_one_document_widen_the_interval() -> None:
-    correct = [i % 3 > 0 for i in range(60) for _ in range(10)]
-    documents = [str(i) for i in range(60) for _ in range(10)]
-    alone, together = accuracy(correct), accuracy(correct, clusters=documents)
-    assert alone.estimate == together.estimate
-    assert together.high - together.low > 2.5 * (alone.high - alone.low)
-
-
 def test_p_and_interval_agree_about_zero() -> None:
     for seed in range(times(40)):
         first, second = made(80, 0.65, seed), made(80, 0.5, seed + 100)

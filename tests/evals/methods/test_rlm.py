@@ -112,16 +112,6 @@ def test_the_code_asks_about_pieces_and_submits(openai_server: Server) -> None:
 
 
 @needs_dspy
-def test_an_answer_in_other_words_is_mapped_without_the_document(openai_server: Server) -> None:
-    script(openai_server, 'SUBMIT("Because of the hull, which was rotten.")')
-    openai_server.on("A. The hull", "A")
-    record = asked(openai_server)
-    assert (record.status, record.choice, record.n_calls) == ("answered", 0, 2)
-    assert "no hands" not in openai_server.requests[-1].prompt
-    assert not any(option in openai_server.requests[0].prompt for option in OPTIONS[1:])
-
-
-@needs_dspy
 def test_what_dspy_asks_for_at_last_is_a_fallback(openai_server: Server) -> None:
     openai_server.on("extract the final outputs now", "[[ ## answer ## ]]\nIt had sunk")
     script(openai_server, "print(1)")
@@ -155,17 +145,6 @@ def test_a_limit_of_the_run_ends_it_whatever_the_code_makes_of_it(openai_server:
     with pytest.raises(BudgetError):
         asked(openai_server, budget=Budget(max_calls=2))
     assert len(openai_server.requests) == 2
-
-
-@needs_dspy
-@pytest.mark.usefixtures("_no_waits")
-def test_a_failed_turn_is_the_failure_of_the_sample(openai_server: Server) -> None:
-    script(openai_server, ASK, SUBMIT)
-    openai_server.next("500", "400")
-    record = asked(openai_server)
-    assert record.status == "failed"
-    assert str(record.error).startswith("ModelError: ")
-    assert len(openai_server.requests) == 2  # a fault that may pass is tried again, by PEARL alone
 
 
 @needs_dspy
@@ -228,29 +207,6 @@ def test_code_runs_in_the_sandbox_unless_the_user_says_otherwise(
         "ExecutionError: the model's code cannot run (dspy needs Deno and, once, the network): "
         "there is no Deno"
     )
-
-
-@needs_dspy
-def test_a_run_goes_on_where_it_stopped(
-    openai_server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = tmp_path / "data.jsonl"
-    row = {"question": "Why?", "document": STORY.text, "options": OPTIONS, "gold": "A"}
-    data.write_text(json.dumps(row))
-    command = [
-        "eval", "--data", str(data), "--methods", "rlm", "--unsandboxed", "--json",
-        "--model", "openai:sim", "--base-url", openai_server.url, "--store", str(tmp_path / "store"),
-    ]  # fmt: skip
-    script(openai_server, ASK, SUBMIT)
-    failing(openai_server, "2/20")
-    assert pearl_command(command) == 1
-    assert len(openai_server.requests) == 5
-    capsys.readouterr()
-    openai_server.answer = None
-    assert pearl_command(command) == 0
-    assert len(openai_server.requests) == 6  # only what had no reply
-    (row,) = json.loads(capsys.readouterr().out)["rows"]
-    assert (row["accuracy"]["estimate"], row["n_calls"]) == (1.0, 5)
 
 
 @needs_dspy

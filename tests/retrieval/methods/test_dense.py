@@ -58,16 +58,6 @@ def test_it_is_the_order_of_exact_cosines(seed: int, n: int, k: int, share: floa
     np.testing.assert_allclose(found.scores, exact, atol=1e-12)
 
 
-def test_equal_passages_stand_in_the_order_of_the_corpus() -> None:
-    rng = np.random.default_rng(3)
-    one = unit(rng.standard_normal(384))
-    vectors = unit(rng.standard_normal((5_000, 384)))
-    equal = [7, 8, 1_023, 2_048, 4_999]
-    vectors[equal] = one
-    assert ranked(vectors, one, 3).passages.tolist() == equal[:3]
-    assert ranked(vectors, one, 5).passages.tolist() == equal
-
-
 def test_a_blank_passage_is_never_found() -> None:
     vectors = np.array([[0, 0], [-1, 0], [0, 0], [0.6, 0.8]], dtype=np.float32)
     vector = np.array([1, 0], dtype=np.float32)
