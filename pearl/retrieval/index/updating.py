@@ -9,6 +9,7 @@ import os
 import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -87,11 +88,8 @@ class Opened:
         n = self.n_left_out
         if not n:
             return self.reports
-        first = self.problems[0]
-        left = f"1 document is left out: {first}"
-        if n > 1:
-            left = f"{n:,} documents are left out; the first: {first}"
-        return (*self.reports, left)
+        told = "1 document is left out" if n == 1 else f"{n:,} documents are left out; the first"
+        return (*self.reports, f"{told}: {self.problems[0]}")
 
     @property
     def n_left_out(self) -> int:
@@ -125,46 +123,51 @@ def open_state(
     state = None if is_fresh or folder is None else _read(folder, notes)
     n_changed = 0 if state is None else _n_changed_files(state, found)
     changes = Changes()
-    if folder is None or state is None or (n_changed and with_update):
 
-        def update(into: IndexFolder, before: State | None) -> tuple[State, Changes]:
-            return _Update(into, before or State(), cutting, stem).run(found, progress)
+    def update(into: IndexFolder, before: State | None) -> tuple[State, Changes]:
+        return _Update(into, before or State(), cutting, stem).run(found, progress)
 
-        lock = _locked(folder, notes)
-        if folder is None or lock is None:
-            with TemporaryDirectory(prefix="pearl-index-") as name:  # mapped files outlive it
-                folder = IndexFolder(Path(name), {})
-                state, changes = update(folder, None)
-        else:
-            try:
-                with lock.held():
-                    if is_fresh:
-                        folder.remove_vectors()
-                    state, changes = update(folder, None if is_fresh else _read(folder, notes))
-            except OSError as error:
-                raise StoreError(
-                    f"the index cannot be written: {error.strerror}",
-                    path=folder.path,
-                    help="make room, or name another folder with --at",
-                ) from None
-            finally:
-                lock.close()
-    elif n_changed:
-        notes.append(f"{n_changed:,} file{'s' * (n_changed > 1)} may have changed since")
+    if folder is not None and state is not None and not (n_changed and with_update):
+        if n_changed:
+            notes.append(f"{n_changed:,} file{'s' * (n_changed > 1)} may have changed since")
+    elif folder is not None and (lock := _locked(folder, notes)):
+        with _writing(folder, lock):
+            if is_fresh:
+                folder.remove_vectors()
+            state, changes = update(folder, None if is_fresh else _read(folder, notes))
+    else:
+        if folder is None:
+            notes.append("the index has no folder: it is built again each time")
+        with TemporaryDirectory(prefix="pearl-index-") as name:  # mapped files outlive it
+            folder = IndexFolder(Path(name), {})
+            state, changes = update(folder, None)
     seconds = time.monotonic() - began
     return Opened(state, folder, changes, found.n_other, seconds, tuple(dict.fromkeys(notes)))
 
 
-def _locked(folder: IndexFolder | None, notes: list[str]) -> WriteLock | None:
-    """The lock of writers; None where the index cannot be kept."""
-    if folder is None:
-        notes.append("the index has no folder: it is built again each time")
-        return None
+def _locked(folder: IndexFolder, notes: list[str]) -> WriteLock | None:
+    """The lock of writers; None if the folder is read-only."""
     try:
         return folder.lock()
     except OSError:
         notes.append(f"{folder.path} cannot be written to: the index is built again each time")
         return None
+
+
+@contextmanager
+def _writing(folder: IndexFolder, lock: WriteLock) -> Iterator[None]:
+    """Hold the lock, and report a failure to write."""
+    try:
+        with lock.held():
+            yield
+    except OSError as error:
+        raise StoreError(
+            f"the index cannot be written: {error.strerror}",
+            path=folder.path,
+            help="make room, or name another folder with --at",
+        ) from None
+    finally:
+        lock.close()
 
 
 def _read(folder: IndexFolder, notes: list[str]) -> State | None:
