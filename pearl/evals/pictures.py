@@ -219,7 +219,7 @@ ACCURACY = "accuracy (%), 95 % interval"
 SHAPES = {
     "n_steps": "steps of the plan",
     "n_calls": "calls of the model",
-    "width": "steps at once at most (width)",
+    "width": "parallel steps (width)",
     "depth": "steps on the longest chain (depth)",
 }
 

@@ -158,7 +158,7 @@ def _relevance(row: Row) -> int:
             return int(value.partition(".")[0])
         case _:
             raise row.error(
-                f"relevance {value!r} is no whole number",
+                f"relevance {value!r} is not a whole number",
                 help="0: not relevant; 1 or more: relevant",
             )
 

@@ -116,7 +116,11 @@ def scorable(
         elif (gold := right_option(sample.options, sample.reference)) is not None:
             fit.append(replace(sample, gold=gold))
         else:
-            unfit.append(DataError(f"sample '{sample.id}' does not say which option is right"))
+            unfit.append(
+                DataError(
+                    f"sample '{sample.id}' has a reference that does not equal exactly one option"
+                )
+            )
     return fit, unfit
 
 
@@ -144,7 +148,7 @@ def refuse_known(samples: Iterable[Sample], bank: Iterable[Example]) -> None:
         first, more = known[0], f" and {len(known) - 1} more" if len(known) > 1 else ""
         where = f"remove {first.path.name} from the bank, or " if first.path else ""
         raise DataError(
-            f"the bank of examples holds a question of the evaluation: {first.question!r}{more}",
+            f"the bank of examples contains a question of the evaluation: {first.question!r}{more}",
             help=f"{where}make the bank with --except DATA, or use another bank (--examples)",
         )
 
@@ -161,8 +165,8 @@ def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
         method = load_method(name)
         if getattr(method, "NEEDS_PASSAGES", False) and not has_passages:
             raise UsageError(
-                f"method '{name}' needs the right passages, but no sample names any",
-                help="a row names them as 'gold_passages', an array of texts",
+                f"method '{name}' needs gold passages, but no sample has any",
+                help="give them as 'gold_passages', an array of texts",
             )
         if method.NEEDS_OPTIONS and bare is not None:
             raise UsageError(
@@ -236,7 +240,9 @@ def corpus_of_samples(
         if sample.document is not None and sample.document not in documents:
             documents[sample.document] = sample.load()
     if not documents:
-        raise DataError("no sample has a document", help="--together asks the samples' documents")
+        raise DataError(
+            "no sample has a document", help="--together uses the samples' documents as the corpus"
+        )
     cutting = cutting or Cutting()
     source = digest(
         [f"{cutting} {stem}", *(f"{one.name} {one.digest}" for one in documents.values())]

@@ -197,7 +197,7 @@ def _per_cluster(
     import numpy as np
 
     if not len(values):
-        raise UsageError("there are no answers to count", help="give at least one")
+        raise UsageError("no answers to count", help="give at least one")
     if clusters is None:
         return np.asarray(values, dtype=float), np.ones(len(values))
     if len(clusters) != len(values):

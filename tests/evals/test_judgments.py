@@ -79,9 +79,9 @@ def test_what_is_judged_twice_is_counted_and_the_highest_stands(tmp_path: Path) 
     ("name", "text", "line", "message"),
     [
         ("qrels", "1 0 a 1\n1 0\n", 2, "2 columns, not 3"),
-        ("qrels", "1 0 a 1\n1 0 b\n", 2, "relevance 'b' is no whole number"),
-        ("qrels", "1 0 a 1\n1 0 b much\n", 2, "relevance 'much' is no whole number"),
-        ("qrels", "1 0 a 0.5\n", 1, "relevance '0.5' is no whole number"),
+        ("qrels", "1 0 a 1\n1 0 b\n", 2, "relevance 'b' is not a whole number"),
+        ("qrels", "1 0 a 1\n1 0 b much\n", 2, "relevance 'much' is not a whole number"),
+        ("qrels", "1 0 a 0.5\n", 1, "relevance '0.5' is not a whole number"),
         ("qrels.jsonl", '{"query_id": "1", "doc_id": "a"}\n', 1, "relevance None"),
         (
             "qrels.jsonl",

@@ -246,7 +246,9 @@ def test_a_reference_says_which_option_is_right(
 ) -> None:
     fit, unfit = scorable([sample(gold=None, reference=reference, options=options)])
     if gold is None:
-        assert [str(error) for error in unfit] == ["sample 'q1' does not say which option is right"]
+        assert [str(error) for error in unfit] == [
+            "sample 'q1' has a reference that does not equal exactly one option"
+        ]
     else:
         model = acting(choose="ABCD"[gold], step="None of it.")
         scores = {r.score for r in run(Pearl(model), fit, *METHODS).values()}

@@ -189,7 +189,8 @@ PLUGINS = {
         "one call over the document, answer in words, then mapped to the options", _direct
     ),
     "map-reduce": _ShippedMethod(
-        "one call a part, results merged, answer in words, then mapped to the options", _map_reduce
+        "one call for each part, results merged, answer in words, then mapped to the options",
+        _map_reduce,
     ),
     "mcq": _ShippedMethod(
         "one call over the document with the options shown; the letter alone",

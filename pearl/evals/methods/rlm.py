@@ -85,7 +85,7 @@ async def _run(calls: _Calls, question: str, text: str, *, is_confined: bool) ->
         n_seen = calls.n_begun
         while not (await asyncio.wait({work}, timeout=IDLE_S))[0]:
             if calls.n_begun == calls.n_ended == n_seen:
-                raise ExecutionError(f"the model's code asked nothing for {IDLE_S:.0f} s")
+                raise ExecutionError(f"the model's code made no call for {IDLE_S:.0f} s")
             n_seen = calls.n_begun
         said = work.result()
     except dspy.CodeInterpreterError as error:
@@ -144,7 +144,7 @@ class _Calls:
         from dspy import lm15
 
         if request.tools:
-            raise lm15.UnsupportedFeatureError("calls of tools are not passed on")
+            raise lm15.UnsupportedFeatureError("tool calls are not supported")
         prompt = Request(tuple(_messages(request)), self._task, self._pearl.limits.reply_tokens)
         self._spend(self._pearl.client.counter.count(prompt.prompt))
         reply = asyncio.run_coroutine_threadsafe(self._ask(prompt), self._loop).result()
@@ -181,7 +181,7 @@ class _Calls:
 
     async def _ask(self, request: Request) -> Completion:
         if self.over is not None or self._is_closed:
-            raise self.over or ExecutionError("the sample is over")
+            raise self.over or ExecutionError("the sample has ended")
         began = monotonic()
         task = asyncio.ensure_future(self._pearl.calls(self._trace).complete(request))
         self._under_way.add(task)

@@ -153,7 +153,9 @@ class IndexFolder:
         except (FileNotFoundError, NotADirectoryError):
             return None
         if about["key"] != self._key:
-            raise DamagedError("it was made by another version, in another way or of other files")
+            raise DamagedError(
+                "it was built by another version, with other settings or of other files"
+            )
         records = _records(arrays.pop("records"))
         return State(Contents.of_arrays(arrays, about["field_names"]), records)
 

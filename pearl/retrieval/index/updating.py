@@ -352,5 +352,5 @@ def _same_names(names: Sequence[bytes], records: Sequence[Record]) -> DataError:
     ]
     return DataError(
         f"two documents have the same id '{name.decode('utf-8', 'replace')}': {' and '.join(where)}",
-        help="give each its own id, or leave the column out: lines are counted then",
+        help="give each its own id, or remove the column: line numbers are used then",
     )

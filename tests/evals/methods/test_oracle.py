@@ -34,7 +34,7 @@ def test_samples_that_name_none_are_refused_before_anything_is_asked() -> None:
     refuse_unfit([known], ["oracle", "direct"])
     refuse_unfit([known, unknown], ["direct", "oracle"])
     refuse_unfit([unknown], ["direct"])
-    with pytest.raises(UsageError, match="no sample names any"):
+    with pytest.raises(UsageError, match="no sample has any"):
         refuse_unfit([unknown], ["direct", "oracle"])
 
 

@@ -155,7 +155,7 @@ def test_code_that_never_ends_is_ended(
     monkeypatch.setattr(rlm, "IDLE_S", 2.0)
     record = asked(openai_server)
     assert record.status == "failed"
-    assert record.error == "ExecutionError: the model's code asked nothing for 2 s"
+    assert record.error == "ExecutionError: the model's code made no call for 2 s"
 
 
 @needs_dspy

@@ -111,9 +111,9 @@ def test_another_version_or_way_is_another_index(
 ) -> None:
     monkeypatch.setattr(updating, "__version__", f"{version.__version__}.1")
     index = reopened(corpus)
-    assert "made by another version" in index.notes[0]
+    assert "built by another version" in index.notes[0]
     monkeypatch.setattr(updating, "analyzer", lambda _: str.split)
-    assert "made by another version" in reopened(corpus).notes[0]
+    assert "built by another version" in reopened(corpus).notes[0]
     index = Index.open(corpus, stem="none")
     assert index.notes == ()
     assert index.terms.postings("iron")[0].tolist() == [1]
