@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Literal
 from urllib.parse import unquote
 
 from lsprotocol import types as lsp
+from pygls.capabilities import get_capability
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
@@ -173,6 +174,10 @@ class EditorSession(LanguageServer):
         self._actions_for = actions_for
         self._checks: dict[str, asyncio.Task[None]] = {}
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="check")
+
+    def can(self, capability: str) -> Any:
+        """A capability of the client for text documents; None without it."""
+        return get_capability(self.client_capabilities, f"text_document.{capability}")
 
     @property
     def encoding(self) -> Encoding:
@@ -358,34 +363,25 @@ def _completion(
     ls: EditorSession, file: OpenFile, params: lsp.CompletionParams
 ) -> lsp.CompletionList:
     found = complete(file.text, file.index.offset(params.position), ls.known_or_none(file))
-    takes = _item_capabilities(ls)
-    items = [_item(file, each, order, takes) for order, each in enumerate(found[:MAX_SUGGESTIONS])]
+    items = [_item(ls, file, each, i) for i, each in enumerate(found[:MAX_SUGGESTIONS])]
     return lsp.CompletionList(is_incomplete=len(found) > MAX_SUGGESTIONS, items=items)
 
 
-def _item(
-    file: OpenFile, found: Suggestion, order: int, takes: lsp.ClientCompletionItemOptions
-) -> lsp.CompletionItem:
-    is_snippet = bool(found.snippet and takes.snippet_support)
+def _item(ls: EditorSession, file: OpenFile, found: Suggestion, order: int) -> lsp.CompletionItem:
+    item = "completion.completion_item"
+    text, text_format = found.text, lsp.InsertTextFormat.PlainText
+    if found.snippet and ls.can(f"{item}.snippet_support"):
+        text, text_format = found.snippet, lsp.InsertTextFormat.Snippet
+    formats = ls.can(f"{item}.documentation_format")
     return lsp.CompletionItem(
         found.label,
         kind=_SUGGESTIONS[found.kind],
         detail=found.detail,
-        documentation=_shown(found.definition, takes.documentation_format)
-        if found.definition
-        else None,
+        documentation=_shown(found.definition, formats) if found.definition else None,
         sort_text=f"{order:05}",
-        insert_text_format=lsp.InsertTextFormat.Snippet
-        if is_snippet
-        else lsp.InsertTextFormat.PlainText,
-        text_edit=lsp.TextEdit(file.range(found.span), found.snippet if is_snippet else found.text),
+        insert_text_format=text_format,
+        text_edit=lsp.TextEdit(file.range(found.span), text),
     )
-
-
-def _item_capabilities(ls: EditorSession) -> lsp.ClientCompletionItemOptions:
-    about = ls.client_capabilities.text_document
-    completion = about and about.completion
-    return (completion and completion.completion_item) or lsp.ClientCompletionItemOptions()
 
 
 def _shown(text: str, formats: Any, code: str = "") -> lsp.MarkupContent:
@@ -401,9 +397,8 @@ def _hover(ls: EditorSession, file: OpenFile, params: lsp.HoverParams) -> lsp.Ho
     found = hover(file.text, file.index.offset(params.position), file.kind, known)
     if found is None:
         return None
-    about = ls.client_capabilities.text_document
-    formats = about and about.hover and about.hover.content_format
-    return lsp.Hover(_shown(found.text, formats, found.code), file.range(found.span))
+    shown = _shown(found.text, ls.can("hover.content_format"), found.code)
+    return lsp.Hover(shown, file.range(found.span))
 
 
 def _signature_help(
@@ -413,9 +408,7 @@ def _signature_help(
     if found is None:
         return None
     parameters = [lsp.ParameterInformation(_label(ls, found, each)) for each in found.parameters]
-    about = ls.client_capabilities.text_document
-    takes = about and about.signature_help and about.signature_help.signature_information
-    formats = takes.documentation_format if takes else None
+    formats = ls.can("signature_help.signature_information.documentation_format")
     shown = _shown(found.definition, formats) if found.definition else None
     # An index past the last parameter highlights no parameter.
     active = len(parameters) if found.active is None else found.active
@@ -424,11 +417,8 @@ def _signature_help(
 
 
 def _label(ls: EditorSession, found: SignatureHelp, span: Span) -> str | tuple[int, int]:
-    about = ls.client_capabilities.text_document
-    takes = about and about.signature_help and about.signature_help.signature_information
-    if not (
-        takes and takes.parameter_information and takes.parameter_information.label_offset_support
-    ):
+    parameter = "signature_help.signature_information.parameter_information"
+    if not ls.can(f"{parameter}.label_offset_support"):
         return found.signature[span.start : span.end]
     start, end = (n_units(found.signature[:at], ls.encoding) for at in (span.start, span.end))
     return start, end
