@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 from lsprotocol import types as lsp
@@ -23,6 +23,7 @@ from pygls.capabilities import get_capability
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
+from pygls.workspace import PositionCodec
 
 from pearl.dsl.literals import MAX_NAME, terminal
 from pearl.dsl.signatures import CTX, ActionLibrary
@@ -47,40 +48,22 @@ from pearl.errors import DataError, Diagnostic, PearlError, Span
 from pearl.errors.patterns import lazy_pattern
 from pearl.plugins.version import __version__
 
-Encoding = Literal["utf-8", "utf-16", "utf-32"]
-"""The code unit of columns; client and server agree on one, UTF-16 by default."""
-
-_CODECS: dict[Encoding, tuple[str, int]] = {
-    "utf-8": ("utf-8", 1),
-    "utf-16": ("utf-16-le", 2),
-    "utf-32": ("utf-32-le", 4),
-}
-"""The codec of Python, and the bytes of a code unit."""
-
-
-def n_units(text: str, encoding: Encoding) -> int:
-    """The number of code units of a text."""
-    if text.isascii():
-        return len(text)
-    codec, size = _CODECS[encoding]
-    return len(text.encode(codec, "surrogatepass")) // size
-
 
 class LineIndex:
     r"""The lines of a text in an editor."""
 
-    def __init__(self, source: str, encoding: Encoding = "utf-16") -> None:
+    def __init__(self, source: str, codec: PositionCodec | None = None) -> None:
         unified = source.replace("\r\n", "\n").replace("\r", "\n")
         self.text = unified.removeprefix("\ufeff")
-        self._encoding = encoding
+        self._n_units = (codec or PositionCodec()).client_num_units
         # For the editor a byte order mark is a character of the first line.
-        self._lead = n_units(unified[: len(unified) - len(self.text)], encoding)
+        self._lead = self._n_units(unified[: len(unified) - len(self.text)])
         self._starts = [0, *(found.end() for found in re.finditer("\n", self.text))]
 
     def position(self, offset: int) -> lsp.Position:
         """The position of an offset."""
         line = bisect_right(self._starts, offset) - 1
-        column = n_units(self.text[self._starts[line] : offset], self._encoding)
+        column = self._n_units(self.text[self._starts[line] : offset])
         return lsp.Position(line, column + (self._lead if line == 0 else 0))
 
     def offset(self, position: lsp.Position) -> int:
@@ -96,7 +79,7 @@ class LineIndex:
         if line.isascii():
             return start + min(column, len(line))
         places = range(len(line) + 1)
-        n_before = bisect_right(places, column, key=lambda at: n_units(line[:at], self._encoding))
+        n_before = bisect_right(places, column, key=lambda at: self._n_units(line[:at]))
         return start + n_before - 1
 
 
@@ -179,14 +162,6 @@ class EditorSession(LanguageServer):
         """A capability of the client for text documents; None without it."""
         return get_capability(self.client_capabilities, f"text_document.{capability}")
 
-    @property
-    def encoding(self) -> Encoding:
-        """The code unit of columns in this session."""
-        named = str(
-            getattr(self.workspace.position_encoding, "value", self.workspace.position_encoding)
-        )
-        return named if named in ("utf-8", "utf-32") else "utf-16"  # type: ignore[return-value]
-
     def file(self, uri: str) -> OpenFile | None:
         """An open file in its current state; None for others, which are not read for an editor."""
         document = self.workspace.text_documents.get(unquote(uri))
@@ -198,7 +173,7 @@ class EditorSession(LanguageServer):
             document.version,
             "actions" if is_library else "plan",
             self._folder_of(document.uri),
-            LineIndex(document.source, self.encoding),
+            LineIndex(document.source, self.workspace.position_codec),
         )
 
     def _folder_of(self, uri: str) -> Path:
@@ -420,7 +395,10 @@ def _label(ls: EditorSession, found: SignatureHelp, span: Span) -> str | tuple[i
     parameter = "signature_help.signature_information.parameter_information"
     if not ls.can(f"{parameter}.label_offset_support"):
         return found.signature[span.start : span.end]
-    start, end = (n_units(found.signature[:at], ls.encoding) for at in (span.start, span.end))
+    start, end = (
+        ls.workspace.position_codec.client_num_units(found.signature[:at])
+        for at in (span.start, span.end)
+    )
     return start, end
 
 
@@ -440,7 +418,9 @@ def _location(ls: EditorSession, file: OpenFile, place: NamePlace) -> lsp.Locati
         text = place.path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError):  # it was there a moment ago, when the library was read
         return None
-    there = OpenFile(str(uri), None, "actions", place.path.parent, LineIndex(text, ls.encoding))
+    there = OpenFile(
+        str(uri), None, "actions", place.path.parent, LineIndex(text, ls.workspace.position_codec)
+    )
     return lsp.Location(there.uri, there.range(place.span))
 
 
