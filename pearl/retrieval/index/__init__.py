@@ -43,7 +43,6 @@ class Index:
     documents: Sequence[CorpusDocument]
     vectors: NDArray[np.float32] | None = None
     opened: Opened | None = None
-    _vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     _columns: dict[tuple[str, ...], tuple[list[tuple[str, ...]], NDArray[np.int64]]] = field(
         default_factory=dict
     )
@@ -144,17 +143,14 @@ class Index:
 
     def stored_vectors(self, name: str) -> NDArray[np.float32] | None:
         """The stored vectors of an embedder, shape (passages, dimension); None without them."""
-        if name not in self._vectors and self.opened is not None:
-            found = self.opened.folder.read_vectors(name, self.contents)
-            if found is not None:
-                self._vectors[name] = found
-        return self._vectors.get(name)
+        if self.opened is None:
+            return None
+        return self.opened.folder.read_vectors(name, self.contents)
 
     def store_vectors(self, name: str, vectors: NDArray[np.float32]) -> None:
-        """Store the vectors of an embedder for all passages."""
-        self._vectors[name] = vectors
+        """Store the vectors of an embedder for all passages, if the index is in a folder."""
         if self.opened is not None:
-            with suppress(OSError):  # the folder is gone or full; memory has the vectors
+            with suppress(OSError):  # the folder is gone or full
                 self.opened.folder.write_vectors(name, self.contents, vectors)
 
 

@@ -145,7 +145,7 @@ def test_where_nothing_can_be_written_it_is_made_each_time(
     assert index.notes == ("the index has no folder: it is built again each time",)
     assert_same(index, Index.open(tmp_path / "corpus", at=tmp_path / "at"))
     index.store_vectors("small", np.ones((len(index.passages), 2), np.float32))
-    assert index.stored_vectors("small") is not None
+    assert index.stored_vectors("small") is None
 
 
 def test_damaged_vectors_are_not_used(corpus: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,16 +64,6 @@ def test_pages_are_those_of_the_document() -> None:
         ("Two.", {"Page": "ii"}),
     ]
     assert Index.build([two]).document().pages == (("i", 5), ("ii", 10))
-
-
-def test_vectors_are_those_of_all_passages() -> None:
-    index = Index.build(TWO)
-    assert index.stored_vectors("small") is None
-    index.store_vectors("small", np.eye(4, 2, dtype=np.float32))
-    found = index.stored_vectors("small")
-    assert found is not None
-    assert found.shape == (4, 2)
-    assert index.stored_vectors("other") is None
 
 
 def test_an_empty_corpus_has_nothing() -> None:
