@@ -91,11 +91,11 @@ _MAX_REMEMBERED = 8
 
 def remembered(terms: Postings, key: Hashable, make: Callable[[], T]) -> T:
     """A value derived from an index, such as norms of passages; cached for each of some settings."""
-    if key not in terms.derived:
+    found: T | None = terms.derived.get(key)
+    if found is None:
         if len(terms.derived) >= _MAX_REMEMBERED:
             terms.derived.clear()
-        terms.derived[key] = make()
-    found: T = terms.derived[key]
+        found = terms.derived[key] = make()
     return found
 
 
