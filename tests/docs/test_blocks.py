@@ -88,7 +88,7 @@ def test_commands_are_parsed(block: Block, folder: Path) -> None:
 
 
 @each("sh setup")
-def test_what_is_set_up_is_there(block: Block) -> None:
+def test_targets_and_extras_of_set_up_blocks_exist(block: Block) -> None:
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]  # fmt: skip
     found = list(commands(block.text))

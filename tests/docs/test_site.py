@@ -42,7 +42,7 @@ def test_every_page_is_there(site: Path) -> None:
         assert address in _listed(site), f"{address} is on no list"
 
 
-def test_what_pages_load_and_link_to_is_there(site: Path) -> None:
+def test_links_and_resources_of_pages_exist(site: Path) -> None:
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         for address in LOADED.findall(text):

@@ -87,7 +87,7 @@ def test_an_action_file_is_lexed_as_lark_does(path: Path) -> None:
             agree(line, "library_action")
 
 
-def test_what_a_name_is_there() -> None:
+def test_a_name_has_the_token_of_its_role() -> None:
     text = (
         '- LOOK(CTX, X) -> List : Look\n\n1. a = LOOK(CTX, "b") : c\n2. d = LOOK(a, [CTX, 3]) : e\n'
     )
@@ -118,7 +118,7 @@ def test_what_a_name_is_there() -> None:
         ("- none", ""),
     ],
 )
-def test_a_broken_line_is_marked_where_it_goes_wrong_and_spoils_no_other(
+def test_the_first_error_of_a_line_is_marked_and_other_lines_do_not_change(
     text: str, wrong: str
 ) -> None:
     found = lexed(text)

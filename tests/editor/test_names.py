@@ -50,7 +50,7 @@ def test_hover(before: str, line: int, code: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("before", "line"), [('"ke', 4), (": the ke", 4), ("New", 1), ("(key)", 5)]
 )
-def test_nothing_is_said_of_words_in_texts(before: str, line: int) -> None:
+def test_words_in_strings_and_explanations_have_no_hover(before: str, line: int) -> None:
     assert hover(*cursor(before, line), "plan", SEED) is None
     assert definition(*cursor(before, line), "plan", SEED) is None
 

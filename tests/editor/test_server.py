@@ -190,7 +190,7 @@ def test_findings_follow_the_text_and_go_when_it_is_closed(tmp_path: Path) -> No
     in_editor(work, tmp_path)
 
 
-def test_what_is_offered_said_and_found(tmp_path: Path) -> None:
+def test_completion_hover_definition_signature_and_outline(tmp_path: Path) -> None:
     async def work(editor: Editor) -> None:
         client, doc = editor.client, editor.id()
         await editor.open(f"{PLAN}3. c = FIND_MOR")
@@ -222,7 +222,7 @@ def test_what_is_offered_said_and_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_client_that_can_show_no_markup_gets_none(tmp_path: Path) -> None:
+def test_a_client_without_markdown_gets_plain_text(tmp_path: Path) -> None:
     async def work(editor: Editor) -> None:
         await editor.open(PLAN)
         said, _ = await editor.hover(1, 8)
@@ -330,7 +330,7 @@ def test_hostile_words_are_shown_as_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_no_message_is_told_and_the_server_goes_on(tmp_path: Path) -> None:
+def test_invalid_messages_are_reported_and_the_server_continues(tmp_path: Path) -> None:
     def framed(body: bytes) -> bytes:
         return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
 
@@ -370,7 +370,7 @@ def test_what_is_no_message_is_told_and_the_server_goes_on(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "name", ["untitled:Untitled-1", "file:///a%00b.plan", "file:///" + 300 * "a"]
 )
-def test_a_file_that_is_nowhere_is_checked_as_far_as_can_be(tmp_path: Path, name: str) -> None:
+def test_a_file_without_a_valid_path_is_checked(tmp_path: Path, name: str) -> None:
     async def work(editor: Editor) -> None:
         item = lsp.TextDocumentItem(name, "pearl", 1, "1. a = NOPE(CTX) : f\n2. b =")
         editor.client.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
@@ -403,7 +403,7 @@ def test_an_editor_that_is_gone_leaves_no_server(tmp_path: Path, way: str) -> No
 
 
 @pytest.mark.slow
-def test_a_project_that_is_not_trusted_is_told_of_and_the_form_is_checked(tmp_path: Path) -> None:
+def test_in_an_untrusted_project_only_the_syntax_is_checked(tmp_path: Path) -> None:
     (tmp_path / "pearl.toml").write_text('library = "/etc/hostname"\n', encoding="utf-8")
 
     async def work(editor: Editor) -> None:

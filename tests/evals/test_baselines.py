@@ -55,7 +55,7 @@ def test_scores_have_intervals_on_every_subset() -> None:
     assert found["longest", "hard"].n == 6
 
 
-def test_a_letter_that_is_nearly_always_replied_is_told() -> None:
+def test_a_letter_that_is_nearly_always_replied_is_biased() -> None:
     records = [asked(str(i), i % 4, 0) for i in range(20)]
     (use,) = letter_use(records)
     assert (use.chosen, use.gold, use.right) == ((20, 0, 0, 0), (5, 5, 5, 5), (5, 0, 0, 0))

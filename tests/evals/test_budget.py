@@ -87,7 +87,7 @@ def test_all_calls_together_stay_within_the_budget(
 
 
 @pytest.mark.parametrize("name", READING)
-def test_a_budget_is_made_use_of(name: str) -> None:
+def test_methods_use_most_of_the_budget(name: str) -> None:
     budget = 12_000
     record, model = asked(name, LONG, Effort(budget, 2_000), window=None)
     assert record.status == "answered"

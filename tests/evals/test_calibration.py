@@ -36,7 +36,7 @@ def test_an_example_by_hand() -> None:
     assert [k.accuracy.estimate for k in found.kept] == [3 / 4, 3 / 5, 4 / 6, 5 / 8]
 
 
-def test_shares_that_are_right_have_no_error() -> None:
+def test_calibrated_confidences_have_no_error() -> None:
     made = [(k / 10, i < k) for k in range(1, 10) for i in range(10)]
     found = calibration([c for c, _ in made], [r for _, r in made])
     assert found.ece == pytest.approx(0, abs=1e-12)
@@ -75,7 +75,7 @@ def answers(*made: tuple[float | None, bool], **fields: Any) -> EvalLog:
     return EvalLog(header(methods=("pearl",), **fields), (*records, failed))
 
 
-def test_of_a_log_what_failed_or_stands_alone_is_not_kept() -> None:
+def test_failures_and_answers_of_one_plan_have_no_confidence() -> None:
     (found,) = calibrations(answers((1.0, True), (0.5, False), (None, True), n_plans=2))
     assert (found.n, found.n_tried, found.n_alone) == (2, 4, 1)
     assert found.is_scarce

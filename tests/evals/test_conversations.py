@@ -70,7 +70,7 @@ def test_methods_are_told_the_right_answers_of_earlier_turns() -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
-def test_or_the_answers_of_their_own_whatever_is_asked_first(order: Sequence[int]) -> None:
+def test_methods_are_told_their_own_answers_in_any_order_of_turns(order: Sequence[int]) -> None:
     turns = dialogue()
     model, records = told("own", [turns[i] for i in order], "direct")
     answers = [records[f"d/{i}", "direct", 0].answer for i in (1, 2, 3)]

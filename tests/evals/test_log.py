@@ -23,7 +23,7 @@ from tests.evals.evallogs import header, record
 from tests.models import Acting
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_a_written_log_is_read_back(tmp_path: Path) -> None:
     made = evallogs.log(20, seeds=(0, 1), methods=("direct", "pearl", "map-reduce"))
     assert read_log(evallogs.write(made, tmp_path / "log.jsonl")) == made
 

@@ -68,7 +68,7 @@ def test_rules(answer: str, reference: str, rule: Rule | None) -> None:
         ("80", "80", "number", Rule.EXACT),
     ],
 )
-def test_what_the_program_says_of_the_answer_leaves_out_false_matches(
+def test_the_form_of_the_program_excludes_false_matches(
     answer: str, reference: str, form: Form, rule: Rule | None
 ) -> None:
     assert match(answer, reference, form=form) is rule

@@ -67,7 +67,7 @@ def read_page(*logs: EvalLog, pictures: bool = False) -> Reader:
 
 
 @pytest.mark.slow
-def test_the_policy_of_a_page_allows_all_that_is_on_it() -> None:
+def test_a_page_has_no_inline_styles_and_needs_no_unsafe_policy() -> None:
     rows = series_of([log(6)])
     seen = page(rows, [log(6).header], draw(rows)[0])
     assert "unsafe" not in seen

@@ -74,7 +74,7 @@ def test_the_same_log_gives_the_same_bytes() -> None:
 
 
 @pytest.mark.slow
-def test_the_users_own_style_plays_no_part() -> None:
+def test_the_users_matplotlib_style_has_no_effect() -> None:
     import matplotlib
 
     before = drawn(log(4))[0]
@@ -107,7 +107,7 @@ def test_costs_far_apart_stand_on_a_logarithmic_axis() -> None:
                              "no records")),
     ],
 )  # fmt: skip
-def test_what_there_is_no_data_for_is_skipped(made: EvalLog, reasons: dict[str, str]) -> None:
+def test_pictures_without_data_are_skipped(made: EvalLog, reasons: dict[str, str]) -> None:
     pictures, skipped = drawn(made)
     assert reasons.items() <= skipped.items()
     assert not set(skipped) & set(pictures)
@@ -129,7 +129,7 @@ def test_confidence_is_drawn_with_its_counts_and_its_error() -> None:
     assert "confidence (%)" in said
 
 
-def test_names_are_data() -> None:
+def test_names_are_not_interpreted_as_markup_or_formulas() -> None:
     hostile = "<b>&$\\frac$\x00\n" + "long" * 40
     made = log_of(
         record(method=hostile, subsets=("</text>", "海")), methods=(hostile,), data="$x_1$ ]]>"
@@ -188,7 +188,7 @@ def test_subsets_without_records_of_a_method_have_no_cell() -> None:
          ["pearl, x, log 1", "pearl, quality-dev, log 2", "pearl, quality-dev, log 3"]),
     ],
 )  # fmt: skip
-def test_labels_say_what_tells_logs_apart(
+def test_labels_name_the_differences_between_logs(
     fields: list[dict[str, object]], labels: list[str]
 ) -> None:
     logs = [EvalLog(header(**each), (record(),)) for each in fields]

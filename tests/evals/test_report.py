@@ -140,7 +140,7 @@ def test_mcnemar_is_for_one_seed_only() -> None:
     assert all(found.mcnemar for found in report.comparisons(evallogs.log(12)))
 
 
-def test_logs_are_compared_where_both_have_it() -> None:
+def test_logs_are_compared_on_their_common_samples() -> None:
     first = log(right("q1"), right("q2"), wrong("q3"))
     second = log(wrong("q2"), wrong("q3"), right("q4"))
     (found,) = report.across(first, second)

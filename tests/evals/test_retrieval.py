@@ -60,7 +60,7 @@ def values(
     return [found.values[name][topic] for name in measures]
 
 
-def test_the_measures_are_those_of_the_book() -> None:
+def test_measures_equal_values_worked_out_by_hand() -> None:
     """Relevant are a (2), c (1) and e (1); a is third, c fourth, e not found."""
     got = values(
         {"q": ["x", "y", "a", "c", "z"]},
@@ -117,7 +117,7 @@ def test_history_and_filters_of_a_topic_are_searched_with() -> None:
     assert found(replace(topic, history=())) == 0.0
 
 
-def test_what_finds_nothing_counts_as_nothing() -> None:
+def test_a_query_without_results_scores_zero() -> None:
     topics = (*TOPICS, Topic("odd", "xylophone"))
     judged = Judgments({**JUDGED.grades, "odd": {"oars": 1}})
     (scores,) = evaluated(topics, judged).scores
@@ -128,7 +128,7 @@ def test_what_finds_nothing_counts_as_nothing() -> None:
     assert scores.mean("R@10").estimate == pytest.approx(2 / 3)
 
 
-def test_what_cannot_be_evaluated_is_counted_and_said() -> None:
+def test_topics_that_cannot_be_evaluated_are_counted() -> None:
     topics = (*TOPICS, Topic("unjudged", "oars"), Topic("none", "door"))
     grades = {**JUDGED.grades, "none": {"oars": 0}, "elsewhere": {"boat": 1}}
     grades["barn"] = {"barn": 1, "cellar": 1}
@@ -220,7 +220,7 @@ def test_measures_that_do_not_exist() -> None:
         default_measures([0, 10])
 
 
-def test_ids_that_fit_nothing_are_an_error_and_no_zero() -> None:
+def test_unknown_ids_are_an_error_not_a_score_of_zero() -> None:
     with pytest.raises(DataError, match="no query has a relevant document"):
         evaluated((Topic("1", "boat"),))
     with pytest.raises(DataError, match=r"none of the 1 relevant documents.*'boat.txt'"):

@@ -41,7 +41,7 @@ def test_every_sample_has_one_record_per_method_and_seed() -> None:
         assert record.options == OPTIONS
 
 
-def test_what_goes_wrong_with_one_sample_is_recorded_and_counted(tmp_path: Path) -> None:
+def test_an_error_of_one_sample_is_recorded_and_counted(tmp_path: Path) -> None:
     samples = [
         sample("good"),
         sample("absent", document=tmp_path / "absent.txt"),
@@ -270,7 +270,7 @@ def test_the_digest_is_of_all_that_matters() -> None:
     )
 
 
-def test_closing_an_evaluation_ends_what_is_under_way() -> None:
+def test_closing_an_evaluation_cancels_its_calls() -> None:
     async def act(request: Any) -> str:
         await asyncio.sleep(0.0 if "quick" in request.prompt else 60.0)
         return "A"

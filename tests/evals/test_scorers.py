@@ -38,12 +38,12 @@ SAME = [
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
-def test_what_changes_a_value_counts(one: str, other: str) -> None:
+def test_every_change_of_a_value_counts(one: str, other: str) -> None:
     assert load_scorer("exact").score(one, other) == 0.0
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
-def test_how_a_value_is_written_does_not(one: str, other: str) -> None:
+def test_the_form_of_a_value_does_not_count(one: str, other: str) -> None:
     assert load_scorer("exact").score(one, other) == 1.0
 
 
@@ -103,7 +103,9 @@ def test_a_log_is_scored_anew_by_another_scorer() -> None:
     assert pair.bootstrap_p is not None
 
 
-def test_worse_than_guessing_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_score_below_chance_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = tuple(
         record(f"s{i}", "pearl", options=("a", "b", "c", "d"), choice=1, reply="B", score=0.0)
         for i in range(40)

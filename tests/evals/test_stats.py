@@ -97,13 +97,13 @@ def test_mcnemar_agrees_with_a_second_implementation(pairs: list[tuple[bool, boo
 # ---- by hand
 
 
-def test_all_right_or_all_wrong_is_no_certainty() -> None:
+def test_answers_all_right_or_all_wrong_have_an_interval() -> None:
     """Clopper and Pearson: 0.025^(1/20) = 0.8316 for 20 of 20."""
     assert accuracy([True] * 20) == Interval(1.0, pytest.approx(0.025**0.05), 1.0)
     assert accuracy([False] * 20) == Interval(0.0, 0.0, pytest.approx(1 - 0.025**0.05))
 
 
-def test_agreement_is_no_certainty() -> None:
+def test_methods_that_always_agree_have_an_interval() -> None:
     """At most 1 - 0.025^(1/n) of the samples can differ, all in favour of either."""
     most = pytest.approx(1 - 0.025**0.1)
     same = difference([True, False] * 5, [True, False] * 5)
@@ -112,7 +112,7 @@ def test_agreement_is_no_certainty() -> None:
     assert always == Interval(1.0, pytest.approx(1 - 2 * (1 - 0.025**0.1)), 1.0)
 
 
-def test_one_document_says_next_to_nothing() -> None:
+def test_one_document_has_a_very_wide_interval() -> None:
     assert accuracy([True, False], clusters=["a", "a"]) == Interval(
         0.5, pytest.approx(0.0125), pytest.approx(0.9875)
     )
@@ -122,7 +122,7 @@ def test_one_document_says_next_to_nothing() -> None:
     assert equal.low < equal.estimate < equal.high
 
 
-def test_without_spread_the_sign_test_decides() -> None:
+def test_without_variance_the_sign_test_is_used() -> None:
     assert bootstrap_p([True] * 6, [False] * 6) == pytest.approx(2 / 64)
     assert bootstrap_p([False] * 6, [True] * 6) == pytest.approx(2 / 64)
     assert bootstrap_p([True, False], [True, False]) == 1
@@ -146,7 +146,7 @@ def test_p_and_interval_agree_about_zero() -> None:
         (lambda: accuracy([True], clusters=[]), "0 clusters do not match 1 answers"),
     ],
 )
-def test_what_cannot_be_counted_is_said(call: Callable[[], object], message: str) -> None:
+def test_invalid_answers_are_refused_with_help(call: Callable[[], object], message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         call()
     assert caught.value.help

@@ -69,7 +69,7 @@ def test_an_edit_and_hostile_rows(parts: Parts) -> None:
 
 
 @pytest.mark.parametrize("share", [0.03, 0.2])
-def test_what_undecided_rows_may_change_is_said_to_be_undecided(parts: Parts, share: float) -> None:
+def test_answers_that_undecided_rows_may_change_are_undecided(parts: Parts, share: float) -> None:
     bar = asyncio.run(parts.bars.undecided(share, 200, 1, 0))
     assert bar.failed == []
     figures = bar.figures
@@ -88,7 +88,7 @@ def test_the_embedded_model_labels_by_words_or_says_that_it_cannot(parts: Parts)
     assert 0 < other.figures["answered"] < 25  # those about users and dates alone
 
 
-def test_what_runs_take_is_what_was_forecast(parts: Parts) -> None:
+def test_runs_stay_within_their_forecast(parts: Parts) -> None:
     bar = asyncio.run(parts.forecasting.forecasts(12, 0))
     assert bar.failed == []
     assert bar.figures["within"] == 12

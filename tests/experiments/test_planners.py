@@ -118,7 +118,7 @@ QUESTIONS = [
 ]
 
 
-def test_a_selection_is_matched_by_words_and_the_right_letter(tmp_path: Path) -> None:
+def test_questions_of_a_selection_are_matched_by_words_and_the_right_letter(tmp_path: Path) -> None:
     found = rated(*data(tmp_path, QUESTIONS, [900, 77]))
     assert {row["question"]: round(row["action_f1"], 2) for row in found["plans"]["rule"]} == {
         "Why did Ada sell the mill?": 1.0,

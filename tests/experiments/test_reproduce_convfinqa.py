@@ -72,7 +72,7 @@ def test_programs_are_evaluated_over_their_pages(tmp_path: Path) -> None:
     assert report["operands"] == {"one cell": 3, "nowhere": 2}
 
 
-def test_what_is_no_such_file_says_where(tmp_path: Path) -> None:
+def test_an_invalid_row_is_an_error_with_its_line(tmp_path: Path) -> None:
     data = tmp_path / "dev.jsonl"
     data.write_text(f"{json.dumps(dialogue(('1', '1', 1.0)))}\n{{}}\n", encoding="utf-8")
     script = ROOT / "experiments/reproduce_convfinqa.py"

@@ -75,7 +75,7 @@ def test_a_value_with_dots_that_is_no_range_is_a_text() -> None:
     assert left("path=a..b", index=files) == [0]
 
 
-def test_what_cannot_be_compared_is_left_out_and_said() -> None:
+def test_passages_that_cannot_be_compared_are_left_out_with_a_note() -> None:
     _, notes = select(REPORTS, [parse_filter("year>=2005")])
     assert notes == ("1 passage left out: 'year' cannot be compared there",)
 
@@ -83,7 +83,7 @@ def test_what_cannot_be_compared_is_left_out_and_said() -> None:
 @pytest.mark.parametrize(
     ("other", "n_left", "n_notes"), [("ticker=ETR", 0, 1), ("ticker!=ETR", 2, 0), ("title=", 1, 1)]
 )
-def test_of_several_conditions_one_that_does_not_hold_decides(
+def test_a_condition_that_fails_decides_over_one_that_cannot_be_compared(
     other: str, n_left: int, n_notes: int
 ) -> None:
     mask, notes = select(REPORTS, map(parse_filter, ("year>=2005", other)))
@@ -111,7 +111,7 @@ def test_a_field_in_another_case_may_not_be_two() -> None:
 
 
 @pytest.mark.parametrize("text", ["year", "=2005", "", "year>=", "year~ ", ">5"])
-def test_what_is_no_condition_is_refused(text: str) -> None:
+def test_invalid_conditions_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_filter(text)
 

@@ -131,7 +131,7 @@ def test_the_weight_may_be_chosen_and_0_adds_nothing(thesaurus: QueryThesaurus) 
         (b"car auto\n\xff\xfe bad\n", 2, "UTF-8"),
     ],
 )
-def test_a_bad_file_is_told_with_its_line(
+def test_an_invalid_thesaurus_is_an_error_with_its_line(
     tmp_path: Path, content: bytes, line: int, message: str
 ) -> None:
     path = tmp_path / "s.txt"

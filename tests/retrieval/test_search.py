@@ -75,7 +75,7 @@ class Down:
 
 
 @pytest.mark.parametrize("query", ["", " \n", "zebra", "?!", [], [""]])
-def test_what_matches_nothing_finds_nothing(index: Index, query: str | list[str]) -> None:
+def test_queries_without_a_match_have_no_hits(index: Index, query: str | list[str]) -> None:
     assert found(index, query) == SearchResult(())
 
 
@@ -99,7 +99,7 @@ def test_a_passage_that_is_deep_in_both_rankings_is_found() -> None:
     assert "both" in ids(found(index, ["oar", "lamp"], 70))
 
 
-def test_earlier_questions_say_what_is_meant(index: Index) -> None:
+def test_earlier_questions_add_their_words(index: Index) -> None:
     assert ids(found(index, "and is it dear?")) == ["gold"]
     asked = found(index, "and is it dear?", 2, history=["Where is lead mined?"])
     assert ids(asked) == ["lead", "gold"]
@@ -121,7 +121,7 @@ def test_filters_leave_out_before_ranking(index: Index) -> None:
     assert ids(found(index, "mined", filters=["year>=2005", "document!=salt"])) == ["iron", "lead"]
 
 
-def test_years_of_the_query_boost_and_cut_nothing(index: Index) -> None:
+def test_years_of_the_query_boost_and_filter_nothing(index: Index) -> None:
     plain = found(index, "mined in 2009")
     boosted = found(index, "mined in 2009", settings=SearchSettings(year_boost=3.0))
     assert sorted(ids(plain)) == sorted(ids(boosted))
@@ -183,7 +183,7 @@ def test_a_reranker_of_no_hits_is_not_asked(index: Index) -> None:
 # --- vectors ----------------------------------------------------------------------------------
 
 
-def test_hybrid_goes_on_with_words_where_no_vector_can_be_had(index: Index) -> None:
+def test_hybrid_ranks_by_words_if_the_embedder_fails(index: Index) -> None:
     asked = found(index, "iron mined", settings=SearchSettings("hybrid"), embedder=Down())
     plain = found(index, "iron mined")
     assert asked.hits == plain.hits
@@ -199,7 +199,7 @@ class Other(Down):
         return np.eye(len(texts), 3 if kind == "query" else 4, dtype=np.float32)
 
 
-def test_vectors_of_another_model_than_those_of_the_index_rank_nothing(index: Index) -> None:
+def test_vectors_of_another_model_than_the_index_are_not_used(index: Index) -> None:
     asked = found(index, "iron mined", settings=SearchSettings("hybrid"), embedder=Other())
     assert asked.hits == found(index, "iron mined").hits
     assert asked.notes == (
@@ -210,7 +210,7 @@ def test_vectors_of_another_model_than_those_of_the_index_rank_nothing(index: In
         found(index, "iron mined", settings=SearchSettings("dense"), embedder=Other())
 
 
-def test_without_an_embedder_nothing_is_searched_by_meaning() -> None:
+def test_hybrid_without_an_embedder_is_refused() -> None:
     with pytest.raises(UsageError, match="'hybrid' needs embeddings"):
         Searcher(SearchSettings("hybrid"))
 

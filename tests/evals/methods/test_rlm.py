@@ -112,7 +112,7 @@ def test_the_code_asks_about_pieces_and_submits(openai_server: Server) -> None:
 
 
 @needs_dspy
-def test_what_dspy_asks_for_at_last_is_a_fallback(openai_server: Server) -> None:
+def test_a_forced_answer_is_a_fallback(openai_server: Server) -> None:
     openai_server.on("extract the final outputs now", "[[ ## answer ## ]]\nIt had sunk")
     script(openai_server, "print(1)")
     record = asked(openai_server)
@@ -139,7 +139,7 @@ def test_all_calls_together_stay_within_the_budget(
 
 
 @needs_dspy
-def test_a_limit_of_the_run_ends_it_whatever_the_code_makes_of_it(openai_server: Server) -> None:
+def test_a_limit_ends_the_run_even_if_the_code_catches_the_error(openai_server: Server) -> None:
     code = "try:\n    llm_query('one')\n    llm_query('two')\nfinally:\n    SUBMIT('It had sunk')"
     script(openai_server, code)
     with pytest.raises(BudgetError):

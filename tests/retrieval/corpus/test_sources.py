@@ -79,7 +79,7 @@ def test_a_table_without_a_text_is_read_cell_by_cell(tmp_path: Path) -> None:
     assert found[0].metadata == {"year": "2005", "city": "Oslo", "sales": "7"}
 
 
-def test_rows_that_are_none_are_left_out_with_a_reason(tmp_path: Path) -> None:
+def test_invalid_rows_are_left_out_with_a_reason(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(
         '{"text": "Salt"}\n{"id": "b"}\n{"text": 3}\nno\n{"id": [], "text": "x"}\n\n[1]\n'

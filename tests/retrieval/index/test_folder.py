@@ -106,7 +106,7 @@ def test_the_files_are_the_users_own(corpus: Path, tmp_path: Path) -> None:
     assert set(files.values()) == {0o600}
 
 
-def test_another_version_or_way_is_another_index(
+def test_another_version_or_setting_builds_another_index(
     corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(updating, "__version__", f"{version.__version__}.1")
@@ -119,7 +119,7 @@ def test_another_version_or_way_is_another_index(
     assert index.terms.postings("iron")[0].tolist() == [1]
 
 
-def test_foreign_files_stay(corpus: Path) -> None:
+def test_other_files_in_the_folder_stay(corpus: Path) -> None:
     folder = index_file(corpus).parent
     (folder / "notes.txt").write_text("mine")
     (folder / "left.new").write_text("of a writer that was killed")
@@ -128,7 +128,7 @@ def test_foreign_files_stay(corpus: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {"index.bin", "lock", "notes.txt"}
 
 
-def test_what_was_opened_is_read_on_after_it_was_replaced(corpus: Path) -> None:
+def test_an_opened_index_stays_readable_after_it_is_replaced(corpus: Path) -> None:
     index = reopened(corpus)
     texts = [p.text for p in index.passages]
     write(corpus, {"c.txt": "sea"})
@@ -136,7 +136,7 @@ def test_what_was_opened_is_read_on_after_it_was_replaced(corpus: Path) -> None:
     assert [p.text for p in index.passages] == texts
 
 
-def test_where_nothing_can_be_written_it_is_made_each_time(
+def test_without_a_folder_the_index_is_built_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "corpus", FILES)

@@ -44,7 +44,7 @@ def test_rows_are_whole_and_files_are_cut_into_paragraphs() -> None:
     assert [p.text for p in Index.build([replace(row, is_row=False)]).passages] == ["One.", "Two."]
 
 
-def test_what_units_name_is_in_the_fields_of_passages() -> None:
+def test_fields_of_units_are_fields_of_passages() -> None:
     table = CorpusDocument("t", "|year|sales|\n|-|-|\n|2001|5|\n|2002|7|", {"by": "Ann"})
     index = Index.build([table], Cutting("record"))
     assert [p.fields for p in index.passages] == [
@@ -77,7 +77,7 @@ def test_an_empty_corpus_has_nothing() -> None:
 @pytest.mark.parametrize(
     ("unit", "size", "overlap"), [("window", 5, 5), ("line", 5, 1), ("lnie", 1_100, 300)]
 )
-def test_cutting_that_cannot_be(unit: str, size: int, overlap: int) -> None:
+def test_invalid_cuttings_are_refused(unit: str, size: int, overlap: int) -> None:
     with pytest.raises(UsageError):
         Cutting(unit, size, overlap)
 

@@ -95,9 +95,7 @@ def test_only_what_changed_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert read == ["a.txt"]
 
 
-def test_a_row_that_is_known_is_not_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_known_row_is_not_parsed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(rows(("a", "salt"), ("b", "iron"), (None, "sea")))
     Index.open(path)
@@ -139,7 +137,7 @@ def test_an_index_that_is_not_updated_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 3])
-def test_unreadable_files_are_left_out_and_said(tmp_path: Path, n: int) -> None:
+def test_unreadable_files_are_left_out_and_reported(tmp_path: Path, n: int) -> None:
     corpus = tmp_path / "corpus"
     write(corpus, {"good.txt": "salt"})
     for number in range(n):
@@ -152,7 +150,7 @@ def test_unreadable_files_are_left_out_and_said(tmp_path: Path, n: int) -> None:
     assert Index.open(corpus).notes == index.notes  # remembered, not read again
 
 
-def test_a_corpus_of_which_nothing_can_be_read_is_one_error(tmp_path: Path) -> None:
+def test_an_unreadable_corpus_is_one_error(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     write(corpus, {"a.txt": "salt"})
     Index.open(corpus)

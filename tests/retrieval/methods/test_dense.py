@@ -74,7 +74,7 @@ def test_a_blank_passage_is_never_found() -> None:
         (np.eye(3, dtype=np.float32), None, "the index has none"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_compared_is_an_error(vectors: Any, vector: Any, said: str) -> None:
+def test_missing_or_mismatched_vectors_are_an_error(vectors: Any, vector: Any, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         ranked(vectors, vector, 3)
 

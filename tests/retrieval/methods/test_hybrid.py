@@ -69,11 +69,11 @@ def test_ranks_are_merged_by_reciprocal_ranks() -> None:
     assert found["tale"] == pytest.approx(1 / 62)
 
 
-def test_words_that_no_passage_has_leave_the_meaning() -> None:
+def test_unknown_words_leave_the_dense_leg() -> None:
     assert [hit.passage.document for hit in hits(2, "zebra")] == ["iron", "tale"]
 
 
 @pytest.mark.parametrize("lexical", ["dense", "hybrid"])
-def test_the_lexical_leg_is_one(lexical: str) -> None:
+def test_the_lexical_leg_must_be_a_lexical_method(lexical: str) -> None:
     with pytest.raises(UsageError, match="not a lexical method"):
         hits(lexical=lexical)
