@@ -70,7 +70,7 @@ class SearchedDocument:
         number = self.names.get(name)
         if number is None or not isinstance(self.document, IndexedDocument):
             return {}
-        return self.document.index.documents.metadata(number)
+        return self.document.index.contents.document_metadata(number)
 
     @property
     def index(self) -> Index:

@@ -223,20 +223,12 @@ def _json_lines(path: Path) -> Iterator[Row | DataError]:
     return (parse_line(path, number, line) for number, line in raw_lines(path))
 
 
-def raw_lines(
-    path: Path,
-    start: tuple[int, int] = (0, 0),
-    seen: Callable[[bytes], None] | None = None,
-) -> Iterator[tuple[int, bytes]]:
+def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a JSON Lines file that are not blank, with their numbers, as they are."""
     most = _MAX_LINE * limit_bytes()
     with path.open("rb") as lines:
-        if start[0]:  # in a pipe nothing can be passed over
-            lines.seek(start[0])
         every = iter(partial(lines.readline, most + 1), b"")
-        for number, line in enumerate(every, start=start[1] + 1):
-            if seen is not None:
-                seen(line)
+        for number, line in enumerate(every, start=1):
             if len(line) > most:  # a device may be endless
                 message = f"the line is longer than {most / 1_000_000:,.0f} MB"
                 raise DataError(message, path=path, line=number, help="one JSON object a line")

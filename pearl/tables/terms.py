@@ -139,7 +139,7 @@ class Thesaurus:
         """For each gram the terms that have it, and its weight: rare ones say more."""
         postings = Postings.of_terms([sorted(_grams(text)) for _, text in self._terms])
         found = {}
-        for gram in map(bytes.decode, postings.vocabulary):
+        for gram in map(bytes.decode, postings.names.every()):
             places, _ = postings.postings(gram)
             rarity = math.log(1 + len(self._terms) / len(places))
             found[gram] = places, rarity * (_WORD_WEIGHT if gram[0] == "=" else 1.0)
