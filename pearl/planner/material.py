@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
@@ -84,6 +85,13 @@ def _joined(words: Sequence[Word], start: int, end: int) -> str:
     before = words[start - 1] if start else None
     is_led = before is not None and before.is_opening and not before.is_last
     return " ".join(word.text for word in words[start - is_led : end + 1])
+
+
+def free_output(name: str, steps: Iterable[Step]) -> str:
+    """A name for an output, numbered if one of the steps has it."""
+    taken = {step.output for step in steps}
+    names = (name if n == 1 else f"{name}_{n}" for n in count(1))
+    return next(each for each in names if each not in taken)
 
 
 def nearest_actions(

@@ -38,7 +38,7 @@ from pearl.planner.periods import Calendar
 from pearl.planner.prompt import Rejected
 from pearl.planner.routing import route
 from pearl.planner.understanding import Understood, understand
-from pearl.planner.writer import MAX_REPAIRS, one_line, write_plan
+from pearl.planner.writer import MAX_REPAIRS, PlanWriter, one_line
 from pearl.trace import PlanFailed, Trace
 
 Shape = Literal["none", "counts", "fields"]
@@ -221,11 +221,10 @@ class Planner:
                 if found.plan is not None:
                     return found.plan
                 advice = found.advice
-            write = partial(
-                write_plan,
-                question,
-                self.material.actions_for(kind, question),
-                model,
+            writer = PlanWriter(
+                question=question,
+                library=self.material.actions_for(kind, question),
+                model=model,
                 examples=self.material.examples_for(question, kind),
                 max_repairs=settings.max_repairs,
                 max_steps=settings.max_steps,
@@ -239,8 +238,8 @@ class Planner:
                 trace=trace,
             )
             if not self.is_together or is_alone or rejected:
-                return await write()
-            return await self._together(question, write, shown, model, kind, trace)
+                return await writer.write()
+            return await self._together(writer, shown)
 
     def _by_rule(
         self, question: str, shown: ActionLibrary, kind: DocumentKind, *, is_other: bool
@@ -258,36 +257,26 @@ class Planner:
         """Whether rules and examples plan beside the model, because it is a weak one."""
         return self.settings.planned_by == "auto" and self.material.profile.name == "small"
 
-    async def _together(
-        self,
-        question: str,
-        write: Callable[[], Awaitable[CheckedPlan]],
-        shown: ActionLibrary,
-        model: Model,
-        kind: DocumentKind,
-        trace: Trace | None,
-    ) -> CheckedPlan:
+    async def _together(self, writer: PlanWriter, shown: ActionLibrary) -> CheckedPlan:
         """The best of the plans by rule, by the nearest example and by the model."""
-        most = self.settings.max_steps
-        examples = self.material.examples_for(question, kind)
+        question, examples, most = writer.question, writer.examples, writer.max_steps
         candidates: list[Candidate] = []
         note = ""
         with suppress(PlanError):  # it has too many steps
-            candidates.append(Candidate("rule", by_rule(question, shown, kind, most)))
-        near = by_example(question, examples, shown, most) if kind == "document" else None
-        if near is not None:
+            candidates.append(Candidate("rule", by_rule(question, shown, writer.kind, most)))
+        if writer.kind == "document" and (near := by_example(question, examples, shown, most)):
             candidates.append(Candidate("example", near))
         if not are_agreed(candidates):  # else a third one changes nothing
             try:
-                candidates.append(Candidate("model", await write()))
+                candidates.append(Candidate("model", await writer.write()))
             except (PlanningError, ModelError) as error:
-                is_told = isinstance(error, PlanningError) or error.kind in _NO_PLAN
-                if not candidates or not is_told:
+                is_written = isinstance(error, PlanningError) or error.kind in _NO_PLAN
+                if not candidates or not is_written:
                     raise
                 note = f"the model wrote no plan: {error.message}"
-        plan, event = await choose(question, candidates, examples, model, note=note)
-        if trace is not None:
-            trace.append(event)
+        plan, event = await choose(question, candidates, examples, writer.model, note=note)
+        if writer.trace is not None:
+            writer.trace.append(event)
         return plan
 
     async def _written_once(

@@ -35,6 +35,7 @@ from pearl.llm import Completion, DecomposeTask, Message, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, reply_fallback
 from pearl.llm.messages import constrained
 from pearl.llm.reply_limits import reply_limit
+from pearl.planner.material import free_output
 from pearl.trace import ConstraintRefused, QuestionRouted, Trace
 
 MAX_PARTS = 24
@@ -267,22 +268,19 @@ def _label(part: Part, known: dict[str, Part], depth: int = 0) -> str:
         return part.question
     if isinstance(part, Figure):
         return _subject(part) + (f" in {part.period}" if part.period else "")
-    operands = [known.get(operand, operand) for operand in part.operands]
     name = part.calculator
-    if name in ("difference", "percentage change"):
-        new, old = operands
-        if isinstance(new, Figure) and isinstance(old, Figure) and _is_change(new, old):
+    operands = [known.get(operand, operand) for operand in part.operands]
+    match operands:
+        case [Figure(period=now) as new, Figure(period=before) as old] if (
+            name in ("difference", "percentage change")
+            and now and before and _subject(new) == _subject(old)
+        ):  # fmt: skip
             change = "change" if name == "difference" else name
-            return f"{change} in {_subject(new)} from {old.period} to {new.period}"
+            return f"{change} in {_subject(new)} from {before} to {now}"
     if depth > 3:  # each level may be as long as all below it
         return name
-    shown = [each if isinstance(each, str) else _label(each, known, depth + 1) for each in operands]
-    return f"{name} of {' and '.join(shown)}"
-
-
-def _is_change(new: Figure, old: Figure) -> bool:
-    """Whether two figures are of one thing in two periods."""
-    return bool(new.period and old.period) and _subject(new) == _subject(old)
+    texts = [each if isinstance(each, str) else _label(each, known, depth + 1) for each in operands]
+    return f"{name} of {' and '.join(texts)}"
 
 
 def _subject(part: Figure) -> str:
@@ -291,17 +289,12 @@ def _subject(part: Figure) -> str:
 
 def shown(parts: Sequence[Part]) -> tuple[str, ...]:
     """A line for each part, with its id."""
-    return tuple(_line(part, parts) for part in parts)
-
-
-def _line(part: Part, parts: Sequence[Part]) -> str:
-    match part:
-        case Calculation():
-            return f"{part.id}: {part.calculator}({', '.join(part.operands)})"
-        case Other():
-            return f"{part.id}: {label(part, parts)} ({part.gives})"
-        case _:
-            return f"{part.id}: {label(part, parts)}"
+    return tuple(
+        f"{part.id}: {part.calculator}({', '.join(part.operands)})"
+        if isinstance(part, Calculation)
+        else f"{part.id}: {label(part, parts)}{f' ({part.gives})' if isinstance(part, Other) else ''}"
+        for part in parts
+    )
 
 
 MAX_REPAIRS = 2
@@ -436,8 +429,14 @@ def repair_messages(
     )
 
 
-_TEXT = r"[^\u0000-\u001f\u007f]{0,300}"
-_ORDER = ("parts", "level", "id", "kind", "metric", "entity", "period", "operation", "operands", "question", "gives")  # fmt: skip
+_FIELDS = {
+    "figure": {"metric": "TEXT", "entity": "TEXT", "period": "TEXT"},
+    "calculation": {"operation": "OPERATION", "operands": "operands"},
+    "other": {"question": "TEXT", "gives": "GIVES"},
+}
+"""The fields of each kind of part, with their forms."""
+_ORDER = ("parts", "level", "id", "kind", *(name for each in _FIELDS.values() for name in each))
+_OPERAND = r"(?:p[1-9][0-9]?|[0-9]{1,9}(?:\.[0-9]{1,9})?)"
 _HINT = (
     'An object with "parts", each {"id", "kind": "figure", "metric", "entity", "period"}, {"id", "kind": '
     '"calculation", "operation", "operands"} or {"id", "kind": "other", "question", "gives"}, and "level".'
@@ -456,57 +455,47 @@ def decomposition_constraint() -> Constraint:
 
 
 def _schema() -> dict[str, Any]:
-    text = {"type": "string", "pattern": f"^{_TEXT}$"}
-    id = {"type": "string", "pattern": "^p[1-9][0-9]?$"}
-    operand = {"type": "string", "pattern": r"^(?:p[1-9][0-9]?|[0-9]{1,9}(?:\.[0-9]{1,9})?)$"}
+    def text(pattern: str) -> dict[str, Any]:
+        return {"type": "string", "pattern": f"^{pattern}$"}
 
-    def closed(**properties: Any) -> dict[str, Any]:
-        return closed_object(properties)
+    def several(items: dict[str, Any], most: int) -> dict[str, Any]:
+        return {"type": "array", "items": items, "minItems": 1, "maxItems": most}
 
-    parts = [
-        closed(id=id, kind={"enum": ["figure"]}, metric=text, entity=text, period=text),
-        closed(
-            id=id,
-            kind={"enum": ["calculation"]},
-            operation={"enum": list(CALCULATORS)},
-            operands={"type": "array", "items": operand, "minItems": 1, "maxItems": 4},
-        ),
-        closed(id=id, kind={"enum": ["other"]}, question=text, gives={"enum": list(GIVES)}),
-    ]
-    several = {
-        "type": "array",
-        "items": {"anyOf": parts},
-        "minItems": 1,
-        "maxItems": MAX_PARTS,
+    forms = {
+        "TEXT": text(r"[^\u0000-\u001f\u007f]{0,300}"),
+        "OPERATION": {"enum": list(CALCULATORS)},
+        "operands": several(text(_OPERAND), 4),
+        "GIVES": {"enum": list(GIVES)},
     }
-    return closed(parts=several, level={"enum": [1, 2, 3, 4, 5]})
+    parts = [
+        closed_object({
+            "id": text("p[1-9][0-9]?"), "kind": {"enum": [kind]},
+            **{name: forms[form] for name, form in fields.items()},
+        })
+        for kind, fields in _FIELDS.items()
+    ]  # fmt: skip
+    levels = {"enum": [1, 2, 3, 4, 5]}
+    return closed_object({"parts": several({"anyOf": parts}, MAX_PARTS), "level": levels})
 
 
 def _grammar() -> str:
     rules = {
         "start": object_rule(parts="parts", level="LEVEL"),
         "parts": list_rule("part", least=1),
-        "part": "figure | calculation | other",
-        "figure": object_rule(
-            id="ID", kind=_kind("figure"), metric="TEXT", entity="TEXT", period="TEXT"
-        ),
-        "calculation": object_rule(
-            id="ID", kind=_kind("calculation"), operation="OPERATION", operands="operands"
-        ),
-        "other": object_rule(id="ID", kind=_kind("other"), question="TEXT", gives="GIVES"),
+        "part": " | ".join(_FIELDS),
+        **{
+            kind: object_rule(id="ID", kind=either_rule([kind]), **fields)
+            for kind, fields in _FIELDS.items()
+        },
         "operands": list_rule("OPERAND", least=1),
         "ID": '/"p[1-9][0-9]?"/',
-        "OPERAND": r'/"(?:p[1-9][0-9]?|[0-9]{1,9}(?:\.[0-9]{1,9})?)"/',
+        "OPERAND": f'/"{_OPERAND}"/',
         "OPERATION": either_rule(CALCULATORS),
         "GIVES": either_rule(GIVES),
         "LEVEL": " | ".join(literal_rule(str(n)) for n in range(1, 6)),
         "TEXT": r'/"(?:[^"\\\u0000-\u001f\u007f]|\\["\\]){0,300}"/',
     }
     return "".join(f"{name}: {body}\n" for name, body in rules.items())
-
-
-def _kind(name: str) -> str:
-    return either_rule([name])
 
 
 N_PASSAGES = 10
@@ -537,51 +526,29 @@ async def route(
     """Decide how to plan a question."""
     if not is_routable(library):
         return Route()
-    told = await decompose(
+    asked = await decompose(
         question, library, model,
         max_output_tokens=max_output_tokens, fallback=fallback, trace=trace,
     )  # fmt: skip
-    found = told.decomposition
-    if found is None:
-        note = f"its parts are not known: {told.flaw}"
-        _tell(
-            trace,
-            QuestionRouted(
-                level=5,
-                parts=(),
-                by="planner",
-                notes=(note,),
-                usage=told.usage,
-                n_calls=told.n_calls,
-                n_cached=told.n_cached,
-            ),
-        )
-        return Route()
-    level = level_of(found.parts)
-    plan = compose(question, found, library, max_steps=max_steps) if level < 5 else None
-    differs = f"level {found.level} as the model sees it; its parts are of level {level}"
-    lines = shown(found.parts)
-    _tell(
-        trace,
-        QuestionRouted(
-            level=level,
-            parts=lines,
-            by="planner" if plan is None else "rule",
-            usage=told.usage,
-            n_calls=told.n_calls,
-            n_cached=told.n_cached,
-            notes=() if level == found.level else (differs,),
-        ),
-    )
-    if plan is not None:
-        return Route(plan)
-    is_whole = len(lines) == 1  # the planner has the question itself
-    return Route(None, "" if is_whole else "\n".join([_ADVICE, *(f"- {line}" for line in lines)]))
-
-
-def _tell(trace: Trace | None, event: QuestionRouted) -> None:
+    found, plan, level = asked.decomposition, None, 5
+    lines: tuple[str, ...] = ()
+    notes: tuple[str, ...] = (f"its parts are not known: {asked.flaw}",)
+    if found is not None:
+        level = level_of(found.parts)
+        differs = f"level {found.level} as the model sees it; its parts are of level {level}"
+        notes = () if level == found.level else (differs,)
+        lines = shown(found.parts)
+        plan = compose(question, found, library, max_steps=max_steps) if level < 5 else None
     if trace is not None:
-        trace.append(event)
+        trace.append(
+            QuestionRouted(
+                level=level, parts=lines, by="planner" if plan is None else "rule", notes=notes,
+                usage=asked.usage, n_calls=asked.n_calls, n_cached=asked.n_cached,
+            )
+        )  # fmt: skip
+    if plan is not None or len(lines) < 2:  # one part is the question itself
+        return Route(plan)
+    return Route(None, "\n".join([_ADVICE, *(f"- {line}" for line in lines)]))
 
 
 def is_routable(library: ActionLibrary) -> bool:
@@ -709,11 +676,7 @@ class _Draft:
         """Add a step under a free name."""
         if action not in self.library:
             raise _NotPlannedError
-        taken = {step.output for step in self.steps}
-        output = base = _output(name)
-        n = 2
-        while output in taken:
-            output, n = f"{base}_{n}", n + 1
+        output = free_output(_output(name), self.steps)
         self.steps.append(Step(output, action, tuple(arguments), explanation))
         return Reference(output)
 

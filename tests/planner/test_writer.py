@@ -16,7 +16,7 @@ from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
-from pearl.planner.writer import Rejected, write_plan
+from pearl.planner.writer import PlanWriter, Rejected
 from pearl.trace import PlanAttempted, Trace
 from tests.server import Canned, Server, completion
 
@@ -34,7 +34,7 @@ def plan(
 ) -> tuple[CheckedPlan, Scripted, Trace]:
     rounds = iter(replies)
     model, trace = Scripted(lambda request: next(rounds)), Trace()
-    checked = asyncio.run(write_plan(question, library, model, trace=trace, **settings))  # type: ignore[arg-type]
+    checked = asyncio.run(PlanWriter(question, library, model, trace=trace, **settings).write())  # type: ignore[arg-type]
     return checked, model, trace
 
 
@@ -137,11 +137,12 @@ def test_new_actions_live_for_one_plan() -> None:
 )
 def test_questions_that_are_none(question: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        plan(GOOD, question=question)
+        asyncio.run(Pearl().plan(question))
 
 
 def test_a_question_of_several_lines_becomes_one() -> None:
-    checked, _, _ = plan(GOOD, question="Where is\n  the key?")
+    pearl = Pearl(Scripted(lambda _: GOOD), library=LIBRARY)
+    checked = asyncio.run(pearl.plan("Where is\n  the key?"))
     assert checked.plan.question == "Where is the key?"
 
 
