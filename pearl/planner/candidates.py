@@ -17,16 +17,14 @@ from pearl.dsl.nodes import (
     Reference,
     Step,
     String,
-    print_action,
     print_plan,
 )
-from pearl.dsl.signatures import Action, ActionLibrary
+from pearl.dsl.signatures import ActionLibrary
 from pearl.embedded.planner import write_other_plan as write_another_by_rule
 from pearl.embedded.planner import write_plan as write_by_rule
 from pearl.embedded.questions import parts
-from pearl.errors import ModelError, PearlError, PlanError, UsageError
-from pearl.llm import Message, Model, PlanTask, Usage
-from pearl.llm.messages import against_null, log_likelihoods
+from pearl.errors import PearlError, PlanError, UsageError
+from pearl.llm import Model
 from pearl.llm.middleware.wrappers import Sampling
 from pearl.planner.examples import Example, select
 from pearl.trace import PlanCandidate, PlanChosen, PlanWriter
@@ -109,26 +107,6 @@ def _argument(argument: Argument, known: dict[str, bytes]) -> bytes:
             return digest(["number", repr(argument.value)])
 
 
-NULL_QUESTIONS = ("What is it?", "What does the document say?", "N/A")
-"""Questions that name nothing, so that a likelihood under them is a habit of the model."""
-
-N_RATINGS = 1 + len(NULL_QUESTIONS)
-"""Maximum calls that rate candidates."""
-
-MARGIN = 2.0
-"""Nats by which an action has to be ahead of that of the first candidate.
-
-Over 27 questions of the shipped banks, each planned without its own example, SmolLM2-135M at a margin
-of 0 chose a better action four times and a worse one six times, at 2 neither.
-"""
-
-N_SHOWN = 6
-"""Examples in the prompt that rates actions."""
-
-_UNRATED = frozenset({"bad_request", "malformed", "unconstrained"})
-"""Kinds of errors of a server that does not compute likelihoods after all."""
-
-
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A plan, and who wrote it."""
@@ -162,14 +140,17 @@ def by_example(
     if not nearest or nearest[0].plan.new_actions:
         return None
     example = nearest[0]
-    strings = _strings(example.plan)
     asked = parts(question)
     if [part.form for part in asked] != [part.form for part in parts(example.question)]:
         return None
-    topics = [part.topic for part in asked]
-    said = set(terms(example.question))
-    if strings is None or not strings or any(not set(terms(each)) <= said for each in strings):
+    arguments = [each for step in example.plan.steps for each in step.arguments]
+    if any(not isinstance(each, String | Reference) for each in arguments):
         return None
+    strings = list(dict.fromkeys(each.value for each in arguments if isinstance(each, String)))
+    known = set(terms(example.question))
+    if not strings or any(not set(terms(each)) <= known for each in strings):
+        return None
+    topics = [part.topic for part in asked]
     if len(strings) != len(topics):
         if len(strings) > 1:
             return None
@@ -204,119 +185,30 @@ def by_example(
         return None
 
 
-def _strings(plan: Plan) -> list[str] | None:
-    """The different strings of a plan, in order; None if it has arguments of another kind."""
-    found: dict[str, None] = {}
-    for step in plan.steps:
-        for argument in step.arguments:
-            match argument:
-                case String(value):
-                    found[value] = None
-                case Reference():
-                    pass
-                case _:
-                    return None
-    return list(found)
-
-
 def are_agreed(candidates: Sequence[Candidate]) -> bool:
     """Whether there are two or more, and all make the same calls."""
     plans = different_plans([each.plan for each in candidates])
     return len(candidates) > 1 == len(plans.different)
 
 
-async def choose(
-    question: str,
-    candidates: Sequence[Candidate],
-    examples: Sequence[Example],
-    model: Model,
-    *,
-    note: str = "",
-) -> tuple[CheckedPlan, PlanChosen]:
-    """Choose one of several plans; also returns the trace event of the choice."""
+def choose(candidates: Sequence[Candidate], note: str = "") -> tuple[CheckedPlan, PlanChosen]:
+    """The plan that most candidates agree on, else the first; also returns the event of the choice.
+
+    Likelihoods decide nothing: over the shipped banks the ratings of a small model chose a worse action
+    more often than a better one.
+    """
     plans = different_plans([each.plan for each in candidates])
-    groups = [tuple(candidates[i - 1].by for i in numbers) for numbers in plans.written]
-    rates: tuple[float, ...] | None = None
-    usage, n_calls, n_cached = Usage(), 0, 0
-    best = 0
-    why: Literal["only", "agreement", "likelihood", "order"] = "only"
-    sizes = [len(group) for group in groups]
-    if len(groups) > 1:
-        best = max(range(len(groups)), key=lambda i: sizes[i])
+    sizes = [len(numbers) for numbers in plans.written]
+    best = sizes.index(max(sizes))
+    why: Literal["only", "agreement", "order"] = "only"
+    if len(candidates) > 1:
         why = "agreement"
         if sizes.count(sizes[best]) > 1:
             best, why = 0, "order"
-            try:
-                found = await _rated(question, plans.different, examples, model)
-            except ModelError as error:
-                if error.kind not in _UNRATED:
-                    raise
-                note = "; ".join(filter(None, (note, error.message)))
-            else:
-                if found is not None:
-                    rates, usage, n_calls, n_cached = found
-                    best, why = _ahead(rates), "likelihood"
-    elif len(candidates) > 1:
-        why = "agreement"
-    told = tuple(
-        PlanCandidate(by=group, plan=str(plan), pmi=None if rates is None else round(rates[i], 4))
-        for i, (group, plan) in enumerate(zip(groups, plans.different, strict=True))
+    groups = [tuple(candidates[i - 1].by for i in numbers) for numbers in plans.written]
+    shown = tuple(
+        PlanCandidate(by=group, plan=str(plan))
+        for group, plan in zip(groups, plans.different, strict=True)
     )
-    event = PlanChosen(
-        by=groups[best][0], why=why, candidates=told, note=note,
-        usage=usage, n_calls=n_calls, n_cached=n_cached,
-    )  # fmt: skip
+    event = PlanChosen(by=groups[best][0], why=why, candidates=shown, note=note)
     return plans.different[best], event
-
-
-def _ahead(rates: Sequence[float]) -> int:
-    """The best rate, if it is ahead of the first by the margin; else the first."""
-    best = max(range(len(rates)), key=lambda i: rates[i])
-    return best if rates[best] - rates[0] > MARGIN else 0
-
-
-async def _rated(
-    question: str, plans: Sequence[CheckedPlan], examples: Sequence[Example], model: Model
-) -> tuple[tuple[float, ...], Usage, int, int] | None:
-    """Rate the action that each plan begins with."""
-    actions = [_first(plan) for plan in plans]
-    different = {action.name: action for action in actions}
-    if len(different) < 2 or not model.constrains.likelihoods:
-        return None
-    library = plans[0].actions
-    shown = [
-        f"Question: {example.question}\nAction: {name}"
-        for example in select(examples, question, N_SHOWN, 0)
-        if (name := _first_name(example.plan, library))
-    ]
-    head = "\n\n".join(
-        [
-            "\n".join(f"- {print_action(action)}" for action in different.values()),
-            "Reply with the action that answers the question.",
-            *shown,
-        ]
-    )
-    numbers: list[tuple[float, ...]] = []
-    usage, n_cached = Usage(), 0
-    for asked in (question, *NULL_QUESTIONS):  # one after the other, for the cache of the prompt
-        prompt = Message("user", f"{head}\n\nQuestion: {asked}\nAction:")
-        found, completion = await log_likelihoods(
-            model, [prompt], tuple(different), PlanTask(question, library)
-        )
-        numbers.append(found)
-        usage += completion.usage
-        n_cached += completion.is_remembered
-    of_action = dict(zip(different, against_null(numbers[0], numbers[1:]), strict=True))
-    return tuple(of_action[action.name] for action in actions), usage, len(numbers), n_cached
-
-
-def _first(plan: CheckedPlan) -> Action:
-    """The first action that a model carries out, or the first one."""
-    steps = [plan.action(step) for step in plan.plan.steps]
-    return next((action for action in steps if not action.is_native), steps[0])
-
-
-def _first_name(plan: Plan, library: ActionLibrary) -> str:
-    """The first model action of an example; "" if it has none of the library."""
-    known = [library[step.action] for step in plan.steps if step.action in library]
-    return next((action.name for action in known if not action.is_native), "")
