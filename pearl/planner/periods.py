@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from calendar import month_name, monthrange
+from calendar import monthrange
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
-from functools import cached_property
 from typing import Literal, Self
 
 from pearl.data.samples import without_background
+from pearl.documents.english import MONTHS, ORDINALS, month_number
 from pearl.errors import UsageError
 from pearl.errors.patterns import lazy_pattern
 
@@ -20,9 +20,6 @@ Unit = Literal["year", "quarter", "month"]
 
 Style = Literal["", "fiscal", "calendar"]
 """The kind of year; "" if fiscal years are calendar years."""
-
-MONTHS = tuple(month_name)[1:]
-"""Their English names."""
 
 MAX_YEARS = 200
 """Periods farther from the reference date are not read."""
@@ -98,16 +95,11 @@ class Calendar:
                 help="as (9, 30) for 30 September",
             ) from None
 
-    @property
-    def is_fiscal(self) -> bool:
-        """Whether fiscal years are not calendar years."""
-        return self.fiscal_year_end != (12, 31)
-
     def current(self, unit: Unit, style: Style = "") -> CalendarPeriod:
         """The period in progress on the reference date."""
         if unit == "month":
             return CalendarPeriod(unit, 12 * self.as_of.year + self.as_of.month - 1)
-        style = style or ("fiscal" if self.is_fiscal else "")
+        style = style or ("" if self.fiscal_year_end == (12, 31) else "fiscal")
         # A fiscal year has no name later than the calendar year after its first day's.
         first = CalendarPeriod(unit, _PER_YEAR[unit] * self.as_of.year, style)
         return next(
@@ -137,7 +129,6 @@ _SMALL = [
     "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
 ]  # fmt: skip
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-_ORDINALS = ("first", "second", "third", "fourth")
 
 COUNT = (
     rf"(?:\d{{1,3}} | (?:{'|'.join(_TENS)})(?:[- ](?:{'|'.join(_SMALL[:9])}))? | {'|'.join(_SMALL)}"
@@ -158,7 +149,7 @@ def pattern(text: str) -> re.Pattern[str]:
 
 _named = pattern(
     rf"""(?<![\w$€£]) (?<!\d,) (?<!\d\.)
-    (?: (?: Q(?P<quarter>[1-4]) | (?P<ordinal>{"|".join(_ORDINALS)})\s+quarter
+    (?: (?: Q(?P<quarter>[1-4]) | (?P<ordinal>{"|".join(ORDINALS[:4])})\s+quarter
           | (?P<month>{MONTH})(?:\s+{DAY})? ) [\s,-]* (?:(?:of|in)\s+(?:the\s+)?)?
       | \d{{1,2}}[./]\d{{1,2}}[./] )?
     (?: (?P<style>fiscal|financial|calendar|FY)(?:\s+years?)?[\s-]* )?
@@ -168,10 +159,8 @@ _named = pattern(
 )
 """A year that the question names, perhaps with its quarter or month."""
 
-
-def find_named(text: str) -> list[tuple[int, int, CalendarPeriod | None]]:
-    """The named periods of a text with their positions; None for an ambiguous period."""
-    return [(match.start(), match.end(), _period(match)) for match in _named.finditer(text)]
+Named = tuple[int, int, "CalendarPeriod | None"]
+"""Start, end and period of a year in a question; None where it may be several periods."""
 
 
 def _period(match: re.Match[str]) -> CalendarPeriod | None:
@@ -184,11 +173,10 @@ def _period(match: re.Match[str]) -> CalendarPeriod | None:
         return None
     style = _as_style(match["style"])
     if match["quarter"] or match["ordinal"]:
-        quarter = int(match["quarter"] or 1 + _ORDINALS.index(match["ordinal"].lower()))
+        quarter = int(match["quarter"] or 1 + ORDINALS.index(match["ordinal"].lower()))
         return CalendarPeriod("quarter", 4 * year + quarter - 1, style)
     if match["month"]:
-        names = [name[:3].lower() for name in MONTHS]
-        return CalendarPeriod("month", 12 * year + names.index(match["month"][:3].lower()))
+        return CalendarPeriod("month", 12 * year + month_number(match["month"]) - 1)
     return CalendarPeriod("year", year, style)
 
 
@@ -200,8 +188,7 @@ def _as_style(word: str | None) -> Style:
 
 def style_of(match: re.Match[str]) -> Style:
     """The kind of year in a phrase, by its groups `kind` and `unit`."""
-    is_short = match["unit"].lower() == "fy"
-    return _as_style("FY" if is_short else match["kind"])
+    return _as_style("FY" if match["unit"].lower() == "fy" else match["kind"])
 
 
 def unit_of(match: re.Match[str]) -> Unit:
@@ -261,6 +248,13 @@ class PeriodReading:
     form: str = "{}"
     lead: str = "in"
 
+    @property
+    def span(self) -> str:
+        """The name of the periods from the first to the last."""
+        if self.first == self.last:
+            return str(self.first)
+        return f"{self.first} to {self.last.year if self.last.unit == 'year' else self.last}"
+
 
 Read = Callable[["Substitution", re.Match[str]], PeriodReading | str | None]
 """Reads a match: its periods, why they are unclear, or None if the phrase means something else."""
@@ -274,23 +268,14 @@ class Substitution:
 
     text: str
     calendar: Calendar
-    named: list[tuple[int, int, CalendarPeriod | None]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.named = find_named(self.text)
-
-    @cached_property
-    def own_date(self) -> str:
-        """The date that the question gives for itself, as in "as of 31 March 2012"; else ""."""
-        found = _own_date.search(self.text)
-        return "" if found is None else found[0]
-
-    @cached_property
-    def is_of_several(self) -> bool:
-        """Whether it is asked of several years, as in "in which year"."""
-        return _for_each.search(self.text) is not None
+        own_date = _own_date.search(self.text)
+        self.own_date = own_date[0] if own_date else ""
+        self.is_of_several = _for_each.search(self.text) is not None  # "in which year", "each year"
+        self.named = [(m.start(), m.end(), _period(m)) for m in _named.finditer(self.text)]
 
     def before(self, place: int) -> str:
         """The words before a place."""
@@ -301,22 +286,31 @@ class Substitution:
         quoted = [match.span() for match in _quoted.finditer(self.text)]
         is_heading = all(word[0].isupper() for word in re.findall(r"[^\W\d_]{4,}", self.text))
         pieces, done = list[str](), 0
-        for match, read in _matches(self.text, rules):
+        matches = [(match, read) for rule, read in rules for match in rule.finditer(self.text)]
+        # Of those in one place, the match of the first rule comes first: the sort is stable.
+        for match, read in sorted(matches, key=lambda each: each[0].start("phrase")):
             start, end = match.span()
             is_title = match["unit"].istitle() and not is_heading
             is_quoted = any(first < end and start < last for first, last in quoted)
             if start < done or is_title or is_quoted or (found := read(self, match)) is None:
                 continue
-            if isinstance(found, PeriodReading) and self._is_far(found):
-                found = f"more than {MAX_YEARS} years from {self.calendar.as_of}"
+            if isinstance(found, PeriodReading):
+                as_of, years = self.calendar.as_of, (found.first.year, found.last.year)
+                if self.own_date and not found.since:
+                    found = f'the question has a date of its own, "{self.own_date}"'
+                elif max(abs(year - as_of.year) for year in years) > MAX_YEARS:
+                    found = f"more than {MAX_YEARS} years from {as_of}"
             if isinstance(found, str):
                 self.left.append(f'"{match["phrase"]}" is left as it is: {found}')
                 continue
             if found.lead == "in":
                 start = match.start("phrase")
-            name = found.form.format(_span(found))
+            name = found.form.format(found.span)
             self.notes.append(f'"{match["phrase"]}" read as {name}{self._why(found)}')
-            self._name(start, end, found.last)
+            # Later phrases count from what is put in.
+            places = [each for each, _, _ in self.named]
+            at = slice(bisect_left(places, start), bisect_left(places, end))
+            self.named[at] = [(start, end, found.last)]
             pieces += self.text[done:start], self._lead(match, start, found.lead), name
             done = end
         return "".join([*pieces, self.text[done:]])
@@ -354,15 +348,6 @@ class Substitution:
             return f"which {unit} it is counted from is open"
         return period
 
-    def _is_far(self, found: PeriodReading) -> bool:
-        year = self.calendar.as_of.year
-        return max(abs(each.year - year) for each in (found.first, found.last)) > MAX_YEARS
-
-    def _name(self, start: int, end: int, period: CalendarPeriod) -> None:
-        """Replace the named periods in a range by the inserted one, so that later phrases count from it."""
-        places = [each for each, _, _ in self.named]
-        self.named[bisect_left(places, start) : bisect_left(places, end)] = [(start, end, period)]
-
     def _why(self, found: PeriodReading) -> str:
         """The derivation of a reading, for its note."""
         if found.since:
@@ -394,29 +379,15 @@ class Substitution:
         return "of " if _part_before.search(before) else led
 
 
-def _matches(text: str, rules: Sequence[Rule]) -> list[tuple[re.Match[str], Read]]:
-    """Every match from left to right; of those in one place that of the first rule before the others."""
-    found = [(match, read) for pattern, read in rules for match in pattern.finditer(text)]
-    return sorted(found, key=lambda each: each[0].start("phrase"))
-
-
 def _is_listed(
     text: str,
-    one: tuple[int, int, CalendarPeriod | None],
-    two: tuple[int, int, CalendarPeriod | None],
+    one: Named,
+    two: Named,
 ) -> bool:
     """Whether two named periods are the ends of a range or a list, as in "2012 to 2013"."""
     (_, end, first), (start, _, last) = one, two
     is_rising = first is not None and last is not None and first.year < last.year
     return is_rising and _listed.fullmatch(text, end, start) is not None
-
-
-def _span(found: PeriodReading) -> str:
-    """The name of the periods from the first to the last."""
-    first, last = found.first, found.last
-    if first == last:
-        return str(first)
-    return f"{first} to {last.year if last.unit == 'year' else last}"
 
 
 _OFFSETS = {
@@ -449,11 +420,6 @@ _asked_for = pattern(r"\b(?:what|which)\s+(?:is|was)$")
 _year_before = pattern(rf"\b{YEAR}\s*\(?$")
 
 
-def _of_date(run: Substitution) -> str | None:
-    """Why the reference date does not apply; None if it applies."""
-    return f'the question has a date of its own, "{run.own_date}"' if run.own_date else None
-
-
 def _by_place(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
     """As in "last year", "the current fiscal year", "next quarter"."""
     the, which = (match["the"] or "").lower(), match["which"].split()[-1].lower()
@@ -469,8 +435,6 @@ def _by_place(run: Substitution, match: re.Match[str]) -> PeriodReading | str | 
         return None  # of those in the document
     if _year_behind.match(run.text, match.end()) or _year_before.search(run.before(match.start())):
         return None
-    if why := _of_date(run):
-        return why
     period = run.current(match).later(_OFFSETS[which])
     is_open = is_of_year and not match["kind"] and (which == "past" or (the and which == "last"))
     remark = "the last full one, not the twelve months before that day" if is_open else ""
@@ -483,7 +447,7 @@ def _ago(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
         return None
     n = count_of(match) * (-1 if match["way"].lower() in ("ago", "back") else 1)
     period = run.current(match).later(n)
-    return _of_date(run) or PeriodReading(period, period)
+    return PeriodReading(period, period)
 
 
 def _last_ones(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
@@ -498,25 +462,23 @@ def _last_ones(run: Substitution, match: re.Match[str]) -> PeriodReading | str |
     else:
         first, last = now.later(-n), now.later(-1)
     remark = f"without {now}, which is in progress"
-    return _of_date(run) or PeriodReading(first, last, remark=remark, lead="from")
+    return PeriodReading(first, last, remark=remark, lead="from")
 
 
-def _this_decade(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
-    first = run.calendar.as_of.year // 10 * 10
-    return _of_date(run) or PeriodReading(
-        CalendarPeriod("year", first), CalendarPeriod("year", first + 9), lead="from"
-    )
+def _this_decade(run: Substitution, match: re.Match[str]) -> PeriodReading:
+    first = CalendarPeriod("year", run.calendar.as_of.year // 10 * 10)
+    return PeriodReading(first, first.later(9), lead="from")
 
 
-def _year_before_last(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
+def _year_before_last(run: Substitution, match: re.Match[str]) -> PeriodReading:
     period = run.current(match).later(-2)
-    return _of_date(run) or PeriodReading(period, period)
+    return PeriodReading(period, period)
 
 
-def _year_end(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
+def _year_end(run: Substitution, match: re.Match[str]) -> PeriodReading:
     """As in "at last year-end"."""
     period = run.current(match).later(_OFFSETS[match["which"].lower()])
-    return _of_date(run) or PeriodReading(period, period, form="the end of {}", lead="at")
+    return PeriodReading(period, period, form="the end of {}", lead="at")
 
 
 def _to_date(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
@@ -525,7 +487,7 @@ def _to_date(run: Substitution, match: re.Match[str]) -> PeriodReading | str | N
         return None  # "YTD 2023"
     now = run.current(match)
     days = f"{run.calendar.days(now)[0]} to {run.calendar.as_of}"
-    return _of_date(run) or PeriodReading(now, now, form=days, lead="from")
+    return PeriodReading(now, now, form=days, lead="from")
 
 
 def _from_named(run: Substitution, match: re.Match[str]) -> PeriodReading | str | None:
@@ -573,7 +535,7 @@ def _beside_date(run: Substitution, match: re.Match[str]) -> PeriodReading | str
     if match["count"]:
         return _last_ones(run, match)
     period = run.current(match).later(_OFFSETS[match["which"].lower()])
-    return _of_date(run) or PeriodReading(period, period)
+    return PeriodReading(period, period)
 
 
 _TO_DATE = pattern(
@@ -614,7 +576,7 @@ _BESIDE = pattern(
     {_NOT_OF}{_NO_ITEM})"""
 )
 
-FROM_DATE: tuple[Rule, ...] = (
+_FROM_DATE: tuple[Rule, ...] = (
     (_TO_DATE, _to_date),
     (_BEFORE_LAST, _year_before_last),
     (_YEAR_END, _year_end),
@@ -625,14 +587,11 @@ FROM_DATE: tuple[Rule, ...] = (
 )
 """Periods counted from the reference date; of two in one place, the first rule reads it."""
 
-FROM_NAMED: tuple[Rule, ...] = ((_FROM, _from_named), (_BESIDE, _beside_named))
+_FROM_NAMED: tuple[Rule, ...] = ((_FROM, _from_named), (_BESIDE, _beside_named))
 """Periods counted from one that the question names."""
 
-WITHOUT_NAMED: tuple[Rule, ...] = ((_BESIDE, _beside_date),)
+_WITHOUT_NAMED: tuple[Rule, ...] = ((_BESIDE, _beside_date),)
 """Phrases counted from the reference date if the question names no period."""
-
-
-__all__ = ["MAX_LENGTH", "Calendar", "resolve_periods"]
 
 MAX_LENGTH = 10_000
 """Characters of a question; longer ones are left as they are."""
@@ -654,7 +613,7 @@ def resolve_periods(question: str, calendar: Calendar) -> tuple[str, tuple[str, 
     notes: list[str] = []
     while True:  # "two years before last year": what was put in may be what another is counted from
         before, left = question, list[str]()
-        for rules in (FROM_DATE, FROM_NAMED, WITHOUT_NAMED):
+        for rules in (_FROM_DATE, _FROM_NAMED, _WITHOUT_NAMED):
             run = Substitution(question, calendar)
             question = run.run(rules)
             notes += run.notes
