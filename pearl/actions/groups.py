@@ -23,15 +23,11 @@ def group(rows: Rows, column: Column) -> Rows:
     members: dict[str, list[Row]] = {}
     possible: dict[str, list[Row]] = {}
     unread: list[Row] = []
-    for found, keys, wanted in (
-        (rows.rows, column.values, members),
-        (rows.doubtful, column.doubtful, possible),
-    ):
-        for row, key in zip(found, keys, strict=True):
-            if key is None:
-                unread.append(row)
-            else:
-                wanted.setdefault(key.strip(), []).append(row)
+    for i, (row, key) in enumerate(zip(rows.every, column.values, strict=True)):
+        if key is None:
+            unread.append(row)
+        else:
+            (members if i < len(rows) else possible).setdefault(key.strip(), []).append(row)
     name = column.name
     sure = (
         Row(key, {name: key}, members=tuple(each), possible=tuple(possible.get(key, ())))
@@ -43,14 +39,8 @@ def group(rows: Rows, column: Column) -> Rows:
         if key not in members
     )
     keyless = (Row(None, {name: None}, row.spans, row.text, possible=(row,)) for row in unread)
-    notes = (*rows.notes, *column.notes, *spelling_note([*members, *possible], name))
-    return Rows(
-        tuple(sure),
-        name,
-        (*unsure, *keyless),
-        tuple(dict.fromkeys(notes)),
-        sample=rows.sample,
-    )
+    groups = Rows(tuple(sure), name, (*unsure, *keyless), rows.notes, sample=rows.sample)
+    return groups.noting(*column.notes, *_spelling_note([*members, *possible], name))
 
 
 def counted(groups: Rows) -> Rows:
@@ -62,7 +52,7 @@ def counted(groups: Rows) -> Rows:
 
 def are_groups(rows: Rows) -> bool:
     """Whether any row has members or possible members."""
-    return any(row.members or row.possible for row in (*rows.rows, *rows.doubtful))
+    return any(row.members or row.possible for row in rows.every)
 
 
 def n_of_any(groups: Rows) -> int:
@@ -75,7 +65,7 @@ def size_range(row: Row, n_any: int) -> tuple[int, int]:
     return len(row.members), len(row.members) + len(row.possible) + n_any
 
 
-def spelling_note(keys: Iterable[str], name: str) -> list[str]:
+def _spelling_note(keys: Iterable[str], name: str) -> list[str]:
     """A note on keys that differ only in case, which are different."""
     spelled: dict[str, dict[str, None]] = {}
     for key in keys:
@@ -119,10 +109,7 @@ def ranking(rows: Rows) -> EntryRanking:
     if (rated := _by_number(rows)) is not None:
         return rated
     if rows.is_answered or not are_groups(rows):
-        column = Column(
-            rows.column, [row.value for row in rows], [row.value for row in rows.doubtful]
-        )
-        rows = group(rows, column)
+        rows = group(rows, Column(rows.column, [row.value for row in rows.every]))
     n_any = n_of_any(rows)
     sure = tuple(_by_size(row, n_any) for row in rows)
     unsure = [_by_size(row, n_any) for row in rows.doubtful if row.value is not None]

@@ -39,17 +39,16 @@ PLUGINS = Family()
 def field(rows: Rows, name: str) -> Value:
     """Take a field of every row; it may be a part of a date (`Date by month`)."""
     column = read_column(rows, name)
+    valued = tuple(row.valued(v) for row, v in zip(rows.every, column.values, strict=True))
+    n = len(rows)
     return replace(
         rows,
-        rows=tuple(row.valued(v) for row, v in zip(rows.rows, column.values, strict=True)),
-        doubtful=tuple(
-            row.valued(v) for row, v in zip(rows.doubtful, column.doubtful, strict=True)
-        ),
+        rows=valued[:n],
+        doubtful=valued[n:],
         column=column.name,
-        notes=tuple(dict.fromkeys((*rows.notes, *column.notes))),
         is_answered=False,
         columns=(),
-    )
+    ).noting(*column.notes)
 
 
 @PLUGINS.action(
@@ -67,16 +66,16 @@ def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
     """Select rows; undecided ones become doubtful."""
     if name == "count" and rows.shows_possible and are_groups(rows):
         return having(rows, operator, read_number(as_text(x)))
-    judged = judge(rows, name, operator, x)
+    verdicts, notes = judge(rows, name, operator, x)
+    judged, n = list(zip(rows.every, verdicts, strict=True)), len(rows)
     return replace(
         rows,
-        rows=tuple(row for row, verdict in judged.rows if verdict),
+        rows=tuple(row for row, verdict in judged[:n] if verdict),
         doubtful=(
-            *(row for row, verdict in judged.rows if verdict is None),
-            *(row for row, verdict in judged.doubtful if verdict is not False),
+            *(row for row, verdict in judged[:n] if verdict is None),
+            *(row for row, verdict in judged[n:] if verdict is not False),
         ),
-        notes=tuple(dict.fromkeys((*rows.notes, *judged.notes))),
-    )
+    ).noting(*notes)
 
 
 @PLUGINS.action(
@@ -88,7 +87,7 @@ def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
 def sample(rows: Rows, n: int | float) -> Value:
     """Draw without replacement, in the rows' order; the same rows always give the same sample."""
     size = whole_number(n, "N", least=1)
-    every = (*rows.rows, *rows.doubtful)
+    every = rows.every
     if size >= len(every):
         return rows
     seed = text_sha256("\x1f".join(row.text or row.value or "" for row in every))
@@ -110,26 +109,24 @@ def sample(rows: Rows, n: int | float) -> Value:
 )
 def share_of(rows: Rows, name: str, x: Value) -> Value:
     """The share among decided rows; of several values, the share that has any of them."""
-    judged = judge(rows, name, "in" if isinstance(x, list | Rows) else "is", x)
-    found = [row for row, verdict in judged.rows if verdict]
-    others = [row for row, verdict in judged.rows if verdict is False]
-    unsure = [row for row, verdict in judged.rows if verdict is None]
-    n_found, n_read, n = len(found), len(found) + len(others), len(judged.rows)
-    if not (n or judged.doubtful):
+    verdicts, notes = judge(rows, name, "in" if isinstance(x, list | Rows) else "is", x)
+    n = len(rows)
+    sure, unsure = verdicts[:n], verdicts[n:]
+    n_found, n_read = sure.count(True), n - sure.count(None)
+    if not verdicts:
         raise EmptyListError("there are no rows to take a share of")
     if not n_read:
         raise UnclearNumberError("no row is decided, so there is no share")
     # Doubtful rows count for one end or the other, where they can.
-    n_not = sum(verdict is not True for _, verdict in judged.doubtful)
-    n_may = sum(verdict is not False for _, verdict in judged.doubtful)
+    n_not, n_may = (len(unsure) - unsure.count(each) for each in (True, False))
     low = n_found / (n + n_not)
-    high = (n_found + len(unsure) + n_may) / (n + n_may)
-    notes = tuple(dict.fromkeys((*rows.notes, *judged.notes)))
+    high = (n_found + sure.count(None) + n_may) / (n + n_may)
+    found = tuple(row for row, verdict in zip(rows, sure, strict=True) if verdict)
+    undecided = (row for row, verdict in zip(rows, sure, strict=True) if verdict is None)
+    behind = replace(rows, rows=found, doubtful=(*undecided, *rows.doubtful)).noting(*notes)
     if rows.sample:
-        ends = wilson(n_found, n_read)
-        notes += (f"{INTERVAL} of the share: {ends[0]:.3f} to {ends[1]:.3f}",)
-    doubtful = (*unsure, *(row for row, _ in judged.doubtful))
-    behind = replace(rows, rows=tuple(found), doubtful=doubtful, notes=notes)
+        least, most = wilson(n_found, n_read)
+        behind = behind.noting(f"{INTERVAL} of the share: {least:.3f} to {most:.3f}")
     return Scalar(n_found / n_read, behind, low=low, high=high)
 
 
@@ -164,15 +161,10 @@ def show(*columns: Rows) -> Value:
     table: list[Row] = []
     unsure: list[Row] = []
     for key, row in found.items():
-        shown = {name: column.get(key, "") for name, column in cells.items()}
-        (table if key in sure else unsure).append(row.with_fields(shown))
-    return Rows(
-        tuple(table),
-        columns[0].column,
-        tuple(unsure),
-        tuple(dict.fromkeys(note for rows in columns for note in rows.notes)),
-        columns=tuple(cells),
-    )
+        fields = {name: column.get(key, "") for name, column in cells.items()}
+        (table if key in sure else unsure).append(row.with_fields(fields))
+    shown = Rows(tuple(table), columns[0].column, tuple(unsure), columns=tuple(cells))
+    return shown.noting(*(note for rows in columns for note in rows.notes))
 
 
 @PLUGINS.action(
@@ -182,12 +174,14 @@ def show(*columns: Rows) -> Value:
 )
 def relation(a: Value, b: Value) -> Value:
     """Compare two numbers; the result is decided if no undecided row can change it."""
-    one, other = numbers_of([_text(a), _text(b)])
+    texts = (as_text(each.value if isinstance(each, Scalar) else each) for each in (a, b))
+    one, other = numbers_of(list(texts))
     word = _word(one - other)
     rows = behind([a, b])
     if rows is None or not rows.undecided:
         return word if rows is None else Scalar(word, rows)
-    if {_word(_low(a, one) - _high(b, other)), _word(_high(a, one) - _low(b, other))} == {word}:
+    (low_a, high_a), (low_b, high_b) = _ends(a, one), _ends(b, other)
+    if _word(low_a - high_b) == word == _word(high_a - low_b):
         n = len(rows.undecided)
         decided = tuple(row for row in rows if row.value is not None)
         rows = replace(rows, rows=decided, doubtful=(), shows_possible=False)
@@ -195,25 +189,14 @@ def relation(a: Value, b: Value) -> Value:
     return Scalar(word, rows)
 
 
-def _text(value: Value) -> str:
-    return as_text(value.value if isinstance(value, Scalar) else value)
-
-
 def _word(difference: Decimal) -> str:
     return "more" if difference > 0 else "less" if difference < 0 else "same"
 
 
-def _low(value: Value, number: Decimal) -> Decimal:
-    return _end(value, number, -1)
-
-
-def _high(value: Value, number: Decimal) -> Decimal:
-    return _end(value, number, 1)
-
-
-def _end(value: Value, number: Decimal, sign: int) -> Decimal:
-    """The lower or upper bound of a number over all possible values of undecided rows."""
+def _ends(value: Value, number: Decimal) -> tuple[Decimal, Decimal]:
+    """The least and the most that a number is over all possible values of undecided rows."""
     if not (isinstance(value, Scalar) and value.rows.undecided):
-        return number
-    end = value.low if sign < 0 else value.high
-    return sign * Decimal("inf") if end is None else Decimal(end)
+        return number, number
+    low = Decimal("-inf") if value.low is None else Decimal(value.low)
+    high = Decimal("inf") if value.high is None else Decimal(value.high)
+    return low, high
