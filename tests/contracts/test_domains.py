@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -96,18 +94,3 @@ def test_unknown_columns_fields_and_splits(domain: str, tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=said):
             list(read_samples(domain, source))
-
-
-def test_importing_the_domains_imports_no_library_for_data() -> None:
-    code = (
-        "import sys; from pearl import plugins\n"
-        "for name in plugins.names('pearl.data.domains'): plugins.load('pearl.data.domains', name)\n"
-        "sys.exit(', '.join({'datasets', 'pyarrow', 'pandas', 'inscriptis'} & set(sys.modules)) or 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_an_unknown_domain() -> None:
-    with pytest.raises(UsageError, match="did you mean 'medical'"):
-        read_samples("medicl", Source("x"))

@@ -93,13 +93,6 @@ def test_it_can_be_called_as_any_other(name: str) -> None:
     assert "\n" not in load_executor(name).DESCRIPTION
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_importing_it_imports_no_extra(name: str) -> None:
-    code = f"import sys, pearl.runs.executors.{name}; sys.exit(bool({{'ray', 'torch'}} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
 @pytest.mark.parametrize("name", HERE)
 def test_one_outcome_a_task_in_order_failures_in_them(name: str, tmp_path: Path) -> None:
     tasks = work()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -106,14 +105,6 @@ def test_answers_in_words_are_found_without_the_options(name: str) -> None:
             assert "Zebras" not in request.prompt
     texts = {predict(name, sample(question=QUESTION, options=o)).text for o in (odd, OPTIONS[::-1])}
     assert len(texts) == 1
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_the_sample_stays_as_it_is(name: str) -> None:
-    asked = sample(question=QUESTION)
-    before = replace(asked)
-    predict(name, asked)
-    assert asked == before
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in READING])

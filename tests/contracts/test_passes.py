@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from pearl import plugins
 from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
-from pearl.dsl.checker import CheckedPlan, check
+from pearl.dsl.checker import check
 from pearl.dsl.graph import PlanGraph, build_graph
-from pearl.dsl.nodes import Plan, Reference, Step
+from pearl.dsl.nodes import Plan, Step
 from pearl.dsl.passes import Rewritten, rewrite_plan
 from pearl.interpreter.answer import StepResult
 from pearl.interpreter.context import ContextLimits
@@ -97,18 +97,3 @@ def test_every_step_keeps_its_value_and_the_plan_its_answers(
     for name in written:
         same = after[done.stands_for.get(name, name)]
         assert (same.value, same.action) == (before[name].value, before[name].action)
-
-
-@each_pass
-def test_a_plan_of_one_step_is_left_as_it_is(rewrite: Any, one_step: CheckedPlan) -> None:
-    graph = build_graph(one_step)
-    assert rewrite(graph).graph is graph
-
-
-@pytest.fixture
-def one_step() -> CheckedPlan:
-    from pearl.interpreter.execution import direct_plan
-
-    checked = direct_plan("Why?")
-    assert any(isinstance(argument, Reference) for argument in checked.plan.steps[0].arguments)
-    return checked

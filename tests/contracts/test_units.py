@@ -104,9 +104,3 @@ def test_a_long_run_takes_linear_time(unit: str, before: str, repeated: str, aft
     """Quadratic time would be more than the test runner allows."""
     document = from_text(before + repeated * 200_000 + after)
     left_out(document.text, cut(unit, document) or [])
-
-
-def test_the_units_are_those_that_plans_name() -> None:
-    assert set(UNITS) >= {
-        "document", "entry", "line", "page", "paragraph", "record", "section", "sentence", "turn", "window",
-    }  # fmt: skip

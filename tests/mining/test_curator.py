@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +13,13 @@ from pearl import Document, Pearl
 from pearl.actions.library import load_library
 from pearl.cli import run as pearl_command
 from pearl.data.samples import Sample
-from pearl.documents.document import load
 from pearl.errors import ModelError
 from pearl.llm import ActionTask, ChooseTask, PlanTask, Request
 from pearl.mining.curator import CurationRow, Try, choose_bank, curate_units
 from pearl.planner.examples import load_examples
 from pearl.runs.executors import local
-from pearl.runs.store import Store
 from tests.evals.asking import OPTIONS, sample
 from tests.models import Acting
-from tests.runs.store.children import await_replies
-from tests.server import Server
 
 FIRST = '1. ans = FIND(CTX, "the tired man") : Find him'
 SECOND = '1. ans = FIND_REASON(CTX, "the sale") : Find why'
@@ -121,21 +114,6 @@ def test_a_server_that_fails_is_no_wrong_plan() -> None:
     assert "gone" in (row.error or "")
     (unplanned,) = tried(planner("1. ans = NO_SUCH(CTX) : f"), sample())
     assert (unplanned.outcome, unplanned.tries) == ("failed", ())
-
-
-def test_closing_it_ends_what_is_under_way() -> None:
-    async def act(request: Request) -> str:
-        await asyncio.sleep(0.0 if "quick" in request.prompt else 60.0)
-        return "no plan"
-
-    async def main() -> int:
-        units = curate_units([sample("quick"), sample("q2")])
-        rows = local.run(Pearl(Acting(act), max_repairs=0), units)
-        await anext(rows)
-        await rows.aclose()
-        return len(asyncio.all_tasks())
-
-    assert asyncio.run(main()) == 1
 
 
 @pytest.mark.parametrize("context", ["full", "auto"])
@@ -270,50 +248,6 @@ def test_a_run_is_gone_on_with_and_failures_are_tried_again(bank: Bank) -> None:
     assert len(bank.files) == 2
 
 
-def test_a_document_of_many_questions_is_read_once(
-    bank: Bank, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[str] = []
-
-    def counted(path: str) -> Document:
-        read.append(str(path))
-        return load(path)
-
-    monkeypatch.setattr("pearl.data.samples.load", counted)
-    Path("b.txt").write_text("Nils sold it. The hull was rotten.", encoding="utf-8")
-    bank.rows(*(at(str(i), "b.txt") for i in range(5)))
-    bank.make()
-    assert len(read) == 1
-
-
-@pytest.mark.slow
-def test_a_run_that_is_killed_is_resumed_and_pays_for_nothing_twice(
-    bank: Bank, openai_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    openai_server.on("Write the plan", SECOND)
-    openai_server.on("Reply with the letter", "A")
-    openai_server.on(".", "It was rotten.")
-    bank.rows(*(row(f"r{i}", f"Why did number {i} leave?") for i in range(8)))
-    openai_server.hold_after = 8
-    command = [
-        sys.executable, "-m", "pearl", "refine", "fewshot", "--data", "train.jsonl", "-o", "bank",
-        "--model", "openai:m", "--base-url", openai_server.url, "--concurrency", "2",
-        "--store", "s",
-    ]  # fmt: skip
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
-        await_replies(Path("s"), 8)
-        child.kill()
-    openai_server.hold_after = None
-    with Store.open(Path("s"), read_only=True) as store:
-        (run,) = store.runs()
-    assert pearl_command(["runs", "resume", run.id, "--store", "s", "--yes"]) == 0
-    assert [each["outcome"] for each in tried_rows()] == ["kept"] * 8
-    assert len(bank.files) == 8
-    prompts = Counter(seen.prompt for seen in openai_server.requests)
-    assert sum(n > 1 for n in prompts.values()) <= 2  # what was under way when it was killed
-
-
 def at(id: str, path: str) -> dict[str, Any]:
     """A row whose document is a file."""
     known = row(id, f"Why did {id} go?", document_path=path)
@@ -340,15 +274,11 @@ def test_a_bank_is_of_the_questions_that_are_asked_now(bank: Bank) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        ("--max-repairs", "1"), ("--nearest", "1"), ("--window", "9000"),
-        ("--context", "retrieve"), ("--max-output-tokens", "99"), ("--examples", "other"),
+        ("--nearest", "1"),
         ("--retries", "1"),
     ],
-    ids=lambda change: str(change[0]),
-)  # fmt: skip
+)
 def test_a_bank_of_other_settings_is_not_written_over(bank: Bank, change: tuple[str, str]) -> None:
-    Path("other").mkdir()
-    Path("other/1.plan").write_text(f"Question: Who?\n\n{SECOND}", encoding="utf-8")
     bank.rows(row("a", "Why was it sold?"))
     bank.make()
     before = tried_rows()
@@ -426,12 +356,6 @@ def test_plans_of_a_person_stay_in_the_bank(bank: Bank) -> None:
     assert bank.files["mine.plan"] == mine
     questions = [e.question for e in load_examples("bank", load_library("seed"))]
     assert sorted(questions) == ["What else?", "Why did he go?", "Why not?", "Why was it sold?"]
-
-
-def test_everything_held_out_is_told_as_that(bank: Bank) -> None:
-    bank.rows(row("a", "Why was it sold?"))
-    told = bank.make("--except", "train.jsonl", code=3)
-    assert "all 1 questions are in 'train.jsonl', too" in told
 
 
 def test_why_all_failed_is_told(bank: Bank) -> None:

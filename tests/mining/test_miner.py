@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl import Pearl
 from pearl.actions.library import load_library, read_library
 from pearl.dsl.nodes import print_action
 from pearl.dsl.parser import parse
@@ -18,9 +17,8 @@ from pearl.llm import MineTask, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.extractive import create as create_extractive
 from pearl.llm.backends.scripted import Scripted
-from pearl.mining.miner import MinedRow, Miner, Question, common_drafts, mine_units, read_proposal
+from pearl.mining.miner import MinedRow, Miner, Question, common_drafts, read_proposal
 from pearl.planner.examples import Example
-from pearl.runs.executors import local
 from tests.dsl import strategies
 from tests.models import Acting
 
@@ -129,14 +127,6 @@ def test_no_reply_is_a_failed_row() -> None:
     assert row_of(Scripted(lambda request: " ")).status == "failed"
 
 
-def test_bugs_are_no_rows() -> None:
-    def broken(request: Request) -> str:
-        raise KeyError("a bug")
-
-    with pytest.raises(KeyError, match="a bug"):
-        row_of(Scripted(broken))
-
-
 def test_prose_is_kept_with_what_is_wrong() -> None:
     row = row_of(Scripted(lambda request: "I would look for the motive."))
     assert row.status == "unreadable"
@@ -189,27 +179,6 @@ def test_the_digest_tells_prompts_apart() -> None:
     assert Miner(model, SEED).prompt_sha256 == digests[0]
     rows = [row_of(model), row_of(model, "Who?"), row_of(model)]
     assert rows[0].prompt_sha256 == rows[2].prompt_sha256 != rows[1].prompt_sha256
-
-
-def test_many_are_asked_at_once_and_closing_ends_them() -> None:
-    under_way: list[str] = []
-
-    async def act(request: Request) -> str:
-        assert isinstance(request.task, MineTask)
-        under_way.append(request.task.question)
-        await asyncio.sleep(0 if request.task.question == "0" else 60)
-        return STEP
-
-    async def main() -> None:
-        questions = (Question(str(i), i, str(i)) for i in range(1_000))
-        units = mine_units(questions, "seed", "")
-        rows = local.run(Pearl(Acting(act), concurrency=3), units)
-        assert (await anext(rows)).result.id == "0"
-        await rows.aclose()
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    asyncio.run(main())
-    assert 3 <= len(under_way) <= 5
 
 
 def test_the_embedded_model_drafts_what_the_seed_lacks() -> None:

@@ -35,7 +35,7 @@ from pearl.errors import DataError, ModelError
 from pearl.llm import Completion, Model, Request
 from pearl.llm.backends import create_model
 from pearl.llm.backends.scripted import Scripted
-from pearl.mining.merging import Draft, LibraryEntry, Rules, entry_of, merge_by_rule
+from pearl.mining.merging import LibraryEntry, Rules, entry_of, merge_by_rule
 from pearl.mining.refinement import Refinement, compared, library_text, lineage
 from pearl.mining.refining import Drafts, RefineSettings, read_drafts, read_reply, refine_actions
 from tests.dsl.strategies import texts
@@ -55,12 +55,6 @@ def test_plain_drafts_keep_their_flaws() -> None:
     assert "no definition" in str(flaws["FIND_HERO(CTX) :"])
     assert "not a name of an action" in str(flaws["find_villain(CTX) : Find the villain"])
     assert "two parameters" in str(flaws["FIND_TWICE(CTX, X, X) : Find X in X"])
-
-
-def test_the_published_form_is_read() -> None:
-    (draft,) = read_drafts("FIND_A(CTX) #Find it\n", "x").drafts
-    assert draft.action is not None
-    assert draft.action.definition == "Find it"
 
 
 def test_seeds_come_first_and_rows_by_index_whatever_their_order() -> None:
@@ -233,11 +227,6 @@ def test_likeness_is_symmetric_and_of_nothing_is_nothing() -> None:
     assert 0 <= found.min() <= found.max() <= 1
     for likeness in (by_words, by_embedding(embed)):
         assert likeness([]).shape == (0, 0)
-
-
-def test_drafts_may_be_of_no_question() -> None:
-    draft = Draft(0, "FIND(CTX) : Find", action("FIND(CTX) : Find it"))
-    assert entry_of(draft, action(draft.text)).support == 1
 
 
 DRAFTS, _ = read_actions(
@@ -600,12 +589,6 @@ def test_the_order_of_replies_and_rows_changes_nothing() -> None:
         again = refine(mined(*rows), Late(seed), max_actions=9, shard_size=5)
         assert again == expected
         assert library_text(again) == library_text(expected)
-
-
-def test_a_refinement_round_trips_as_json() -> None:
-    other = read_library("FIND_REASON(CTX, X) : Why X\nFIND_CAUSES(CTX) : Find a reason", "other")
-    refinement = compared(refine(PLAIN), other)
-    assert Refinement.model_validate_json(refinement.model_dump_json()) == refinement
 
 
 def test_a_comparison_names_the_nearest_of_ours() -> None:
