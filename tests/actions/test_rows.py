@@ -118,6 +118,7 @@ PLANS: dict[str, Plan] = {
         "PAIRS", run("GROUP", run("WHERE", r, "label", "is", "a"), "n"), run("GROUP", run("WHERE", r, "label", "is", "b"), "n")
     ),
     "match": lambda r: run("MATCH", run("WHERE", r, "label", "is", "a"), run("WHERE", r, "label", "is", "b"), "n"),
+    "most by": lambda r: run("MOST_BY", r, "n"),
     "where of most": lambda r: run("WHERE", r, "label", "is", run("MOST", r)),
     "share": lambda r: run("SHARE_OF", r, "label", "a"),
     "relation of shares": lambda r: run("RELATION", run("SHARE_OF", r, "label", "a"), run("SHARE_OF", r, "n", "1")),

@@ -115,10 +115,6 @@ def test_what_cannot_be_replaced_safely_is_no_candidate(question: str, one: Exam
     assert (adapted(question, one) if known else None) is None
 
 
-def test_a_bank_without_examples_gives_none() -> None:
-    assert by_example(QUESTION, (), LIBRARY, 10) is None
-
-
 @pytest.mark.parametrize("bank", ["quality", "medical", "generic", "finance"])
 def test_adapted_plans_of_the_banks_are_valid_and_say_nothing_of_their_examples(bank: str) -> None:
     pearl = Pearl("extractive", examples=bank)

@@ -182,12 +182,6 @@ def test_a_model_that_takes_grammars_is_held_to_the_question() -> None:
     assert len(plan.plan.steps) == 1
 
 
-def test_a_decoder_of_lines_takes_the_whole_grammar() -> None:
-    constrains = Constrains(frozenset({"line", "grammar"}))
-    _, model, _ = planned('1. v1 = FIND(CTX, "Nils")', constrains=constrains)
-    assert model.requests[0].constrain_by == "grammar"
-
-
 @pytest.mark.parametrize("kind", ["repetition", "truncated"])
 def test_the_beginning_of_an_endless_reply_is_a_plan(kind: Any) -> None:
     def endless(request: Request) -> str:

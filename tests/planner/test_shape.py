@@ -141,12 +141,6 @@ def test_documents_of_one_shape_share_a_plan_and_others_have_their_own() -> None
     assert ["Note" in cards[0], "Time" in cards[1]] == [True, True]
 
 
-def test_without_it_the_prompt_is_the_same_for_every_document() -> None:
-    (shown,), trace = asked("none", Document(LOG))
-    assert "What CTX consists of" not in shown
-    assert [event.shape for event in trace if isinstance(event, PlanAttempted)] == [""]
-
-
 def test_a_shape_that_there_is_not_is_told() -> None:
     with pytest.raises(UsageError, match="unknown shape 'count'"):
         Pearl(shape="count")  # type: ignore[arg-type]

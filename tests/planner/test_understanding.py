@@ -88,12 +88,6 @@ def test_a_dated_domain_has_a_date_where_none_is_given(monkeypatch: pytest.Monke
     assert before <= calendar.as_of <= date.today()
 
 
-def test_what_asks_another_client_refers_to_the_same_day() -> None:
-    pearl = Pearl(as_of=MAY, fiscal_year_end=(9, 30))
-    assert pearl.planner.settings.calendar == Calendar(MAY, (9, 30))
-    assert pearl.asking(pearl.client).planner.settings.calendar == pearl.planner.settings.calendar
-
-
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
