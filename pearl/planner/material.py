@@ -15,7 +15,7 @@ from pearl.documents.passages import terms
 from pearl.dsl.decoding.weak import MAX_SPAN_WORDS, Word, n_texts
 from pearl.dsl.literals import UNTYPED
 from pearl.dsl.nodes import Argument, Plan, Reference, Step, String
-from pearl.dsl.signatures import Action, ActionLibrary
+from pearl.dsl.signatures import ActionLibrary
 from pearl.embedded.planner import build_plan
 from pearl.llm import Model, PlanTask
 from pearl.llm.reply_limits import reply_limit
@@ -109,7 +109,8 @@ def nearest_actions(
     by_rule = {step.action for step in build_plan(question, library, kind).steps}
     # What takes no words of the question would be called for any.
     reading = [a for a in reading if not a.asks_table and (n_texts(a) or a.name in by_rule)]
-    scores = TermRanker([_terms(action) for action in reading]).scores(terms(question))
+    texts = [f"{action.name.replace('_', ' ')} {action.definition}" for action in reading]
+    scores = TermRanker(list(map(terms, texts))).scores(terms(question))
     ranked = sorted(range(len(reading)), key=lambda i: (-scores[i], i))
     shown = [step.action for each in examples for step in each.plan.steps]
     order = [*sorted(by_rule), *shown, *(reading[i].name for i in ranked)]
@@ -121,10 +122,6 @@ def nearest_actions(
 
 _COMBINING = frozenset({"CONCAT", "COUNT"})
 """Actions of steps that `pearl.planner.writer` adds by rule."""
-
-
-def _terms(action: Action) -> list[str]:
-    return terms(f"{action.name.replace('_', ' ')} {action.definition}")
 
 
 def short_form(example: Example, library: ActionLibrary, max_steps: int) -> Example | None:

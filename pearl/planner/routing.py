@@ -614,8 +614,8 @@ class _Draft:
         """Add the steps of a part."""
         if isinstance(part, Calculation):
             operands: list[Argument] = [
-                self.outputs[operand] if operand in self.outputs else _number(operand)
-                for operand in part.operands
+                self.outputs.get(each) or Number(float(each) if "." in each else int(each))
+                for each in part.operands
             ]
             if part.calculator == "greater" and (which := _WHICH.search(self.question)):
                 known = {each.id: label(each, parts) for each in parts}
@@ -679,10 +679,6 @@ class _Draft:
         output = free_output(_output(name), self.steps)
         self.steps.append(Step(output, action, tuple(arguments), explanation))
         return Reference(output)
-
-
-def _number(text: str) -> Number:
-    return Number(float(text) if "." in text else int(text))
 
 
 def _output(text: str) -> str:

@@ -32,7 +32,7 @@ def earlier_answers(question: str, history: Sequence[Turn]) -> dict[str, str]:
     if any(PLACEHOLDER.search(text) for text in (question, *(turn.question for turn in history))):
         return {}
     return {
-        f"ANSWER_{number}": _short_answer(turn.answer)
+        f"ANSWER_{number}": _shortened(UNTYPED.sub("", " ".join(turn.answer.split())), MAX_ANSWER)
         for number, turn in enumerate(history, start=1)
         if turn.answer.strip()
     }
@@ -83,9 +83,8 @@ def filled_plan(checked: CheckedPlan, answers: Mapping[str, str], question: str)
     return replace(checked, plan=Plan(tuple(map(step, plan.steps)), new, question), actions=actions)
 
 
-def _short_answer(text: str) -> str:
-    line = UNTYPED.sub("", " ".join(text.split()))
-    return line if len(line) <= MAX_ANSWER else f"{line[: MAX_ANSWER - 4].rstrip()} ..."
+def _shortened(line: str, most: int) -> str:
+    return line if len(line) <= most else f"{line[: most - 4].rstrip()} ..."
 
 
 MAX_LENGTH = 1_000
@@ -174,25 +173,23 @@ async def make_standalone(
     if not history:
         return Standalone(question)
     answers = earlier_answers(question, history)
-    names = (f"ANSWER_{number}" for number in range(1, len(history) + 1))
     turns = tuple(
-        Turn(turn.question, name if name in answers else "")
-        for name, turn in zip(names, history, strict=True)
+        Turn(turn.question, name if (name := f"ANSWER_{number}") in answers else "")
+        for number, turn in enumerate(history, start=1)
     )
     task = StandaloneTask(question, turns)
     messages = standalone_messages(question, shown_turns(turns, model))
     limit = reply_limit(task, model.window, max_output_tokens)
-    usage, n_calls, n_cached, problem = Usage(), 0, 0, ""
-    for _ in range(2):
+    usage, n_cached, problem = Usage(), 0, ""
+    for n_calls in (1, 2):
         try:
             completion = await model.complete(Request(messages, task, limit))
         except ModelError as error:
             if error.kind not in _UNUSABLE:
                 raise
             problem, usage = error.message, usage + (error.usage or Usage())
-            n_calls += 1
             continue
-        usage, n_calls = usage + completion.usage, n_calls + 1
+        usage += completion.usage
         n_cached += completion.is_remembered
         found, problem = read_reply(completion.text, question, turns)
         if not problem:
@@ -206,7 +203,10 @@ def shown_turns(history: Sequence[Turn], model: Model) -> tuple[Turn, ...]:
     """The turns that a prompt shows: the first and the latest ones that fit, questions shortened."""
     counter = Counter.for_model(model.name)
     left = MAX_TOKENS if model.window is None else min(MAX_TOKENS, model.window // 4)
-    first, *rest = (Turn(_short(turn.question), turn.answer) for turn in history)
+    first, *rest = (
+        Turn(_shortened(" ".join(turn.question.split()), MAX_QUESTION), turn.answer)
+        for turn in history
+    )
     left -= counter.count(_turn(first))
     latest: list[Turn] = []
     for turn in reversed(rest[1 - MAX_TURNS :]):
@@ -255,19 +255,16 @@ def read_reply(reply: str, question: str, history: Sequence[Turn]) -> tuple[str,
         return text, ""
     if not _is_question(text, question):
         return "", "it is no question"
-    lost = sorted({*years_in(question)} - {*years_in(text)})
-    if lost:
+    if lost := sorted({*years_in(question)} - {*years_in(text)}):
         return "", f"it leaves out {lost[0]}, which the question names"
-    if why := _differs(text, question, history):
-        return "", why
-    return text, ""
+    why = _differs(text, question, history)
+    return ("", why) if why else (text, "")
 
 
 def _differs(text: str, question: str, history: Sequence[Turn]) -> str:
     """Why a text is not the question made clear; "" if nothing speaks against it."""
     earlier = [turn.question for turn in history]
-    placeholders = {*PLACEHOLDER.findall(text)}
-    if unknown := placeholders - {turn.answer for turn in history}:
+    if unknown := {*PLACEHOLDER.findall(text)} - {turn.answer for turn in history}:
         return f"there is no {min(unknown)}"
     words = PLACEHOLDER.sub(" ", " ".join(without_background(text)))
     asked = [question, *earlier]
@@ -343,11 +340,6 @@ def _plain(number: str) -> str:
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= MAX_QUESTION else f"{line[: MAX_QUESTION - 4].rstrip()} ..."
-
-
 def _turn(turn: Turn) -> str:
     return f"Question: {turn.question}" + (f"\nAnswer: {turn.answer}" if turn.answer else "")
 
@@ -387,21 +379,14 @@ async def understand(
     if calendar is not None:
         alone, periods = resolve_periods(alone, calendar)
         notes += periods
-    used = {*PLACEHOLDER.findall(alone)}
-    answers = {
-        name: answer for name, answer in earlier_answers(question, history).items() if name in used
-    }
-    told = filled(alone, answers)
-    understood = Understood(question, told, notes, alone, answers)
+    known = earlier_answers(question, history)
+    answers = {name: known[name] for name in PLACEHOLDER.findall(alone) if name in known}
+    understood = Understood(question, filled(alone, answers), notes, alone, answers)
     if trace is not None and (understood.says_more or made.n_calls):
         trace.append(
             QuestionUnderstood(
-                asked=question,
-                question=told,
-                notes=notes,
-                usage=made.usage,
-                n_calls=made.n_calls,
-                n_cached=made.n_cached,
+                asked=question, question=understood.question, notes=notes,
+                usage=made.usage, n_calls=made.n_calls, n_cached=made.n_cached,
             )
-        )
+        )  # fmt: skip
     return understood

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from functools import reduce
 
 from pearl.actions.arithmetic.program import (
     TABLE_OPERATIONS,
@@ -32,6 +33,7 @@ MAX_POWER = 100  # results are between 10^-100 and 10^100, as far as they are no
 MAX_FORMULA = 300  # maximum characters of a formula; longer ones refer to steps as `#k`
 
 _CONTEXT = Context(prec=50, Emax=10_000, Emin=-10_000, traps=[])
+_READABLE = Context(prec=12)  # for numbers in formulas
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "exp": "^", "greater": ">"}
 _LOOSE = frozenset({"add", "subtract", "greater"})
 _PURE = frozenset({"", PERCENT, POINTS, RATIO})
@@ -48,10 +50,11 @@ class Amount:
 
     @classmethod
     def of(cls, quantity: Quantity) -> Amount:
-        """The number in a cell."""
+        """The number in a cell; without a unit, its scale is not known either."""
         if quantity.unit == PERCENT:
             return cls(quantity.amount, PERCENT)
-        return cls(quantity.value, quantity.unit, quantity.scale)
+        scale = quantity.scale if quantity.unit or quantity.scale else None
+        return cls(quantity.value, quantity.unit, scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ class _Run:
         formula = "; ".join([*self._named, self._shown[-1]])
         if isinstance(last, bool):
             return Result(last, "", None, formula)
-        shown = f"{formula} = {plain(_short(last.value))}"
+        shown = f"{formula} = {plain(_READABLE.plus(last.value))}"
         return Result(last.value, last.unit, last.scale, shown)
 
     def operand(self, operand: Operand) -> tuple[Amount, str]:
@@ -167,8 +170,11 @@ class _Run:
             self._shown.append(f"{step.operation}({operand.text})")
             return
         (a, shown_a), (b, shown_b) = map(self.operand, step.operands)
-        done = _bool(a, b) if step.operation == "greater" else _apply(step.operation, a, b, index)
-        self._done.append(done)
+        if step.operation == "greater":
+            _same_unit("greater", a, b)
+            self._done.append(a.value > b.value)
+        else:
+            self._done.append(_apply(step.operation, a, b, index))
         self._shown.append(f"{shown_a} {_SIGNS[step.operation]} {shown_b}")
 
     def _formula(self, index: int) -> str:
@@ -191,26 +197,16 @@ class _Run:
         for cell in cells[1:]:
             _same_unit("table_sum", total, cell)
         values = [cell.value for cell in cells]
-        match operation:
-            case "table_max":
-                value = max(values)
-            case "table_min":
-                value = min(values)
-            case _:
-                value = values[0]
-                for other in values[1:]:
-                    value = _CONTEXT.add(value, other)
-                if operation == "table_average":
-                    value = _CONTEXT.divide(value, Decimal(len(values)))
+        if operation in ("table_max", "table_min"):
+            value = max(values) if operation == "table_max" else min(values)
+        else:
+            value = reduce(_CONTEXT.add, values)
+            if operation == "table_average":
+                value = _CONTEXT.divide(value, Decimal(len(values)))
         unit, scale = total.unit, total.scale
         for cell in cells[1:]:
             unit, scale = unit or cell.unit, scale if scale is not None else cell.scale
         return Amount(_checked(value, operation), unit, scale)
-
-
-def _bool(a: Amount, b: Amount) -> bool:
-    _same_unit("greater", a, b)
-    return a.value > b.value
 
 
 def _apply(operation: str, a: Amount, b: Amount, index: int) -> Amount:
@@ -226,14 +222,8 @@ def _apply(operation: str, a: Amount, b: Amount, index: int) -> Amount:
     if is_zero and (operation == "divide" or (operation == "exp" and b.value <= 0)):
         call = f"{operation}({plain(a.value)}, {plain(b.value)})"
         raise DivisionByZeroError(f"step #{index} divides by 0: {call}")
-    compute = {
-        "add": _CONTEXT.add,
-        "subtract": _CONTEXT.subtract,
-        "multiply": _CONTEXT.multiply,
-        "divide": _CONTEXT.divide,
-        "exp": _CONTEXT.power,
-    }[operation]
-    value = compute(a.value, b.value)
+    compute = getattr(_CONTEXT, "power" if operation == "exp" else operation)
+    value: Decimal = compute(a.value, b.value)
     if not value and a.value and b.value and operation in ("multiply", "divide", "exp"):
         value = Decimal(1).scaleb(-2 * MAX_POWER)  # it was rounded to 0
     return Amount(_checked(value, operation), unit, scale)
@@ -303,10 +293,4 @@ def _either(a: Amount, b: Amount) -> int | None:
 
 
 def _digits(amount: Amount) -> str:
-    shown = plain(amount.value.scaleb(2) if amount.unit == PERCENT else amount.value)
-    return f"{shown}%" if amount.unit == PERCENT else shown
-
-
-def _short(value: Decimal) -> Decimal:
-    """A number rounded to readable digits."""
-    return Context(prec=12).plus(value)
+    return f"{plain(amount.value.scaleb(2))}%" if amount.unit == PERCENT else plain(amount.value)

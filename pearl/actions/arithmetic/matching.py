@@ -43,7 +43,7 @@ def match(answer: str, reference: str, *, form: Form | None = None) -> Rule | No
     if max(abs(each.amount.adjusted()) for each in (said, right)) > MAX_POWER:
         return Rule.EXACT if said == right else None
     if (said.unit == "%") == (right.unit == "%"):
-        return _compared(said, right) if _may_be_alike(said, right) else None
+        return _compared(said, right) if right.unit in ("", said.unit) or not said.unit else None
     if said.unit not in ("", "%") or right.unit not in ("", "%"):
         return None
     if right.unit == "%":
@@ -52,7 +52,8 @@ def match(answer: str, reference: str, *, form: Form | None = None) -> Rule | No
         found = (_compared(Quantity(share, "%"), right) for share in shares)
     else:
         found = (_compared(Quantity(value), right) for value in (said.amount, said.value))
-    return _as_percent(next(filter(None, found), None))
+    rule = next(filter(None, found), None)
+    return Rule.PERCENT if rule in (Rule.EXACT, Rule.ROUNDED) else rule
 
 
 def are_same_number(one: str, other: str) -> bool | None:
@@ -83,14 +84,6 @@ def _is_alone(text: str) -> bool:
     """Whether a text is a number with its unit, and nothing else: not `in 2008`."""
     n_words = sum(word.isalpha() for word in words(text))
     return _FIRST_DIGIT.match(text) is not None and n_words <= _MAX_UNIT_WORDS
-
-
-def _as_percent(found: Rule | None) -> Rule | None:
-    return Rule.PERCENT if found in (Rule.EXACT, Rule.ROUNDED) else found
-
-
-def _may_be_alike(said: Quantity, right: Quantity) -> bool:
-    return not (said.unit and right.unit) or said.unit == right.unit
 
 
 def _compared(said: Quantity, right: Quantity) -> Rule | None:

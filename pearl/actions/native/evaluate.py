@@ -17,7 +17,6 @@ from pearl.actions.arithmetic.program import (
     parse,
 )
 from pearl.actions.values import Scalar, Value, as_text
-from pearl.documents.numbers import Quantity
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.documents.table import Cell, Table, tables_in, tables_of_rows
 from pearl.documents.table.quantities import is_blank
@@ -56,14 +55,16 @@ def run(rows: Rows, program: Value) -> Value:
         without_duplicates([*found, *figures.used]),
         "PROGRAM",
         tuple(row for row in figures.used if row in rows.doubtful),
-        tuple(dict.fromkeys([*rows.notes, *_told(result), *notes, *figures.notes])),
-    )
-    return Scalar(result.text, behind)
+        rows.notes,
+    ).noting(result.formula)
+    if result.is_rounded:
+        behind = behind.noting(f"rounded to {result.text}")
+    return Scalar(result.text, behind.noting(*notes, *figures.notes))
 
 
 def _tables(rows: Rows) -> list[Table]:
     """The tables of selected rows, or those in the text of documents."""
-    every = [*rows.rows, *rows.doubtful]
+    every = list(rows.every)
     if any(row.fields.keys() - _OF_DOCUMENTS for row in every):
         return tables_of_rows(every)
     return [
@@ -107,14 +108,6 @@ def _source(operand: Operand, cells: Sequence[str], n_places: int) -> str:
     if n_places:
         return f"{operand.text}: in the text, {n_places} time{'s' * (n_places > 1)}"
     return f"{operand.text}: not in the document"
-
-
-def _told(result: Result) -> list[str]:
-    """The formula, and whether the result is rounded."""
-    notes = [result.formula]
-    if result.is_rounded:
-        notes.append(f"rounded to {result.text}")
-    return notes
 
 
 MIN_DIGITS = 3
@@ -161,7 +154,7 @@ class Figures:
         if n_blank := len(cells) - len(filled):
             self.notes.append(f"{n_blank} blank in the row '{name}', left out")
         self.used.append(table.rows[number - 1])
-        return [_amount(cell.quantity) for cell in filled if cell.quantity]
+        return [Amount.of(cell.quantity) for cell in filled if cell.quantity]
 
     def holding(self, operand: Operand) -> Sequence[tuple[Row, Cell]]:
         """The cells that hold a number of a program, whatever its sign, each with its row."""
@@ -201,12 +194,6 @@ def places(operand: Operand, rows: Rows) -> list[Row]:
             if len(found) == MAX_PLACES:
                 return found
     return found
-
-
-def _amount(quantity: Quantity) -> Amount:
-    amount = Amount.of(quantity)
-    is_bare = not (quantity.unit or quantity.scale)
-    return Amount(amount.value) if is_bare else amount
 
 
 def _key(name: str) -> str:
