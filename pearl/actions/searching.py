@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from pearl.actions.groups import first_of
 from pearl.actions.values import Fetched, FetchedPassage, FoundRows, among_best
@@ -26,9 +25,6 @@ from pearl.retrieval.corpus import CorpusDocument, Cutting
 from pearl.retrieval.index import Index, IndexedDocument
 from pearl.retrieval.search import Searcher
 from pearl.retrieval.weighting import TermRanker
-
-if TYPE_CHECKING:
-    from pearl.retrieval.search import Searcher
 
 
 class SearchedDocument:
@@ -101,10 +97,8 @@ class SearchedDocument:
         """The `k` passages that match best."""
         began = time.monotonic()
         found = await searcher.search(self.index, queries, k)
-        hits = tuple(map(self._placed, found.hits))
-        method = searcher.settings.method
-        spent = time.monotonic() - began
-        return Fetched(tuple(queries), method, k, hits, found.notes, spent)
+        hits, spent = tuple(map(self._placed, found.hits)), time.monotonic() - began
+        return Fetched(tuple(queries), searcher.settings.method, k, hits, found.notes, spent)
 
     def _placed(self, hit: Hit) -> FetchedPassage:
         passage = hit.passage
@@ -134,8 +128,7 @@ async def order(searcher: Searcher, query: str, texts: Sequence[str]) -> list[in
     """The numbers of texts, those that match best first; those that do not match in their order."""
     found = await searcher.search(index_of(texts), query, len(texts))
     first = [int(hit.passage.document) for hit in found.hits]
-    matched = set(first)
-    return [*first, *(i for i in range(len(texts)) if i not in matched)]
+    return list(dict.fromkeys([*first, *range(len(texts))]))
 
 
 async def best_passages(
@@ -145,13 +138,12 @@ async def best_passages(
     # One more, to know whether any that match are left out.
     fetched = await document.search(searcher, queries, k + 1)
     hits = fetched.hits[:k]
-    rows = tuple(
-        _ranked(
-            Row(hit.text, document_fields(hit.document, hit.fields), (hit.span,), hit.text), hit
-        )
+    rows = (
+        Row(hit.text, document_fields(hit.document, hit.fields), (hit.span,), hit.text)
         for hit in hits
     )
-    found = Rows(rows, TEXT_COLUMN, notes=fetched.notes)
+    ranked = tuple(_ranked(row, hit) for row, hit in zip(rows, hits, strict=True))
+    found = Rows(ranked, TEXT_COLUMN, notes=fetched.notes)
     if len(fetched.hits) > k:
         found = found.noting(among_best(k, queries))
     return FoundRows(found, replace(fetched, k=k, hits=hits))
@@ -163,26 +155,23 @@ async def best_rows(searcher: Searcher, rows: Rows, queries: Sequence[str], k: i
     How rare a word is, is counted in all of them, the undecided ones included.
     """
     began = time.monotonic()
-    every = (*rows.rows, *rows.doubtful)
+    every = rows.every
     texts = [(row.text if rows.is_answered else "") or row.value for row in every]
-    index = index_of([text or "" for text in texts])
-    found = await searcher.search(index, queries, len(every))
-    hits, notes = found.hits, found.notes
-    places = [int(hit.passage.document) for hit in hits]
-    found_in = [placed(every[i], hit.rank, hit.score) for i, hit in zip(places, hits, strict=True)]
-    ranked = [
-        (_ranked(every[i], hit), i < len(rows)) for i, hit in zip(places, found_in, strict=True)
+    found = await searcher.search(index_of([text or "" for text in texts]), queries, len(every))
+    places = [int(hit.passage.document) for hit in found.hits]
+    hits = [
+        placed(every[i], hit.rank, hit.score) for i, hit in zip(places, found.hits, strict=True)
     ]
+    ranked = [(_ranked(every[i], hit), i < len(rows)) for i, hit in zip(places, hits, strict=True)]
     unread = tuple(every[i] for i, text in enumerate(texts) if text is None)
     first, doubtful = first_of(ranked, len(unread), k)
-    kept = replace(
-        rows, rows=first, doubtful=(*doubtful, *unread),
-        notes=tuple(dict.fromkeys((*rows.notes, *notes))), sample=None,
-    )  # fmt: skip
-    if len(ranked) > k:
-        kept = kept.noting(among_best(k, queries))
-    method, spent = searcher.settings.method, time.monotonic() - began
-    return FoundRows(kept, Fetched(tuple(queries), method, k, tuple(found_in[:k]), notes, spent))
+    kept = replace(rows, rows=first, doubtful=(*doubtful, *unread), sample=None)
+    kept = kept.noting(*found.notes, *([among_best(k, queries)] if len(ranked) > k else []))
+    spent = time.monotonic() - began
+    return FoundRows(
+        kept,
+        Fetched(tuple(queries), searcher.settings.method, k, tuple(hits[:k]), found.notes, spent),
+    )
 
 
 def _ranked(row: Row, hit: FetchedPassage) -> Row:
@@ -240,17 +229,21 @@ def _table(hit: FetchedPassage, query: str, searched: SearchedDocument) -> Fetch
     if start > part.start:
         start = max(start, whole.find("\n\n", start, hit.span.start))
     tables = _rows(whole[start : min(part.end, hit.span.end + _AROUND)])
-    rows = [(n, row) for n, table in enumerate(tables) for row in table]
-    ranker = TermRanker([terms(f"{' '.join(row.fields)} {row.text}") for _, row in rows])
+    rows = [(table, i) for table in tables for i in range(len(table))]
+    texts = (f"{' '.join(table[i].fields)} {table[i].text}" for table, i in rows)
+    ranker = TermRanker(list(map(terms, texts)))
     best = ranker.best(terms(query, drop_stop_words=True), 1)
     if not best:
         return None
-    n, row = rows[best[0]]
-    table = tables[n]
-    first = last = table.index(row)
-    while last + 1 < len(table) and _length(table, first, last + 1) <= _MAX_TABLE:
+    table, first = rows[best[0]]
+    last = first
+
+    def has_room(first: int, last: int) -> bool:
+        return table[last].spans[-1].end - table[first].spans[0].start <= _MAX_TABLE
+
+    while last + 1 < len(table) and has_room(first, last + 1):
         last += 1
-    while first and _length(table, first - 1, last) <= _MAX_TABLE:
+    while first and has_room(first - 1, last):
         first -= 1
     begin, end = start + table[first].spans[0].start, start + table[last].spans[-1].end
     top = start + table[0].spans[0].start
@@ -265,7 +258,3 @@ def _rows(text: str) -> list[list[Row]]:
     """The rows of the tables of a text, as far as they have spans."""
     tables = ([row for row in each.rows if row.spans] for each in table_rows(Document(text)))
     return [table for table in tables if table]
-
-
-def _length(table: Sequence[Row], first: int, last: int) -> int:
-    return table[last].spans[-1].end - table[first].spans[0].start
