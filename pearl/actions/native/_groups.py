@@ -11,7 +11,6 @@ from pearl.actions.groups import (
     group,
     n_of_any,
     place,
-    ranked,
     ranking,
     size_range,
 )
@@ -185,11 +184,10 @@ def nth(rows: Rows, k: int | float) -> Value:
 )
 def in_order(rows: Rows) -> Value:
     """Sort; what is equal stays in its order."""
-    given = ranking(rows)
-    order = tuple(entry.row for entry in ranked(given))
-    unread = tuple(row for row in given.rows if row.value is None)
-    result = replace(given.rows, rows=(*order, *unread))
-    return result if given.rows is rows else counted(result)
+    groups, order, _ = ranking(rows)
+    unread = (row for row in groups if row.value is None)
+    result = replace(groups, rows=(*(entry.row for entry in order), *unread))
+    return result if groups is rows else counted(result)
 
 
 @PLUGINS.action(
