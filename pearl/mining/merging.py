@@ -154,7 +154,7 @@ class Rules:
 def merge_by_rule(entries: Sequence[LibraryEntry], rules: Rules) -> list[LibraryEntry]:
     """Merge equivalent entries; opposites, negations and different shapes are never merged."""
     found = _grouped(entries, "exact", lambda entry: _plain(entry.action), lambda a, b: True)
-    found = _grouped(found, "name", lambda entry: _name_key(entry.action), _same_name)
+    found = _grouped(found, "name", _name_key, _same_name)
     return _by_definition(found, rules)
 
 
@@ -187,8 +187,8 @@ def _plain(action: Action) -> tuple[object, ...]:
     return action.name, shape(action), " ".join(definition.casefold().rstrip(".").split())
 
 
-def _name_key(action: Action) -> tuple[object, ...]:
-    return shape(action), action.is_native, len(name_words(action))
+def _name_key(entry: LibraryEntry) -> tuple[object, ...]:
+    return shape(entry.action), entry.action.is_native, len(name_words(entry.action))
 
 
 def _same_name(one: Action, other: Action) -> bool:

@@ -68,16 +68,13 @@ def read_drafts(text: str, source: str) -> Drafts:
         lines = (line.strip() for line in text.split("\n"))
         drafts = _numbered((line, None, False) for line in lines if line and line[0] != "#")
         found = Drafts(source, drafts)
-    if not any(draft.action for draft in found.drafts):
-        raise DataError(_nothing(found), path=source, help=_FORMAT_HELP)
-    return found
-
-
-def _nothing(found: Drafts) -> str:
     if not found.drafts:
-        return f"the file has no drafts{f': {found.unread[0]}' if found.unread else ''}"
-    first = found.drafts[0]
-    return f"no draft of {len(found.drafts)} can be read; the first: {first.flaw}"
+        why = f"the file has no drafts{f': {found.unread[0]}' if found.unread else ''}"
+        raise DataError(why, path=source, help=_FORMAT_HELP)
+    if not any(draft.action for draft in found.drafts):
+        why = f"no draft of {len(found.drafts)} can be read; the first: {found.drafts[0].flaw}"
+        raise DataError(why, path=source, help=_FORMAT_HELP)
+    return found
 
 
 def _numbered(found: Iterable[tuple[str, str | None, bool]]) -> tuple[Draft, ...]:
@@ -85,11 +82,11 @@ def _numbered(found: Iterable[tuple[str, str | None, bool]]) -> tuple[Draft, ...
     drafts: list[Draft] = []
     for number, (text, question, is_seed) in enumerate(found):
         action, flaw = _draft_action(text)
-        drafts.append(Draft(number, text, action, question, is_seed, flaw))
+        drafts.append(Draft(number, text, action, question, is_seed, flaw or None))
     return tuple(drafts)
 
 
-def _draft_action(text: str) -> tuple[Action | None, str | None]:
+def _draft_action(text: str) -> tuple[Action | None, str]:
     """The action of one line, or its error."""
     if "\n" in text:
         return None, "spans several lines"
@@ -98,7 +95,7 @@ def _draft_action(text: str) -> tuple[Action | None, str | None]:
         return None, f"{found[0].message} [{found[0].code}]" if found else "is not an action"
     if not _NAME.match(actions[0].name):
         return None, f"'{actions[0].name}' is not a name of an action: use A-Z, 0-9 and _"
-    return actions[0], None
+    return actions[0], ""
 
 
 def _mined(text: str, source: str) -> Drafts:
@@ -124,15 +121,12 @@ def _mined(text: str, source: str) -> Drafts:
             unread.append(f"question {row.id}: a second row of the same question, left out")
             continue
         seen.add(row.id)
-        unread += (f"question {row.id}: {problem}" for problem in _problems(row))
+        problems = [diagnostic.partition("\n")[0] for diagnostic in row.diagnostics]
+        if row.status == "failed":
+            problems.insert(0, f"no reply: {row.error or 'unknown'}")
+        unread += (f"question {row.id}: {problem}" for problem in problems)
         drafts += ((action, row.id, False) for action in row.actions)
     return Drafts(source, _numbered(drafts), tuple(unread))
-
-
-def _problems(row: MinedRow) -> Iterator[str]:
-    if row.status == "failed":
-        yield f"no reply: {row.error or 'unknown'}"
-    yield from (diagnostic.partition("\n")[0] for diagnostic in row.diagnostics)
 
 
 def _header(line: str, source: str) -> MinedHeader:
@@ -196,10 +190,10 @@ def read_reply(text: str, drafts: Sequence[Action]) -> MergeReply:
             drops += ((number, found[2].strip() or _REASON) for number in free(_read(found[1])))
         elif _LOOKS_LIKE_ACTION.match(line):
             numbers = _NUMBERS.search(line)
-            action, problem = _action(line[: numbers.start()] if numbers else line)
+            action, problem = _draft_action(line[: numbers.start()] if numbers else line)
             if action is None:
                 problems.append(f"{problem}: {line[:120]}")
-            elif own := free(_read(numbers[1]) if numbers else _named(action, drafts)):
+            elif own := free(_read(numbers[1]) if numbers else _alone(action, drafts)):
                 merges.append((action, own))
             elif not numbers:
                 problems.append(f"{action.name} does not name a draft")
@@ -227,19 +221,10 @@ def _read(numbers: str) -> list[int]:
     return found
 
 
-def _named(action: Action, drafts: Sequence[Action]) -> list[int]:
+def _alone(action: Action, drafts: Sequence[Action]) -> list[int]:
     """The only draft of a name: a line without numbers keeps it."""
     same = [i for i, draft in enumerate(drafts, start=1) if draft.name == action.name]
     return same if len(same) == 1 else []
-
-
-def _action(line: str) -> tuple[Action | None, str]:
-    actions, found = read_actions(line)
-    if found or not actions:
-        return None, f"{found[0].message} [{found[0].code}]" if found else "is not an action"
-    if actions[0].name != actions[0].name.upper():
-        return None, "the name is not in capitals"
-    return actions[0], ""
 
 
 def _listed(numbers: Sequence[int]) -> str:
@@ -505,15 +490,14 @@ def _fates(
         if draft.action is None:
             yield fate(fate="dropped", stage="malformed", why=draft.flaw)
         elif loss := losses.get(draft.number):
-            yield fate(
-                fate="dropped", stage=loss.stage.name, round=loss.stage.round, why=loss.why
-            )  # fmt: skip
+            stage = loss.stage
+            yield fate(fate="dropped", stage=stage.name, round=stage.round, why=loss.why)
         else:
             holder = holders[draft.number]
-            stage = holder.drafts[draft.number]
+            merge = holder.drafts[draft.number]
             yield fate(
-                fate="merged" if stage else "kept",
+                fate="merged" if merge else "kept",
                 into=holder.action.name,
-                stage=stage.name if stage else None,
-                round=stage.round if stage else 0,
+                stage=merge.name if merge else None,
+                round=merge.round if merge else 0,
             )
