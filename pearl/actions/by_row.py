@@ -96,9 +96,9 @@ def reading(action: Action, library: ActionLibrary) -> Action:
 
 
 def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-    """Rows with the replies as one more column, which is their value.
+    """Rows with the replies as one more column, which becomes their value.
 
-    Nothing was asked about the doubtful rows: theirs is undecided.
+    The value of doubtful rows is undecided, because the model was not asked about them.
     """
     answered = tuple(
         row.with_column(column, reply) for row, reply in zip(rows, replies, strict=True)
@@ -108,9 +108,9 @@ def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
 
 
 def _collect_filter(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-    """Keep the rows with the reply "yes"; without a reply, it is undecided whether one belongs here.
+    """Keep the rows with the reply "yes"; rows without a reply become doubtful.
 
-    A note says how many of the others do not state it.
+    A note counts the rows that do not state it.
 
     Example:
         >>> from pearl.documents.rows import Row
@@ -130,7 +130,7 @@ def _collect_filter(rows: Rows, replies: Sequence[str | None], column: str) -> R
 
 
 def _collect_rerank(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-    """Order the rows by their scores, which become a field; rows with equal ones keep their order.
+    """Order the rows by their scores, which become a field; rows with equal scores keep their order.
 
     Example:
         >>> from pearl.documents.rows import Row
@@ -146,14 +146,14 @@ def _collect_rerank(rows: Rows, replies: Sequence[str | None], column: str) -> R
 
 
 def _select_rerank(rows: Rows, k: int) -> Rows:
-    """The first K of these rows; each undecided one may be before any of them."""
+    """The first K of these rows; undecided rows may come before any of them."""
     first, doubtful = first_of([(row, True) for row in rows], len(rows.doubtful), k)
     found = replace(rows, rows=first, doubtful=(*doubtful, *rows.doubtful), sample=None)
     return found.noting(among_best(k)) if len(rows) > k else found
 
 
 def _collect_top(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-    """Order the rows by their place, a number from 1; those without one are left out.
+    """Order the rows by their place, a number from 1; rows without a place are left out.
 
     Example:
         >>> from pearl.documents.rows import Row

@@ -1,9 +1,8 @@
 """Actions that search.
 
 A plug-in has `ACTION`, an `Action` with `is_native=True` of which one parameter reads `passages`, and
-`async def run(searcher, *values) -> FoundRows`: a search may wait for an embedding. What reads passages is
-given as a `SearchedDocument` where it is `CTX`, else as `Rows`; other values as native actions have
-them. `run` raises `ValueError` with the reason for invalid values.
+`async def run(searcher, *values) -> FoundRows`: a search may wait for an embedding. A parameter that reads
+passages gets a `SearchedDocument` for `CTX`, else `Rows`; other values are those of native actions. `run` raises `ValueError` with the reason for invalid values.
 """
 
 from __future__ import annotations

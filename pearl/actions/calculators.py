@@ -5,9 +5,9 @@ A calculator has
 - `OPERANDS: tuple[Operand, ...]`, in the order in which a call gives them;
 - `PROGRAM: str`, in the language of `pearl.actions.arithmetic`, with the operands by their names;
 - `IS_PERCENTAGE: bool`, whether the result is written as a percentage;
-- `METRICS: tuple[str, ...]`, what questions call the result, where it is computed because reports
-  seldom state it; none where they have to (earnings per share: IAS 33, cash flow: IAS 7), and for
-  relations of any two numbers.
+- `METRICS: tuple[str, ...]`, names of the result in questions, if reports seldom state it and it is
+  computed; none for results that reports have to state (earnings per share: IAS 33, cash flow: IAS 7),
+  and for relations of any two numbers.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def load_calculator(name: str) -> Calculator:
     """The calculator of that name.
 
     Raises:
-        UsageError: There is none.
+        UsageError: No calculator has that name.
     """
     return cast("Calculator", plugins.load(__name__, name.replace(" ", "-"), "calculator"))
 

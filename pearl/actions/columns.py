@@ -1,7 +1,7 @@
 """Columns of rows: the one that a name in a plan means, and which rows meet a condition on it.
 
 A plan is written without the document, so its names are looked up tolerantly, but never guessed
-between two columns. Dates are read a whole column at once: the order of day and month is one.
+between two columns. Dates are read a whole column at once, because they share one order of day and month.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
     keys: dict[str | None, str | None] = {}
     for value, period in zip(different, dates.periods, strict=True):
         is_empty = value is not None and not value.strip()
-        # Empty values have a key in common; the key of what is not a date is undecided.
+        # Empty values share a key; the key of a value that is not a date is undecided.
         keys[value] = date_part(period, unit) if period else "" if is_empty else None
     values = [keys[value] for value in column.values]
     n_unread = values.count(None) - column.values.count(None)
@@ -132,8 +132,8 @@ def wanted_by(x: Value, *, is_list: bool) -> Wanted:
 def judge(rows: Rows, name: str, operator: str, x: Value) -> tuple[list[Verdict], tuple[str, ...]]:
     """Compare a column of rows with a value: a verdict for each of all rows, and notes.
 
-    An empty value is never before, after, at least or at most anything. What is to be read as a
-    date or a number and cannot be is undecided, as are numbers in another unit.
+    An empty value is never before, after, at least or at most anything. Values that should be dates
+    or numbers and are not, and numbers in another unit, are undecided.
     """
     wanted = wanted_by(x, is_list=operator in ("in", "not in"))
     kind: Kind | None = None

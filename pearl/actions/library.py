@@ -30,7 +30,7 @@ def library_names() -> tuple[str, ...]:
 
 
 def load_library(name_or_path: str | Path | ActionLibrary) -> ActionLibrary:
-    """Load a shipped library by name (`seed`, `quality`, ...) or an action file by path; a library stays as it is.
+    """Load a shipped library by name (`seed`, `quality`, ...) or an action file by path; return a library unchanged.
 
     Raises:
         DataError: The library or file does not exist, or is not text.
@@ -97,7 +97,7 @@ def read_actions(text: str) -> tuple[list[Action], list[Diagnostic]]:
 
 @lru_cache(maxsize=16)
 def _read(text: str) -> tuple[tuple[Action, ...], tuple[Diagnostic, ...]]:
-    """`read_actions`, kept: a library is loaded for every `Pearl` and seldom changes."""
+    """`read_actions`, cached: every `Pearl` loads a library, and libraries seldom change."""
     actions: list[Action] = []
     found: list[Diagnostic] = []
     seen: set[str] = set()

@@ -1,7 +1,7 @@
-"""Documents, rows and texts that are searched: their index, and the passages that match.
+"""Searches of documents, rows and texts: the index, and the matching passages.
 
-`pearl.retrieval` knows documents one by one; plans know one text, in which those of a corpus are
-joined. Here the passages of the one become spans of the other.
+`pearl.retrieval` searches separate documents; plans have one text, in which the documents of a
+corpus are joined. This module turns passages of documents into spans of that text.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SearchedDocument:
 
     @property
     def is_corpus(self) -> bool:
-        """Whether it is a corpus, whose matching passages a step reads."""
+        """Whether the document is a corpus, of which a step reads the matching passages."""
         return isinstance(self.document, IndexedDocument)
 
     @cached_property
@@ -70,7 +70,7 @@ class SearchedDocument:
 
     @property
     def index(self) -> Index:
-        """Its passages; built when they are first needed, once for all threads."""
+        """The index of the passages; built at first use, once for all threads."""
         if isinstance(self.document, IndexedDocument):
             return self.document.index
         with self._lock:
@@ -125,7 +125,7 @@ def index_of(texts: Sequence[str]) -> Index:
 
 
 async def order(searcher: Searcher, query: str, texts: Sequence[str]) -> list[int]:
-    """The numbers of texts, those that match best first; those that do not match in their order."""
+    """The numbers of texts: the best matches first, then texts without a match in their order."""
     found = await searcher.search(index_of(texts), query, len(texts))
     first = [int(hit.passage.document) for hit in found.hits]
     return list(dict.fromkeys([*first, *range(len(texts))]))
@@ -152,7 +152,7 @@ async def best_passages(
 async def best_rows(searcher: Searcher, rows: Rows, queries: Sequence[str], k: int) -> FoundRows:
     """The best rows: by their text if a model has answered about them, else by their value.
 
-    How rare a word is, is counted in all of them, the undecided ones included.
+    The rarity of words is counted over all rows, undecided ones included.
     """
     began = time.monotonic()
     every = rows.every
@@ -190,7 +190,7 @@ _MAX_TABLE = 1_500
 def with_tables(
     hits: Sequence[FetchedPassage], query: str, searched: SearchedDocument
 ) -> list[FetchedPassage]:
-    """The passages, the first one of each document followed by a table, if it has none and one matches."""
+    """The passages; a matching table follows the first passage of a document, if that has no table."""
     seen: set[str] = set()
     found: list[FetchedPassage] = []
     beside: list[Span] = []

@@ -69,7 +69,7 @@ class CurationRow(Frozen):
 
     @property
     def status(self) -> str:
-        """The outcome, under the name that records have for it."""
+        """The outcome, by its name in records."""
         return self.outcome
 
 
@@ -84,7 +84,7 @@ def trainable(samples: Iterable[Sample]) -> list[Sample]:
 
 @dataclass(frozen=True, slots=True)
 class CurateUnit(RecordUnit):
-    """One training sample that a plan is to be found for."""
+    """One training sample that needs a plan."""
 
     sample: Sample
     index: int
@@ -97,7 +97,7 @@ class CurateUnit(RecordUnit):
         return (json.dumps((sample.question, sample.options, sample.gold, self.retries)),)
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
-        """A plan and a step at least."""
+        """At least one plan and one step."""
         some = Range(2, None)
         return "(plans tried)", StepCosts(some, some, some, some)
 
@@ -128,7 +128,7 @@ class CurateUnit(RecordUnit):
         )
 
     def row(self, result: BaseModel | None, error: Exception | None) -> Mapping[str, Any] | None:
-        """The row as it is in a file, and as `status` its outcome."""
+        """The row for a file, with its outcome as `status` too."""
         row = RecordUnit.row(self, result, error)
         return row and {"status": row["outcome"], **row}
 
@@ -140,7 +140,7 @@ def curate_units(samples: Iterable[Sample], retries: int = 2) -> Iterator[Curate
 
 
 def curated(row: Mapping[str, Any], unit: CurateUnit) -> CurationRow:
-    """The row of a unit as it was kept, at the place that the sample has now."""
+    """The stored row of a unit, with the present index of its sample."""
     fields = {name: value for name, value in row.items() if name != "status"}
     return CurationRow.model_validate({**fields, "index": unit.index})
 
@@ -148,7 +148,7 @@ def curated(row: Mapping[str, Any], unit: CurateUnit) -> CurationRow:
 async def _try(
     pearl: Pearl, sample: Sample, document: Document, retries: int, tries: list[Try], trace: Trace
 ) -> Literal["kept", "wrong", "repeated"]:
-    """What comes of the plans, each of which is added to `tries`."""
+    """Write and run plans until one is right; each one is added to `tries`."""
     rejected: list[Rejected] = []
     for _ in range(retries + 1):
         checked = await pearl.plan(sample.question, rejected=rejected, trace=trace)

@@ -156,7 +156,7 @@ class Miner:
 
     @property
     def prompt(self) -> str:
-        """What is asked, without the question."""
+        """The prompt without the question."""
         return f"{self._head.content}\n\n{self._body}"
 
     @property
@@ -230,7 +230,7 @@ def miner_of(pearl: Pearl, seed_library: str) -> Miner:
         load_library(seed_library),
         load_examples(
             pearl.material.bank, pearl.library
-        ),  # none with operators, which no library lacks
+        ),  # operators need no declaration: every library has them
         pearl.library,
         pearl.client.settings.constrain,
         max_output_tokens=pearl.limits.max_output_tokens,
@@ -251,7 +251,7 @@ class MineUnit(RecordUnit):
         return (self.prompt,)
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
-        """One call; more where the model refuses what it is to be held to."""
+        """One call; up to three if the model refuses a constraint."""
         limits, client = pearl.limits, pearl.client
         is_held = bool(client.constrains.by) and client.settings.constrain != "off"
         calls = Range(1, 3 if is_held else 1)
@@ -282,7 +282,7 @@ def mine_units(questions: Iterable[Question], seed_library: str, prompt: str) ->
 
 
 def mined(row: Mapping[str, Any], unit: MineUnit) -> MinedRow:
-    """The row of a unit as it was kept, at the place that the question has now."""
+    """The stored row of a unit, with the present index of its question."""
     return MinedRow.model_validate({**row, "index": unit.question.index})
 
 

@@ -167,7 +167,7 @@ class MergeReply:
 
 
 def read_reply(text: str, drafts: Sequence[Action]) -> MergeReply:
-    """Parse a reply, where draft 1 is the first, with bullets, fences and prose around."""
+    """Parse a reply, also one with bullets, fences and prose; the first draft is number 1."""
     merges: list[tuple[Action, tuple[int, ...]]] = []
     drops: list[tuple[int, str]] = []
     problems: list[str] = []
@@ -379,9 +379,9 @@ def _follow(
 
 @contextmanager
 def embedding(embedder: Embedder) -> Iterator[Embed]:
-    """A function from texts to vectors, which waits for them; the embedder is closed afterwards.
+    """A blocking function from texts to vectors; the embedder is closed afterwards.
 
-    It is called amid the work of an event loop, so that the embedder has another in a thread.
+    The caller blocks its own event loop, so the embedder runs in another loop, in a thread.
     """
     runner = asyncio.Runner()
     with ThreadPoolExecutor(1, thread_name_prefix="embedding") as thread:

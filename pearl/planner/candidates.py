@@ -86,7 +86,7 @@ def different_plans(found: Sequence[CheckedPlan | PearlError]) -> Plans:
 
 
 def _calls(checked: CheckedPlan) -> bytes:
-    """A digest of the calls whose results form the answer, and of the calls that these need."""
+    """A digest of the calls that form the answer, and of the calls whose results these use."""
     known: dict[str, bytes] = {}
     for step in checked.plan.steps:
         action = checked.action(step)
@@ -186,7 +186,7 @@ def by_example(
 
 
 def are_agreed(candidates: Sequence[Candidate]) -> bool:
-    """Whether there are two or more, and all make the same calls."""
+    """Whether two or more candidates all make the same calls."""
     plans = different_plans([each.plan for each in candidates])
     return len(candidates) > 1 == len(plans.different)
 

@@ -20,7 +20,7 @@ from pearl.plugins.files import find_data
 from pearl.retrieval.weighting import TermRanker
 
 _parse = lru_cache(maxsize=256)(parse)
-"""A bank is read for every `Pearl`, and its plans seldom change."""
+"""Cached: every `Pearl` reads its bank, and plans seldom change."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def question_words(question: str) -> tuple[Word, ...]:
         word = text.strip(_EDGES)
         begins = text[: len(text) - len(text.lstrip(_EDGES))]
         ends = text[len(text.rstrip(_EDGES)) :]
-        if found and set(begins) - _QUOTES:  # a dash by itself is all edge
+        if found and set(begins) - _QUOTES:  # also at a dash that stands alone
             found[-1] = found[-1]._replace(is_last=True)
         if word:
             is_content = bool(terms(word, drop_stop_words=True))
@@ -55,7 +55,7 @@ def nearest_span(text: str, question: str) -> str:
 
 
 def covering_span(text: str, question: str) -> str:
-    """The shortest words in a row of a question that have as many terms of a text as any.
+    """The shortest consecutive words of a question that have the most terms of a text.
 
     Example:
         >>> question = "Who set up the seed bank in the valley, and why?"
@@ -81,7 +81,7 @@ def covering_span(text: str, question: str) -> str:
 
 
 def _joined(words: Sequence[Word], start: int, end: int) -> str:
-    """Words in a row, with the one before them that only leads to them."""
+    """Consecutive words, with an article or a possessive before them."""
     before = words[start - 1] if start else None
     is_led = before is not None and before.is_opening and not before.is_last
     return " ".join(word.text for word in words[start - is_led : end + 1])
@@ -101,13 +101,13 @@ def nearest_actions(
     n: int,
     kind: DocumentKind = "document",
 ) -> ActionLibrary:
-    """The `n` actions that read the document and are nearest to a question, with those computed in Python."""
+    """The `n` reading actions nearest to a question, and the actions that combine their results."""
     reading = [action for action in library.values() if n_texts(action) is not None]
     of_table = [action for action in reading if action.asks_table]
     if kind == "table" and of_table:
         return ActionLibrary(library.name, of_table)
     by_rule = {step.action for step in build_plan(question, library, kind).steps}
-    # What takes no words of the question would be called for any.
+    # An action without text arguments fits every question, so only the rules may choose it.
     reading = [a for a in reading if not a.asks_table and (n_texts(a) or a.name in by_rule)]
     texts = [f"{action.name.replace('_', ' ')} {action.definition}" for action in reading]
     scores = TermRanker(list(map(terms, texts))).scores(terms(question))
@@ -147,7 +147,7 @@ def short_form(example: Example, library: ActionLibrary, max_steps: int) -> Exam
 
 
 ProfileName = Literal["auto", "full", "small"]
-"""`auto` goes by the size and the window of the model."""
+"""`auto` decides by the size and the window of the model."""
 
 PROFILES: tuple[ProfileName, ...] = ("auto", "full", "small")
 
@@ -169,7 +169,7 @@ class PlannerProfile:
 
     @property
     def notice(self) -> str:
-        """One line for users before its first use, or ""."""
+        """One line that tells users about the small profile; "" for the full one."""
         if self.n_actions is None:
             return ""
         return (
@@ -205,7 +205,7 @@ def profile_for(
 
 
 SHORT_BANK = "short"
-"""Examples of few steps, whose strings are words of their questions."""
+"""The bank of short examples, whose strings are words of their questions."""
 
 
 class PlannerMaterial:

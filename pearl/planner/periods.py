@@ -22,7 +22,7 @@ Style = Literal["", "fiscal", "calendar"]
 """The kind of year; "" if fiscal years are calendar years."""
 
 MAX_YEARS = 200
-"""Periods farther from the reference date are not read."""
+"""Periods farther from the reference date stay as they are."""
 
 _AS_OF = range(1700, 2200)
 """Years of a reference date: with `MAX_YEARS`, all years have four digits."""
@@ -46,11 +46,11 @@ class CalendarPeriod:
 
     @property
     def year(self) -> int:
-        """The year that it is or lies in."""
+        """The year of the period."""
         return self.index // _PER_YEAR[self.unit]
 
     def later(self, n: int) -> Self:
-        """The period so many units later, or earlier if negative."""
+        """The period `n` units later."""
         return replace(self, index=self.index + n)
 
     def __str__(self) -> str:
@@ -100,7 +100,7 @@ class Calendar:
         if unit == "month":
             return CalendarPeriod(unit, 12 * self.as_of.year + self.as_of.month - 1)
         style = style or ("" if self.fiscal_year_end == (12, 31) else "fiscal")
-        # A fiscal year has no name later than the calendar year after its first day's.
+        # The fiscal year in progress is named after this calendar year or the next one.
         first = CalendarPeriod(unit, _PER_YEAR[unit] * self.as_of.year, style)
         return next(
             period
@@ -143,7 +143,7 @@ DAY = r"\d{1,2}(?:st|nd|rd|th)?\b,?"
 
 
 def pattern(text: str) -> re.Pattern[str]:
-    """A pattern that ignores case, and blanks of its own."""
+    """A verbose pattern that ignores case."""
     return re.compile(text, re.IGNORECASE | re.VERBOSE)
 
 
@@ -157,7 +157,7 @@ _named = pattern(
     (?! [\w%] | [.,]\d
       | \s*(?:million|billion|thousand|percent|people|employees|shares|units|stores)\b )"""
 )
-"""A year that the question names, perhaps with its quarter or month."""
+"""A year that the question names, with or without a quarter or month."""
 
 Named = tuple[int, int, "CalendarPeriod | None"]
 """Start, end and period of a year in a question; None where it may be several periods."""
@@ -230,8 +230,8 @@ _NO_LEAD = frozenset((
 ))  # fmt: skip
 """Words after which a period needs no "in"."""
 
-SEVERAL = "it is asked of several years"
-"""Why "the previous year" is open in "in which years did it exceed the previous year"."""
+SEVERAL = "the question asks about several years"
+"""Why "in which years did it exceed the previous year" stays as it is."""
 
 _NEAR = 60
 """Characters before a phrase that decide on its preposition."""
@@ -257,7 +257,7 @@ class PeriodReading:
 
 
 Read = Callable[["Substitution", re.Match[str]], PeriodReading | str | None]
-"""Reads a match: its periods, why they are unclear, or None if the phrase means something else."""
+"""Reads a match: the periods, why they are ambiguous, or None if the phrase means something else."""
 
 Rule = tuple[re.Pattern[str], Read]
 
@@ -287,7 +287,7 @@ class Substitution:
         is_heading = all(word[0].isupper() for word in re.findall(r"[^\W\d_]{4,}", self.text))
         pieces, done = list[str](), 0
         matches = [(match, read) for rule, read in rules for match in rule.finditer(self.text)]
-        # Of those in one place, the match of the first rule comes first: the sort is stable.
+        # Matches in one place stay in the order of their rules: the sort is stable.
         for match, read in sorted(matches, key=lambda each: each[0].start("phrase")):
             start, end = match.span()
             is_title = match["unit"].istitle() and not is_heading
@@ -297,7 +297,7 @@ class Substitution:
             if isinstance(found, PeriodReading):
                 as_of, years = self.calendar.as_of, (found.first.year, found.last.year)
                 if self.own_date and not found.since:
-                    found = f'the question has a date of its own, "{self.own_date}"'
+                    found = f'the question gives its own date, "{self.own_date}"'
                 elif max(abs(year - as_of.year) for year in years) > MAX_YEARS:
                     found = f"more than {MAX_YEARS} years from {as_of}"
             if isinstance(found, str):
@@ -307,7 +307,7 @@ class Substitution:
                 start = match.start("phrase")
             name = found.form.format(found.span)
             self.notes.append(f'"{match["phrase"]}" read as {name}{self._why(found)}')
-            # Later phrases count from what is put in.
+            # Later phrases count from the inserted period.
             places = [each for each, _, _ in self.named]
             at = slice(bisect_left(places, start), bisect_left(places, end))
             self.named[at] = [(start, end, found.last)]
@@ -325,7 +325,7 @@ class Substitution:
     def anchor(
         self, match: re.Match[str], offset: int, target: str | None = None
     ) -> CalendarPeriod | str:
-        """The named period that a phrase is counted from, or why that is open."""
+        """The named period that a phrase is counted from, or why it is ambiguous."""
         places = [start for start, _, _ in self.named]
         at = bisect_left(places, match.start("phrase"))
         behind = {period for *_, period in self.named[at:]}
@@ -337,15 +337,15 @@ class Substitution:
         elif at:
             period = self.named[at - 1][2]
             if at > 1 and offset < 0 and _is_listed(self.text, *self.named[at - 2 : at]):
-                return "it follows several years"
+                return "several years stand before it"
         elif target or len(behind) != 1:
-            return f"which {unit} it is counted from is open"
+            return f"the {unit} to count from is ambiguous"
         else:
             period = behind.pop()
         if period is not None and unit == "year":
             return CalendarPeriod("year", period.year, style_of(match) or period.style)
         if period is None or period.unit != unit:
-            return f"which {unit} it is counted from is open"
+            return f"the {unit} to count from is ambiguous"
         return period
 
     def _why(self, found: PeriodReading) -> str:
@@ -363,7 +363,7 @@ class Substitution:
         return f"{days} ({'; '.join([*said, *filter(None, [found.remark])])})"
 
     def _lead(self, match: re.Match[str], start: int, lead: str) -> str:
-        """The preposition that a period needs in this place, with the blank behind it."""
+        """The preposition that a period needs here, followed by a blank."""
         before, end = self.before(start), match.end()
         is_first = not before or before[-1] in ".?!"
         led = f"{lead.capitalize() if is_first and self.text[start].isupper() else lead} "
@@ -406,7 +406,7 @@ _VAGUE = rf"""(?P<vague>(?:(?:more|less|fewer)\s+than | over | under | at\s+(?:l
 _UNIT = r"(?P<unit>year|FY|quarter|month)\b"
 _UNITS = r"(?P<unit>years?|yrs?|quarters?|months?|decades?)\b"
 
-# What may not follow: a phrase says something else then.
+# Text that may not follow a phrase, because the phrase then means something else.
 _NOT_OF = r"(?!-\w | \s+of\b)"
 _NO_ITEM = r"(?!\s+(?:adjustments?|items?|development|reserves?|claims|end)\b)"
 _NO_MORE = r"""(?=\s*(?:[?.!,;:)]|$) | ['’]s | \s+(?:and|or|to|versus|vs|did|was|is|were)\b)"""
@@ -425,14 +425,14 @@ def _by_place(run: Substitution, match: re.Match[str]) -> PeriodReading | str | 
     the, which = (match["the"] or "").lower(), match["which"].split()[-1].lower()
     is_of_year = unit_of(match) == "year"
     if the == "the" and (which == "next" or _which_behind.match(run.text, match.end())):
-        return None  # from the year that is named, if there is one; "the last year that is shown"
+        return None  # counted from a named year, or "the last year that is shown"
     before, ends = run.before(match.start()), not re.match(r"['’]s?|\s+\w", run.text[match.end() :])
     if before.endswith("that") or (the == "the" and ends and _asked_for.search(before)):
         return None  # "in that last year", "what is the last year?"
     if the not in ("", "the", "this") and not match["kind"]:
         return None  # "in its last year as a company"
     if which in ("latest", "recent") and is_of_year and not style_of(match):
-        return None  # of those in the document
+        return None  # the latest year of the document
     if _year_behind.match(run.text, match.end()) or _year_before.search(run.before(match.start())):
         return None
     period = run.current(match).later(_OFFSETS[which])
@@ -531,7 +531,7 @@ def _beside_date(run: Substitution, match: re.Match[str]) -> PeriodReading | str
     if run.is_of_several:
         return SEVERAL
     if without_background(run.text)[1]:
-        return "the questions before it name no year"
+        return "the earlier questions name no year"
     if match["count"]:
         return _last_ones(run, match)
     period = run.current(match).later(_OFFSETS[match["which"].lower()])
@@ -585,20 +585,20 @@ _FROM_DATE: tuple[Rule, ...] = (
     (_THIS_DECADE, _this_decade),
     (_BY_PLACE, _by_place),
 )
-"""Periods counted from the reference date; of two in one place, the first rule reads it."""
+"""Periods counted from the reference date; if two rules match in one place, the first one applies."""
 
 _FROM_NAMED: tuple[Rule, ...] = ((_FROM, _from_named), (_BESIDE, _beside_named))
-"""Periods counted from one that the question names."""
+"""Periods counted from a period that the question names."""
 
 _WITHOUT_NAMED: tuple[Rule, ...] = ((_BESIDE, _beside_date),)
 """Phrases counted from the reference date if the question names no period."""
 
 MAX_LENGTH = 10_000
-"""Characters of a question; longer ones are left as they are."""
+"""Maximum characters of a question; longer questions stay as they are."""
 
 
 def resolve_periods(question: str, calendar: Calendar) -> tuple[str, tuple[str, ...]]:
-    """The question with absolute periods, and a note of each that was put in or is open.
+    """The question with absolute periods, and a note about each replaced or ambiguous phrase.
 
     Example:
         >>> from datetime import date
@@ -611,7 +611,7 @@ def resolve_periods(question: str, calendar: Calendar) -> tuple[str, tuple[str, 
     if len(question) > MAX_LENGTH:
         return question, ()
     notes: list[str] = []
-    while True:  # "two years before last year": what was put in may be what another is counted from
+    while True:  # "two years before last year": another phrase may count from an inserted period
         before, left = question, list[str]()
         for rules in (_FROM_DATE, _FROM_NAMED, _WITHOUT_NAMED):
             run = Substitution(question, calendar)

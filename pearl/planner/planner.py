@@ -1,4 +1,4 @@
-"""A question → a checked plan: made clear, then planned by its parts or by the model."""
+"""A question → a standalone question → a checked plan, by the question's parts or by the model."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ PlannedBy = Literal["auto", "model", "rule"]
 PLANNERS: tuple[PlannedBy, ...] = ("auto", "model", "rule")
 
 _NO_PLAN = frozenset({"repetition", "truncated", "empty", "malformed", "refused"})
-"""Errors after which the model is taken to write no plan; other errors mean that it was not reached."""
+"""Kinds of errors of a reply without a plan; other kinds mean that the model was not reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class Planner:
         history: Sequence[Turn] = (),
         trace: Trace | None = None,
     ) -> Understood:
-        """Make a question clear by itself, with absolute periods."""
+        """Make a question standalone, with absolute periods."""
         with self.client.breaker.running():
             return await understand(
                 one_line(question), model,
@@ -186,7 +186,7 @@ class Planner:
         is_alone: bool = False,
         trace: Trace | None = None,
     ) -> CheckedPlan:
-        """The plan of a question that is clear by itself, by its parts or by the model."""
+        """Plan a standalone question by its parts or by the model."""
         settings = self.settings
         shown = self.material.actions_for(kind)
         if settings.planned_by == "rule":
@@ -230,7 +230,7 @@ class Planner:
 
     @property
     def is_together(self) -> bool:
-        """Whether rules and examples plan beside the model, because it is a weak one."""
+        """Whether rules and examples plan as well, because the model is small."""
         return self.settings.planned_by == "auto" and self.material.profile.name == "small"
 
     async def _together(self, writer: PlanWriter, shown: ActionLibrary) -> CheckedPlan:
@@ -238,11 +238,11 @@ class Planner:
         question, examples, most = writer.question, writer.examples, writer.max_steps
         candidates: list[Candidate] = []
         note = ""
-        with suppress(PlanError):  # it has too many steps
+        with suppress(PlanError):  # too many steps
             candidates.append(Candidate("rule", by_rule(question, shown, writer.kind, most)))
         if writer.kind == "document" and (near := by_example(question, examples, shown, most)):
             candidates.append(Candidate("example", near))
-        if not are_agreed(candidates):  # else a third one changes nothing
+        if not are_agreed(candidates):  # two that agree outvote a third
             try:
                 candidates.append(Candidate("model", await writer.write()))
             except (PlanningError, ModelError) as error:

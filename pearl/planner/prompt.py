@@ -75,7 +75,7 @@ _MAX_SHORT_WORDS = 12
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A valid plan that was run in vain, without anything of the document."""
+    """A valid plan whose run gave no right answer; it holds no text of the document."""
 
     plan: str
     failure: Literal["wrong", "failed", "undecided"] = "wrong"

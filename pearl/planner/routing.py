@@ -135,7 +135,7 @@ def read_decomposition(reply: str) -> Decomposition:
     text = fenced[1] if fenced else reply
     start = text.find("{")
     if start < 0:
-        raise ValueError("the reply has no parts: it has to be one JSON object")
+        raise ValueError("the reply has no parts: it must be one JSON object")
     try:
         said, _ = json.JSONDecoder().raw_decode(text, start)
         return Decomposition.model_validate(said)
@@ -148,7 +148,7 @@ def read_decomposition(reply: str) -> Decomposition:
 
 
 def flaws(decomposition: Decomposition, question: str) -> tuple[str, ...]:
-    """What in the parts contradicts the question or the other parts."""
+    """Contradictions between the parts, and between the parts and the question."""
     return tuple(_flaws(decomposition.parts, question))
 
 
@@ -158,7 +158,7 @@ def _flaws(parts: Sequence[Part], question: str) -> Iterator[str]:
     before: set[str] = set()
     for part in parts:
         if part.id in before:
-            yield f"{part.id}: the id is there twice"
+            yield f"{part.id}: the id is used twice"
         match part:
             case Figure():
                 entity = _words(part.entity)
@@ -176,7 +176,7 @@ def _flaws(parts: Sequence[Part], question: str) -> Iterator[str]:
                 pass
         before.add(part.id)
     told = " ".join(str(value) for part in parts for value in part.model_dump().values())
-    asked, _ = without_background(question)  # what it refers to may be about more
+    asked, _ = without_background(question)  # the earlier questions may be about other years
     if left := sorted(set(_YEAR.findall(asked)) - set(_YEAR.findall(told))):
         yield f"no part is about {', '.join(left)}, which the question names"
     qualified = {word.lower() for word in _QUALIFIERS.findall(question)} - {*_words(told)}
@@ -191,14 +191,14 @@ def _flaws_of(
     name = part.calculator
     if name not in CALCULATORS:
         close = did_you_mean(part.operation, CALCULATORS)
-        advice = f"did you mean '{close}'?" if close else f"there are {', '.join(CALCULATORS)}"
-        yield f"{part.id}: '{part.operation}' is no operation; {advice}"
+        advice = f"did you mean '{close}'?" if close else f"operations are {', '.join(CALCULATORS)}"
+        yield f"{part.id}: unknown operation '{part.operation}'; {advice}"
         return
     names = [operand.name for operand in load_calculator(name).OPERANDS]
     if len(part.operands) != len(names):
         yield f"{part.id}: {name} takes {len(names)} operands ({', '.join(names)}), not {len(part.operands)}"
     if len(set(part.operands)) < len(part.operands):
-        yield f"{part.id}: one operand is there twice"
+        yield f"{part.id}: an operand is repeated"
     figures = {each.id: each for each in parts if isinstance(each, Figure)}
     new, old = (figures.get(operand) for operand in (*part.operands, "", "")[:2])
     if name in ("difference", "percentage change") and new and old and new.period and old.period:
@@ -214,9 +214,9 @@ def _flaws_of(
             if not (is_count or operand == "100" or operand in named):
                 yield f"{part.id}: the question names no number {operand}"
         elif operand not in before:
-            yield f"{part.id}: '{operand}' is no part before it, and no number"
+            yield f"{part.id}: '{operand}' is neither an earlier part nor a number"
         elif operand in others:
-            yield f"{part.id}: {operand} is no figure, so that nothing is computed from it; make it 'other', too"
+            yield f"{part.id}: {operand} is not a figure, so nothing can be computed from it; make {part.id} 'other' as well"
 
 
 def _known_terms(question: str) -> frozenset[str]:
@@ -301,7 +301,7 @@ MAX_REPAIRS = 2
 """Maximum repairs of a reply."""
 
 _UNUSABLE = frozenset({"truncated", "repetition", "filtered", "refused", "empty", "malformed"})
-"""Kinds of errors of a single reply; after others the planner would be asked in vain, too."""
+"""Kinds of errors of a single reply; after other errors a request for a plan would fail as well."""
 
 _MAX_FLAWS = 6
 
@@ -401,7 +401,7 @@ async def decompose(
 
 
 def _flaw(text: str) -> str | None:
-    """Why a reply is not of the form, or None."""
+    """Why a reply does not have the form; None if it does."""
     try:
         read_decomposition(text)
     except ValueError as error:
@@ -410,7 +410,7 @@ def _flaw(text: str) -> str | None:
 
 
 def decompose_messages(question: str) -> tuple[Message, ...]:
-    """Ask for the parts; the question comes last, after what all questions have in common."""
+    """Ask for the parts; the question comes last, after the common prefix."""
     return Message("system", _HEAD), Message("user", f"{_BODY}\n\nQuestion: {question}")
 
 
@@ -444,7 +444,7 @@ _HINT = (
 
 
 def decomposition_constraint() -> Constraint:
-    """The form of a reply."""
+    """The constraint on a reply."""
     schema = _schema()
 
     def text_of(value: Any) -> str:
@@ -499,7 +499,7 @@ def _grammar() -> str:
 
 
 N_PASSAGES = 10
-"""Passages of a corpus in which a figure is looked up."""
+"""Passages of a corpus that are read for one figure."""
 
 _ADVICE = "The question seems to consist of these parts; their ids are no names of outputs:"
 _MAX_NAME_WORDS = 4
@@ -593,7 +593,7 @@ _WHICH = lazy_pattern(
     r"|bigger|biggest|more|most)\b",
     re.I,
 )
-"""A question for the name of the greater or the lesser of two."""
+"""A question that asks for the name of the greater or the lesser of two."""
 
 
 class _NotPlannedError(Exception):
@@ -629,7 +629,7 @@ class _Draft:
         self.outputs[part.id] = found
 
     def metric(self, part: Figure, said: str) -> Reference:
-        """A figure, computed if it is the result of a calculator."""
+        """A figure, computed if a calculator has it as its result."""
         name = calculator_of(part.metric)
         if name is None:
             return self.figure(part.metric, "", part)
@@ -639,7 +639,7 @@ class _Draft:
         return self.calculate(name, said, f"{name} {part.period}", operands)
 
     def figure(self, metric: str, also: str, part: Figure) -> Reference:
-        """A figure that is looked up, once for all that need it."""
+        """A figure that is looked up once for all parts that use it."""
         if not part.period:
             raise _NotPlannedError
         of = f" of {part.entity}" if part.entity else ""

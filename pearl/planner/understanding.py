@@ -135,11 +135,11 @@ _SHIFTS = lazy_pattern(
     re.I,
 )
 _SMALL = 12
-"""Numbers to this one may be words of the conversation written in digits, where the question keeps its own."""
+"""Numbers up to this one may stand for number words of the conversation, if the question keeps its own numbers."""
 _SPOKEN = lazy_pattern(
     r"\b(?:I|[Yy]ou|[Yy]ours?|[Mm]y|me|[Ww]e|us|[Oo]urs?|[Nn]ot|[Nn]ever|[Nn]o)\b|n['’]t\b"
 )
-"""Persons of an assistant's phrases, and negations: an added one is another question."""
+"""Words of an assistant's phrases, and negations: with an added one, it is another question."""
 _ASKED_HOW = lazy_pattern(r"\b(?:who|whom|whose|when|where|why|how)\b", re.I)
 _AGAIN = lazy_pattern(r"\b(?:again|repeat|once more)\b", re.I)
 _PLAIN = frozenset(
@@ -148,7 +148,7 @@ _PLAIN = frozenset(
         " mention give name same one first second last specific again document text passage story article report according"
     )
 )
-"""Terms that a question may have beside those of the conversation: they name nothing."""
+"""Terms that a rewritten question may add, because they name nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ async def make_standalone(
     *,
     max_output_tokens: int | None = None,
 ) -> Standalone:
-    """Replace the pronouns and add the omitted words of a question."""
+    """Replace the pronouns of a question and add its omitted words."""
     if not history:
         return Standalone(question)
     answers = earlier_answers(question, history)
@@ -195,7 +195,7 @@ async def make_standalone(
         if not problem:
             return Standalone(found, (), usage, n_calls, n_cached)
         messages = unusable_messages(messages, completion.text, problem)
-    note = f"the question is asked as it stands; what it refers to was not made clear: {problem}"
+    note = f"the question was not made clear and stays as it was asked: {problem}"
     return Standalone(question, (note,), usage, n_calls, n_cached)
 
 
@@ -218,7 +218,7 @@ def shown_turns(history: Sequence[Turn], model: Model) -> tuple[Turn, ...]:
 
 
 def standalone_messages(question: str, turns: Sequence[Turn]) -> tuple[Message, ...]:
-    """Request a question that is clear by itself."""
+    """Request the standalone question."""
     parts = [
         _RULES,
         "The conversation so far:\n\n" + "\n\n".join(map(_turn, turns)),
@@ -234,14 +234,14 @@ def unusable_messages(messages: Sequence[Message], reply: str, problem: str) -> 
 
 
 def read_reply(reply: str, question: str, history: Sequence[Turn]) -> tuple[str, str]:
-    """The question in a reply, and its flaw; one of them is "".
+    """The question in a reply, and its flaw; one of the two is "".
 
     Example:
         >>> turns = [Turn("What were net sales in 2008?", "ANSWER_1")]
         >>> read_reply("Question: What were net sales in 2009?", "and in 2009?", turns)
         ('What were net sales in 2009?', '')
         >>> read_reply("$7 million", "and in 2009?", turns)
-        ('', 'it is no question')
+        ('', 'it is not a question')
     """
     text = _unwrapped(reply.strip())
     if "\n" in text:
@@ -254,7 +254,7 @@ def read_reply(reply: str, question: str, history: Sequence[Turn]) -> tuple[str,
     if text == question:
         return text, ""
     if not _is_question(text, question):
-        return "", "it is no question"
+        return "", "it is not a question"
     if lost := sorted({*years_in(question)} - {*years_in(text)}):
         return "", f"it leaves out {lost[0]}, which the question names"
     why = _differs(text, question, history)
@@ -262,7 +262,7 @@ def read_reply(reply: str, question: str, history: Sequence[Turn]) -> tuple[str,
 
 
 def _differs(text: str, question: str, history: Sequence[Turn]) -> str:
-    """Why a text is not the question made clear; "" if nothing speaks against it."""
+    """Why a text is not the question made clear; "" if it may be."""
     earlier = [turn.question for turn in history]
     if unknown := {*PLACEHOLDER.findall(text)} - {turn.answer for turn in history}:
         return f"there is no {min(unknown)}"
@@ -305,7 +305,7 @@ def _unwrapped(text: str) -> str:
 
 
 def _is_question(text: str, question: str) -> bool:
-    """Whether a text asks, in the way the question does."""
+    """Whether a text is a question, in the form of the original."""
     *asked, behind = _MARK.split(text)
     behind = behind.strip()
     if asked and (not behind or (behind[0] == "(" and behind[-1] == ")")):  # an aside
@@ -373,7 +373,7 @@ async def understand(
     max_output_tokens: int | None = None,
     trace: Trace | None = None,
 ) -> Understood:
-    """Make a question clear by itself; the model is asked only where there is a history."""
+    """Make a question standalone; the model is asked only if there are earlier turns."""
     made = await make_standalone(question, history, model, max_output_tokens=max_output_tokens)
     alone, notes = made.question, made.notes
     if calendar is not None:

@@ -104,7 +104,7 @@ def finish_plan(
         if len(draft.steps) < min(max_written, max_steps):
             draft.add(step)
         else:
-            draft.note("too-many-steps", f"'{step.output}' is left out: a step too many", step)
+            draft.note("too-many-steps", f"'{step.output}' is left out: too many steps", step)
     if not draft.steps:
         return reply, ()
     if len(draft.steps) < max_steps:
@@ -207,7 +207,7 @@ class _Draft:
 CODE = "unclear-plan"
 
 MAX_LINES = 400
-"""Lines of steps in a reply, all its plans together."""
+"""Maximum step lines of a reply, over all its plans."""
 
 _FINAL = lazy_pattern(
     r"\b(?:final\w*|correct\w*|revis\w*|improv\w*|better|fix\w*|updat\w*|instead|actually|wait|oops|mistake"
@@ -243,13 +243,13 @@ def _why(reply: str, checked: CheckedPlan, question: str) -> str:
     found = rows(reply)
     lines = [reply[row.span.start : row.span.end] for row in found]
     if sum(row.is_step for row in found) > MAX_LINES:
-        return "there are several plans in the reply"
+        return "the reply has several plans"
     plans = list(_plans(found, lines))
     chosen = [plan for plan in plans if any(found[i].role == "step" for i in plan)]
     if not chosen:
         return ""
     if len(chosen) > 1:
-        return "there are several plans in the reply"
+        return "the reply has several plans"
     (plan,) = chosen
     at = plans.index(plan)
     begin = plans[at - 1][-1] if at else 0
@@ -260,10 +260,10 @@ def _why(reply: str, checked: CheckedPlan, question: str) -> str:
     )
     *_, said = _FINAL.split(above)
     if _AGAINST.search(said) or _AGAINST.search(below):
-        return "the reply says that this plan is not to be used"
+        return "the reply says not to use this plan"
     calls = {_call(lines[i]) for i in plan}
     for number, each in enumerate(plans):
-        if number == at or calls.issuperset(_call(lines[i]) for i in each):  # told again
+        if number == at or calls.issuperset(_call(lines[i]) for i in each):  # the same plan again
             continue
         if number > at:
             competes = not _is_apart(found, lines, plan[-1], each[0], question)
@@ -272,12 +272,12 @@ def _why(reply: str, checked: CheckedPlan, question: str) -> str:
             between = "\n".join(lines[each[-1] + 1 : plan[0]])
             competes = not (_DRAFT.search(before) or _FINAL.search(between))
         if competes:
-            return "there are several plans in the reply"
+            return "the reply has several plans"
     return ""
 
 
 def _plans(found: Sequence[Line], lines: Sequence[str]) -> Iterator[list[int]]:
-    """The lines of steps, plan by plan: a number 1 begins one, unless its steps go on from those above."""
+    """The step lines of each plan; number 1 begins a plan, unless its steps use the outputs above."""
     plan: list[int] = []
     steps = [i for i, row in enumerate(found) if row.is_step]
     for k, i in enumerate(steps):
@@ -450,7 +450,7 @@ class PlanWriter:
             if checked is not None and not problems:
                 return checked.asking(self.question)
             messages = repair_messages(first, text, problems)
-            if messages in sent:  # the reply would be the cached one
+            if messages in sent:  # the reply would come from the cache
                 break
             sent.add(messages)
         if doubted is not None:
@@ -505,7 +505,7 @@ class PlanWriter:
                 return await self._in_two_phases(messages, task, level)
         except (
             LibraryError
-        ) as error:  # as of a library whose every action needs an output of another one
+        ) as error:  # for example, every action of the library needs an output of another one
             raise ModelError(error.message, kind="unconstrained") from error
         constraint: Constraint | None = None
         if level.by is not None:
@@ -519,7 +519,7 @@ class PlanWriter:
         self, messages: tuple[Message, ...], task: PlanTask, level: ConstraintLevel
     ) -> Completion:
         """Request steps alone; of an endless reply keep the beginning, which may have them."""
-        if level.by == "line":  # one grammar does
+        if level.by == "line":  # one grammar covers all lines
             level = level._replace(by="grammar")
         constraint = weak_plan_constraint(
             question_words(self.question),

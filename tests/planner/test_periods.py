@@ -122,14 +122,14 @@ KEPT = (
 )
 
 OPEN = {
-    "In which year was it higher than the previous year?": "it is asked of several years",
-    "From 2010 to 2013, and the previous year?": "it follows several years",
-    "Than the year before, was it more in 2010 or in 2013?": "which year it is counted from is open",
-    "In 2012/13 and the previous year?": "which year it is counted from is open",
-    "In 2012 and the previous quarter?": "which quarter it is counted from is open",
-    "What was it the following year?": "which year it is counted from is open",
-    "As of 31 March 2012, what was it last year?": "a date of its own",
-    "What was it in the previous year? (asked with: what were net earnings)": "the questions before it name no year",
+    "In which year was it higher than the previous year?": "asks about several years",
+    "From 2010 to 2013, and the previous year?": "several years stand before it",
+    "Than the year before, was it more in 2010 or in 2013?": "the year to count from is ambiguous",
+    "In 2012/13 and the previous year?": "the year to count from is ambiguous",
+    "In 2012 and the previous quarter?": "the quarter to count from is ambiguous",
+    "What was it the following year?": "the year to count from is ambiguous",
+    "As of 31 March 2012, what was it last year?": "gives its own date",
+    "What was it in the previous year? (asked with: what were net earnings)": "the earlier questions name no year",
     "In 2012 and 500 years earlier?": "more than 200 years from 2024-05-01",
 }
 

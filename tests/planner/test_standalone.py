@@ -62,9 +62,9 @@ def test_without_a_conversation_nothing_is_asked() -> None:
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [
-        ("$7.1 million", "no question"),
-        ("Net sales in 2009 were $7.1 million.", "no question"),
-        ("What were net sales in 2009? $7.1 million.", "no question"),
+        ("$7.1 million", "not a question"),
+        ("Net sales in 2009 were $7.1 million.", "not a question"),
+        ("What were net sales in 2009? $7.1 million.", "not a question"),
         ("What were net sales?", "leaves out 2009"),
         ("What were net sales in 2008?", "leaves out 2009"),
         ("What were net sales in 2009, after 7.1 million?", "has 7.1"),

@@ -239,8 +239,8 @@ def test_the_plan_that_is_meant_is_taken(reply: str) -> None:
         (f"```\n{GOOD}\n```\nActually:\n{OTHER[21:]}", "several plans"),
         ('1. a = FIND(CTX, "x") : F\n\n1. b = FIND(CTX, "y") : F', "several plans"),
         (f"{GOOD}\n\nQuestion: Where is the key?\n\n{OTHER}", "several plans"),
-        (f"Do not use this plan:\n{OTHER}", "not to be used"),
-        (f"{OTHER}\n\nThis plan is wrong.", "not to be used"),
+        (f"Do not use this plan:\n{OTHER}", "not to use this plan"),
+        (f"{OTHER}\n\nThis plan is wrong.", "not to use this plan"),
         (f"Question: Who sold the boat?\n\n{OTHER}\n\nQuestion: Where is the key?\n\n{GOOD}", "another question"),
     ],
 )  # fmt: skip

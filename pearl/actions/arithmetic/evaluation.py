@@ -1,7 +1,7 @@
 """A program → its result in exact decimal arithmetic, with its unit and every step.
 
-A unit is kept as long as it is known: dollars by shares are `$`, by dollars a `RATIO`, which may be
-written as a percentage. Numbers without a unit are in that of what they are added to.
+A unit is kept as long as it is known: dollars by shares are `$`, dollars by dollars a `RATIO`, which
+may be written as a percentage. A number without a unit takes the unit of the number it is added to.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PERCENT = "%"  # the unit of a share that is written as a percentage: 0.05 is 5%
 POINTS = "points"  # the unit of a share multiplied by 100: the number 5 is 5%
 RATIO = "ratio"  # the unit of a quotient: a share, or a multiple
 PLACES = 5  # decimals to which results are rounded, as in FinQA
-MAX_POWER = 100  # results are between 10^-100 and 10^100, as far as they are not 0
+MAX_POWER = 100  # results other than 0 are between 10^-100 and 10^100
 MAX_FORMULA = 300  # maximum characters of a formula; longer ones refer to steps as `#k`
 
 _CONTEXT = Context(prec=50, Emax=10_000, Emin=-10_000, traps=[])
@@ -75,7 +75,7 @@ class Result:
     def text(self) -> str:
         """The rounded number with its unit: `9.474%`, `$1,250 million`, `yes`.
 
-        A ratio is shown as a number: whether it is a share, who asked knows.
+        A ratio is shown as a plain number: only the caller knows whether it is a share.
         """
         if isinstance(self.value, bool):
             return "yes" if self.value else "no"
@@ -93,7 +93,7 @@ class Result:
 
 
 def round_to(value: Decimal, places: int = PLACES) -> Decimal:
-    """A number to so many decimals; if it is closer to 0 than 1, to so many digits."""
+    """Round to `places` decimals, a number close to 0 to as many digits."""
     if value and value.adjusted() < -1:
         places -= value.adjusted() + 1
     if value.adjusted() + places >= _CONTEXT.prec:
@@ -152,7 +152,7 @@ class _Run:
                 return found, self._formula(operand.index)
             case "name":
                 if operand.text not in self._names:
-                    known = ", ".join(self._names) or "none is given"
+                    known = ", ".join(self._names) or "no operand is given"
                     raise MissingOperandError(f"there is no operand '{operand.text}': {known}")
                 amount = self._names[operand.text]
                 return amount, _digits(amount)

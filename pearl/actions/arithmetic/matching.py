@@ -57,7 +57,7 @@ def match(answer: str, reference: str, *, form: Form | None = None) -> Rule | No
 
 
 def are_same_number(one: str, other: str) -> bool | None:
-    """Whether two answers are the same number, as far as the one with fewer digits shows it.
+    """Whether two answers are the same number to the digits of the shorter one.
 
     A share is the percentage that it makes: 0.095 is 9.5%; 9.5 is not.
 
@@ -96,7 +96,7 @@ def _compared(said: Quantity, right: Quantity) -> Rule | None:
     last = Decimal(1).scaleb(min(0, int(shown.as_tuple().exponent)))
     if abs(value - shown) < last:
         is_cut = abs(shown) >= 10 * last and shown == value.quantize(last, ROUND_DOWN)
-        # 0.5 is shown as 1 by people, and as 0 by what rounds halves to even.
+        # People round 0.5 to 1; programs that round halves to even round it to 0.
         halves = (value.quantize(last, how) for how in (ROUND_HALF_UP, ROUND_HALF_EVEN))
         if is_cut or shown in halves:
             return Rule.ROUNDED

@@ -8,11 +8,11 @@ A plug-in has `ACTION`, an `Action` with `is_native=True` and typed parameters, 
 or of what the parameter `reads`: `Rows`, a number, or the value as it is. `run` raises `ValueError`
 with the reason for invalid values, and `EmptyListError` if the list that it selects from is empty.
 A library's action is native if its name and signature match a plug-in; its parameters may be
-named freely, but for those of an operator on rows. The values are those of `pearl.actions.values`.
-Every library has all of them, but for plug-ins with `IS_SPECIALISED = True`, which it has to list.
+named freely, except those of an operator on rows. The values are those of `pearl.actions.values`.
+Every library has all of them, except plug-ins with `IS_SPECIALISED = True`, which it has to list.
 
-The list of rows is that of their values: entries that come back are the rows they belong to.
-Undecided rows make no result wrong: a result that would be different with them is undecided, too.
+An action on lists gets the values of rows; returned entries become the rows they belong to.
+Undecided rows never make a result wrong: a result that they might change is undecided as well.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class NativeAction(Protocol):
         """The value of the action.
 
         Raises:
-            ValueError: These values are nothing that it works with.
+            ValueError: The action cannot work with these values.
         """
         ...
 
@@ -93,8 +93,8 @@ def known() -> dict[str, Action]:
 def general() -> dict[str, Action]:
     """The native actions that every library has.
 
-    The others would be in every planning prompt, and some have a shape of their own, which takes
-    2 KB of a grammar.
+    The others would lengthen every planning prompt; some have a shape of their own, which adds 2 KB
+    to a grammar.
     """
     return {
         name: action
@@ -197,7 +197,7 @@ def _over_rows(
     every = sure + [row for each in collections for row in each.doubtful]
     known = [row for row in every if row.value is not None]
     unread = without_duplicates(row for row in every if row.value is None)
-    # An unread value may be any of those that are there; another one changes no result.
+    # An unread value may be any of the known ones; an unknown one changes no result.
     anything = [row.value for row in known]
     cases: list[tuple[Any, ...]] = [
         (value.values, [*value.values, *_maybe(value, anything)])

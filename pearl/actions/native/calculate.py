@@ -48,7 +48,7 @@ _ADDITIVE = frozenset({"add", "subtract"})
 def run(name: str, *values: Value) -> Value:
     """Compute by name; units are kept, and numbers in millions and thousands brought together.
 
-    `greater` with the names of both numbers behind them gives the name of the greater one.
+    `greater`, called with two numbers and their names, gives the name of the greater one.
     """
     called: Sequence[Value] = ()
     if name == "greater" and len(values) == 4:
@@ -100,7 +100,7 @@ def _read(operand: Operand, value: Value) -> Quantity:
     else:
         said = value.value if isinstance(value, Scalar) else value
         if isinstance(said, list) and len(said) == 1:
-            said = said[0]  # without its bullet, which is no minus
+            said = said[0]  # without its bullet, which would be read as a minus
         text = as_text(said)
         if _DENIES.search(text):
             if re.search("[0-9]", _YEAR.sub("", text)):

@@ -17,7 +17,7 @@ ACTION = Action(
 )
 
 MAX_AROUND = 0.1
-"""Maximum share of the text before the first and after the last row without a note."""
+"""Maximum share of text before the first row and after the last one that needs no note."""
 
 
 def run(rows: Rows, unit: str) -> Value:
