@@ -171,7 +171,7 @@ def place(rows: Rows, k: int, *, least_first: bool = False) -> Scalar:
         is_answered=rows.is_answered,
     )  # fmt: skip
     if is_certain and undecided:
-        behind = behind.noting(f"{len(undecided):,} undecided cannot change it")
+        behind = behind.noting(f"{len(undecided):,} undecided rows cannot change it")
     return Scalar("; ".join(entry.name for entry in tied), behind)
 
 

@@ -23,13 +23,11 @@ from pearl.dsl.signatures import ActionLibrary
 from pearl.embedded.planner import write_other_plan as write_another_by_rule
 from pearl.embedded.planner import write_plan as write_by_rule
 from pearl.embedded.questions import parts
-from pearl.errors import PearlError, PlanError, UsageError
+from pearl.errors import PearlError, PlanError
 from pearl.llm import Model
 from pearl.llm.middleware.wrappers import Sampling
 from pearl.planner.examples import Example, select
 from pearl.trace import PlanCandidate, PlanChosen, PlanWriter
-
-MAX_PLANS = 20
 
 DRAWN_AT = 0.7
 """Temperature of plans after the first, where the settings have none.
@@ -46,12 +44,6 @@ class Draws:
     n: int = 1
     seed: int | None = None
     temperature: float | None = None
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.n <= MAX_PLANS:
-            raise UsageError(
-                f"{self.n} plans for a question", help=f"give a number from 1 to {MAX_PLANS}"
-            )
 
     def model(self, model: Model, number: int) -> Model:
         """The model as it writes plan `number`, from 1."""

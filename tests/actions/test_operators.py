@@ -188,7 +188,7 @@ def test_rated_rows_are_ranked_by_number() -> None:
 def test_what_cannot_change_the_result_does_not_make_it_undecided() -> None:
     labels = Rows((*map(Row, "aaab"), Row(None)), "label", is_answered=True)
     most = scalar_of("MOST", rows_of("COUNT_BY", labels, "label"))
-    assert (most.rows.undecided, most.rows.notes) == ((), ("1 undecided cannot change it",))
+    assert (most.rows.undecided, most.rows.notes) == ((), ("1 undecided rows cannot change it",))
     a, b = (scalar_of("COUNT_OF", labels, key) for key in "ab")
     assert [(each.value, each.low, each.high) for each in (a, b)] == [(3, 3, 4), (1, 1, 2)]
     assert as_text(scalar_of("RELATION", a, b)) == "more"
@@ -202,7 +202,7 @@ def test_pairs() -> None:
     assert rows_of("PAIRS", names, names).values == ["(10, 9)", "(10, x)", "(9, x)"]
     users = Rows(tuple(Row(str(i)) for i in range(231)))
     assert len(rows_of("PAIRS", users, users)) == 26_565
-    with pytest.raises(ValueError, match="pairs are too many, 1,000,000 the most"):
+    with pytest.raises(ValueError, match="pairs are too many; at most 1,000,000 are made"):
         run("PAIRS", [str(i) for i in range(1_500)], [f"x{i}" for i in range(1_500)])
 
 

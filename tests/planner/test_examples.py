@@ -119,5 +119,5 @@ def test_a_plan_that_is_no_text_is_told(tmp_path: Path) -> None:
 def test_a_bank_has_plain_files_only(tmp_path: Path, target: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "a.plan").symlink_to(target)
-    with pytest.raises(DataError, match="is no file"):
+    with pytest.raises(DataError, match="is not a regular file"):
         read_bank(tmp_path)

@@ -12,7 +12,7 @@ from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.client import Client, ClientSettings
 from pearl.pipeline import Pearl
-from pearl.planner.candidates import DRAWN_AT, MAX_PLANS, Draws, Plans, different_plans
+from pearl.planner.candidates import DRAWN_AT, Draws, Plans, different_plans
 from pearl.trace import PlanAttempted, PlanFailed, Trace
 
 FIND = '1. ans = FIND(CTX, "the key") : Find it'
@@ -61,7 +61,7 @@ def test_new_actions_are_told_apart_by_what_they_mean() -> None:
     assert len(plans.different) == 2
 
 
-@pytest.mark.parametrize("n", [0, -1, MAX_PLANS + 1])
+@pytest.mark.parametrize("n", [0, 21])
 def test_so_many_plans_are_refused(n: int) -> None:
     with pytest.raises(UsageError, match="n_plans must be"):
         Pearl(n_plans=n)

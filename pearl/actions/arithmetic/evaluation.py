@@ -152,8 +152,10 @@ class _Run:
                 return found, self._formula(operand.index)
             case "name":
                 if operand.text not in self._names:
-                    known = ", ".join(self._names) or "no operand is given"
-                    raise MissingOperandError(f"there is no operand '{operand.text}': {known}")
+                    known = ", ".join(self._names) or "none"
+                    raise MissingOperandError(
+                        f"unknown operand '{operand.text}'; operands: {known}"
+                    )
                 amount = self._names[operand.text]
                 return amount, _digits(amount)
             case _:
@@ -264,7 +266,7 @@ def _product(a: Amount, b: Amount) -> tuple[str, int | None]:
         return (RATIO if is_share else ""), _either(a, b)
     if a.unit in _PURE or b.unit in _PURE:
         return (a.unit if b.unit in _PURE else b.unit), _either(a, b)
-    raise UnfitUnitsError(f"multiply: {a.unit} by {b.unit}")
+    raise UnfitUnitsError(f"multiply: {a.unit} cannot be multiplied by {b.unit}")
 
 
 def _quotient(a: Amount, b: Amount) -> tuple[str, int | None]:
@@ -288,7 +290,7 @@ def _quotient(a: Amount, b: Amount) -> tuple[str, int | None]:
 def _either(a: Amount, b: Amount) -> int | None:
     """The scale of a product: of the factor that has one."""
     if a.scale and b.scale:
-        raise UnfitUnitsError(f"multiply: 10^{a.scale} by 10^{b.scale}")
+        raise UnfitUnitsError(f"multiply: both are scaled, by 10^{a.scale} and 10^{b.scale}")
     return a.scale or b.scale
 
 

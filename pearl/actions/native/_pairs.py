@@ -67,7 +67,9 @@ class _Pairs:
 def check_n_pairs(n: int) -> None:
     """Refuse more pairs than fit in memory."""
     if n > MAX_PAIRS:
-        raise ValueError(f"{n:,} pairs are too many, {MAX_PAIRS:,} the most; select rows first")
+        raise ValueError(
+            f"{n:,} pairs are too many; at most {MAX_PAIRS:,} are made: select rows first"
+        )
 
 
 @PLUGINS.action(

@@ -185,7 +185,7 @@ def relation(a: Value, b: Value) -> Value:
         n = len(rows.undecided)
         decided = tuple(row for row in rows if row.value is not None)
         rows = replace(rows, rows=decided, doubtful=(), shows_possible=False)
-        rows = rows.noting(f"{n:,} undecided cannot change it")
+        rows = rows.noting(f"{n:,} undecided rows cannot change it")
     return Scalar(word, rows)
 
 

@@ -150,9 +150,9 @@ class Figures:
         filled = [cell for cell in cells if not is_blank(cell.text)]
         unread = next((cell.text for cell in filled if cell.quantity is None), None)
         if unread is not None:
-            raise UnknownRowError(f"the row '{name}' has a cell that is no number: '{unread}'")
+            raise UnknownRowError(f"the row '{name}' has a cell that is not a number: '{unread}'")
         if n_blank := len(cells) - len(filled):
-            self.notes.append(f"{n_blank} blank in the row '{name}', left out")
+            self.notes.append(f"{n_blank} blank cells of the row '{name}' are left out")
         self.used.append(table.rows[number - 1])
         return [Amount.of(cell.quantity) for cell in filled if cell.quantity]
 

@@ -96,7 +96,7 @@ def test_units_of_cells_that_do_not_fit_are_said_and_kept_out() -> None:
     [
         ("table_sum(revenue)", UnknownRowError, "did you mean 'net revenue'"),
         ("table_sum(twice)", AmbiguousRowError, "2 rows"),
-        ("table_sum(plans)", UnknownRowError, "no number: 'soon'"),
+        ("table_sum(plans)", UnknownRowError, "not a number: 'soon'"),
         ("divide(5735, 0)", DivisionByZeroError, "divide"),
         ("add(5735)", MissingOperandError, "takes 2"),
     ],
