@@ -454,21 +454,20 @@ async def refine_actions(
         max_tokens=settings.max_tokens,
         n_tokens=budget.tokens(entries),
         token_count=counter.method,
-        actions=tuple(map(_refined, by_name(entries))),
+        actions=tuple(
+            RefinedAction(
+                name=entry.action.name,
+                text=entry.text,
+                drafts=tuple(sorted(entry.drafts)),
+                questions=tuple(sorted(entry.questions)),
+                is_seed=entry.is_seed,
+                is_native=entry.action.is_native,
+            )
+            for entry in by_name(entries)
+        ),
         drafts=tuple(_fates(found.drafts, entries, [*dropped, *clashing, *without_room])),
         unread=found.unread,
         rounds=tuple(rounds),
-    )
-
-
-def _refined(entry: LibraryEntry) -> RefinedAction:
-    return RefinedAction(
-        name=entry.action.name,
-        text=entry.text,
-        drafts=tuple(sorted(entry.drafts)),
-        questions=tuple(sorted(entry.questions)),
-        is_seed=entry.is_seed,
-        is_native=entry.action.is_native,
     )
 
 

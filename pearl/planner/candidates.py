@@ -153,13 +153,10 @@ def by_example(
     outputs = {step.output: f"v{i}" for i, step in enumerate(example.plan.steps, start=1)}
 
     def replaced(argument: Argument) -> Argument:
-        match argument:
-            case String(value):
-                return String(wanted[value])
-            case Reference(name):
-                return Reference(outputs.get(name, name))
-            case _:
-                return argument
+        if isinstance(argument, String):
+            return String(wanted[argument.value])
+        assert isinstance(argument, Reference)
+        return Reference(outputs.get(argument.name, argument.name))
 
     steps = tuple(
         Step(

@@ -120,24 +120,15 @@ def bind(action: Action) -> Action:
         native = searching
     else:
         return action
-    same_shape = (
+    has_shape = (
         len(native.parameters) == len(action.parameters)
         and native.is_variadic == action.is_variadic
         and native.reads_context == action.reads_context
         and action.returns in (ValueType.TEXT, native.returns)
     )
-    if not same_shape or (is_operator(native) and _named(native) != _named(action)):
+    if not has_shape or (is_operator(native) and _named(native) != _named(action)):
         return action
-    return Action(
-        native.name,
-        native.parameters,
-        action.definition or native.definition,
-        native.is_variadic,
-        native.returns,
-        is_native=True,
-        counts=native.counts,
-        span=action.span,
-    )
+    return replace(native, definition=action.definition or native.definition, span=action.span)
 
 
 def is_operator(action: Action) -> bool:
@@ -193,8 +184,8 @@ def _over_rows(
     certain = run(*map(argument, values, parameters))
     if not isinstance(certain, list):
         return certain
-    sure = [row for each in collections for row in each]
-    every = sure + [row for each in collections for row in each.doubtful]
+    every = [row for each in collections for row in each]
+    every += [row for each in collections for row in each.doubtful]
     known = [row for row in every if row.value is not None]
     unread = without_duplicates(row for row in every if row.value is None)
     # An unread value may be any of the known ones; an unknown one changes no result.
@@ -217,26 +208,23 @@ def _over_rows(
     places: dict[str | None, deque[Row]] = {}
     for row in known:
         places.setdefault(row.value, deque()).append(row)
-    found: list[Row] = []
+    sure: list[Row] = []
     unsure: list[Row] = []
     for item in certain:
         is_sure, least[item] = least[item] > 0, least[item] - 1
         most[item] -= 1
         rows = places.get(item)
-        (found if is_sure else unsure).append(rows.popleft() if rows else Row(item, text=item))
+        (sure if is_sure else unsure).append(rows.popleft() if rows else Row(item, text=item))
     for text, n in most.items():
         unsure += islice(places.get(text, ()), max(0, n))
-    return replace(
-        collections[0],
-        rows=tuple(found),
-        doubtful=(*unsure, *unread),
-        notes=tuple(dict.fromkeys(note for each in collections for note in each.notes)),
-        sample=None,
+    found = replace(
+        collections[0], rows=tuple(sure), doubtful=(*unsure, *unread), notes=(), sample=None
     )
+    return found.noting(*(note for each in collections for note in each.notes))
 
 
 def _maybe(rows: Rows, anything: Sequence[str | None]) -> list[str | None]:
     """The possible values of undecided rows."""
-    if any(row.value is None for row in (*rows.rows, *rows.doubtful)):
+    if any(row.value is None for row in rows.every):
         return list(anything)
     return [row.value for row in rows.doubtful]

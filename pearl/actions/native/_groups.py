@@ -68,25 +68,19 @@ def count_of(rows: Rows, key: Value) -> Value:
     possible = {key_of(text) for text in wanted.possible}
     is_grouped = are_groups(rows) and not rows.is_answered
 
-    def parts(row: Row) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-        return (row.members, row.possible) if is_grouped else ((row,), ())
-
     found: list[Row] = []
     unsure: list[Row] = []
-    for row in rows:
+    for i, row in enumerate(rows.every):
         if row.value is None:
             unsure.append(row)
-        elif key_of(row.value) in sure:
-            certain, maybe = parts(row)
-            found += certain
-            unsure += maybe
-        elif wanted.may_be_any or key_of(row.value) in possible:
-            unsure += (each for some in parts(row) for each in some)
-    for row in rows.doubtful:
-        if row.value is None:
-            unsure.append(row)
-        elif wanted.may_be_any or key_of(row.value) in sure | possible:
-            unsure += (each for some in parts(row) for each in some)
+            continue
+        members, others = (row.members, row.possible) if is_grouped else ((row,), ())
+        value = key_of(row.value)
+        if i < len(rows) and value in sure:
+            found += members
+            unsure += others
+        elif wanted.may_be_any or value in sure | possible:
+            unsure += (*members, *others)
     n, n_unsure = len(found), len(unsure)
     if is_grouped:
         n_unsure += n_of_any(rows) - sum(row.value is None for row in rows.doubtful)
@@ -116,16 +110,15 @@ def having(rows: Rows, operator: str, n: int | float) -> Value:
     if len(rows) and not are_groups(rows):
         raise ValueError("the rows are not groups; use GROUP or COUNT_BY first")
     n_any = n_of_any(rows)
-    sure = [(row, _meets(operator, size, *size_range(row, n_any))) for row in rows]
-    unsure = [
-        row
-        for row in rows.doubtful
-        if row.value is None or _meets(operator, size, *size_range(row, n_any)) is not False
-    ]
+    judged = [(row, _meets(operator, size, *size_range(row, n_any))) for row in rows.every]
+    sure, unsure = judged[: len(rows)], judged[len(rows) :]
     return replace(
         rows,
         rows=tuple(row for row, verdict in sure if verdict),
-        doubtful=(*(row for row, verdict in sure if verdict is None), *unsure),
+        doubtful=(
+            *(row for row, verdict in sure if verdict is None),
+            *(row for row, verdict in unsure if row.value is None or verdict is not False),
+        ),
     )
 
 
