@@ -28,23 +28,20 @@ _ROWS_AND_NAME = (*_ROWS, Parameter("NAME"))
 
 
 @PLUGINS.action(
-    "GROUP",
-    _ROWS_AND_NAME,
+    "GROUP", _ROWS_AND_NAME,
     "Return one row for each value of the field NAME in ROWS, with the rows that have it as members",
     returns=ValueType.LIST,
-)
+)  # fmt: skip
 def group_by(rows: Rows, name: str) -> Value:
     """Group by a field, or by parts of dates (`Date by month`); in order of first occurrence."""
     return group(rows, read_column(rows, name))
 
 
 @PLUGINS.action(
-    "COUNT_BY",
-    _ROWS_AND_NAME,
+    "COUNT_BY", _ROWS_AND_NAME,
     "Return one row for each value of the field NAME in ROWS, with how many rows have it",
-    returns=ValueType.LIST,
-    counts=True,
-)
+    returns=ValueType.LIST, counts=True,
+)  # fmt: skip
 def count_by(rows: Rows, name: str) -> Value:
     """Count by a field, or by parts of dates; of groups by this field, give their sizes."""
     if are_groups(rows) and rows.column == name:
@@ -53,11 +50,10 @@ def count_by(rows: Rows, name: str) -> Value:
 
 
 @PLUGINS.action(
-    "COUNT_OF",
-    (Parameter.named("ROWS"), Parameter("KEY", reads="value")),
+    "COUNT_OF", (Parameter.named("ROWS"), Parameter("KEY", reads="value")),
     "Return how many rows the group KEY of ROWS has, or how many of ROWS have the value KEY",
     counts=True,
-)
+)  # fmt: skip
 def count_of(rows: Rows, key: Value) -> Value:
     """The size of a group, or how often a value occurs; 0 if it does not.
 
@@ -93,15 +89,10 @@ OPERATORS = ("is", "is not", "at least", "at most")
 
 @PLUGINS.action(
     "HAVING",
-    (
-        Parameter.named("ROWS"),
-        Parameter("OP", choices=OPERATORS),
-        Parameter("N", reads="number"),
-    ),
+    (Parameter.named("ROWS"), Parameter("OP", choices=OPERATORS), Parameter("N", reads="number")),
     f"Return those groups of ROWS that have as many rows as OP and N say: {', '.join(OPERATORS)}",
-    returns=ValueType.LIST,
-    counts=True,
-)
+    returns=ValueType.LIST, counts=True,
+)  # fmt: skip
 def having(rows: Rows, operator: str, n: int | float) -> Value:
     """Select groups; those whose undecided rows might change it are doubtful."""
     if operator not in OPERATORS:
@@ -137,44 +128,39 @@ def _meets(operator: str, size: int, low: int, high: int) -> bool | None:
 
 
 @PLUGINS.action(
-    "MOST",
-    _ROWS,
+    "MOST", _ROWS,
     "Return the largest group of ROWS, the row rated highest, or the value that occurs most often",
     counts=True,
-)
+)  # fmt: skip
 def most(rows: Rows) -> Value:
     """Name the first of the ranking, and all that share its place, with "; " between."""
     return place(rows, 1)
 
 
 @PLUGINS.action(
-    "LEAST",
-    _ROWS,
+    "LEAST", _ROWS,
     "Return the smallest group of ROWS, the row rated lowest, or the value that occurs least often",
     counts=True,
-)
+)  # fmt: skip
 def least(rows: Rows) -> Value:
     """Name the last of the ranking, and all that share its place, with "; " between."""
     return place(rows, 1, least_first=True)
 
 
 @PLUGINS.action(
-    "NTH",
-    (Parameter.named("ROWS"), Parameter("K", reads="number")),
-    "Return what has place K in the ranking of ROWS, most first",
-    counts=True,
-)
+    "NTH", (Parameter.named("ROWS"), Parameter("K", reads="number")),
+    "Return what has place K in the ranking of ROWS, most first", counts=True,
+)  # fmt: skip
 def nth(rows: Rows, k: int | float) -> Value:
     """Name the entries that share a place: of 5, 3, 3 and 1, two share the places 2 and 3."""
     return place(rows, whole_number(k, "K", least=1))
 
 
 @PLUGINS.action(
-    "RANKED",
-    _ROWS,
+    "RANKED", _ROWS,
     "Return the groups of ROWS by size, the rows by rating, or the values by how often, most first",
     returns=ValueType.LIST,
-)
+)  # fmt: skip
 def in_order(rows: Rows) -> Value:
     """Sort; what is equal stays in its order."""
     groups, order, _ = ranking(rows)
@@ -184,12 +170,10 @@ def in_order(rows: Rows) -> Value:
 
 
 @PLUGINS.action(
-    "MOST_BY",
-    _ROWS_AND_NAME,
+    "MOST_BY", _ROWS_AND_NAME,
     "Return one row for each value of the field NAME in ROWS, with the value that its rows have most",
-    returns=ValueType.LIST,
-    counts=True,
-)
+    returns=ValueType.LIST, counts=True,
+)  # fmt: skip
 def most_by(rows: Rows, name: str) -> Value:
     """Group rows by a field and name the most frequent value of each group; ties are all named.
 

@@ -73,11 +73,10 @@ def check_n_pairs(n: int) -> None:
 
 
 @PLUGINS.action(
-    "PAIRS",
-    (Parameter("A", ValueType.LIST, "rows"), Parameter("B", ValueType.LIST, "rows")),
+    "PAIRS", (Parameter("A", ValueType.LIST, "rows"), Parameter("B", ValueType.LIST, "rows")),
     "Return every pair of two different values, one of A and one of B, the lower first, each once",
     returns=ValueType.LIST,
-)
+)  # fmt: skip
 def pairs(a: Rows, b: Rows) -> Value:
     """Pair the values of two collections, in ascending order; numbers by size."""
     sure_a, sure_b = _by_key(a.rows), _by_key(b.rows)

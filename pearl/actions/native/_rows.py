@@ -31,11 +31,10 @@ PLUGINS = Family()
 
 
 @PLUGINS.action(
-    "FIELD",
-    (Parameter.named("ROWS"), Parameter("NAME")),
+    "FIELD", (Parameter.named("ROWS"), Parameter("NAME")),
     'Return the same rows with their field NAME as their value, or all that they read for "text"',
     returns=ValueType.LIST,
-)
+)  # fmt: skip
 def field(rows: Rows, name: str) -> Value:
     """Take a field of every row; it may be a part of a date (`Date by month`)."""
     column = read_column(rows, name)
@@ -79,11 +78,10 @@ def where(rows: Rows, name: str, operator: str, x: Value) -> Value:
 
 
 @PLUGINS.action(
-    "SAMPLE",
-    (Parameter.named("ROWS"), Parameter("N", reads="number")),
+    "SAMPLE", (Parameter.named("ROWS"), Parameter("N", reads="number")),
     "Return N of ROWS, drawn at random; what is computed from them is an estimate",
     returns=ValueType.LIST,
-)
+)  # fmt: skip
 def sample(rows: Rows, n: int | float) -> Value:
     """Draw without replacement, in the rows' order; the same rows always give the same sample."""
     size = whole_number(n, "N", least=1)
@@ -102,11 +100,10 @@ def sample(rows: Rows, n: int | float) -> Value:
 
 
 @PLUGINS.action(
-    "SHARE_OF",
-    (Parameter.named("ROWS"), Parameter("NAME"), Parameter("X", reads="value")),
+    "SHARE_OF", (Parameter.named("ROWS"), Parameter("NAME"), Parameter("X", reads="value")),
     "Return which share of ROWS has the value X in the field NAME, a number from 0 to 1",
     counts=True,
-)
+)  # fmt: skip
 def share_of(rows: Rows, name: str, x: Value) -> Value:
     """The share among decided rows; of several values, the share that has any of them."""
     verdicts, notes = judge(rows, name, "in" if isinstance(x, list | Rows) else "is", x)
@@ -131,12 +128,10 @@ def share_of(rows: Rows, name: str, x: Value) -> Value:
 
 
 @PLUGINS.action(
-    "SHOW",
-    (Parameter("A", ValueType.LIST, "rows"), Parameter("B", ValueType.LIST, "rows")),
+    "SHOW", (Parameter("A", ValueType.LIST, "rows"), Parameter("B", ValueType.LIST, "rows")),
     "Return a table of the rows, the values of each argument in a column of its own",
-    is_variadic=True,
-    returns=ValueType.LIST,
-)
+    is_variadic=True, returns=ValueType.LIST,
+)  # fmt: skip
 def show(*columns: Rows) -> Value:
     """Join columns by row of the document; missing cells are blank.
 
@@ -168,10 +163,9 @@ def show(*columns: Rows) -> Value:
 
 
 @PLUGINS.action(
-    "RELATION",
-    (Parameter("A", reads="figure"), Parameter("B", reads="figure")),
+    "RELATION", (Parameter("A", reads="figure"), Parameter("B", reads="figure")),
     "Compare the numbers A and B and return more, less or same, as A is more or less than B",
-)
+)  # fmt: skip
 def relation(a: Value, b: Value) -> Value:
     """Compare two numbers; the result is decided if no undecided row can change it."""
     texts = (as_text(each.value if isinstance(each, Scalar) else each) for each in (a, b))
