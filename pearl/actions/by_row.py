@@ -148,8 +148,8 @@ def _collect_rerank(rows: Rows, replies: Sequence[str | None], column: str) -> R
 def _select_rerank(rows: Rows, k: int) -> Rows:
     """The first K of these rows; undecided rows may come before any of them."""
     first, doubtful = first_of([(row, True) for row in rows], len(rows.doubtful), k)
-    found = replace(rows, rows=first, doubtful=(*doubtful, *rows.doubtful), sample=None)
-    return found.noting(among_best(k)) if len(rows) > k else found
+    best = replace(rows, rows=first, doubtful=(*doubtful, *rows.doubtful), sample=None)
+    return best.noting(among_best(k)) if len(rows) > k else best
 
 
 def _collect_top(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:

@@ -111,6 +111,6 @@ def calculator_of(metric: str) -> str | None:
         >>> calculator_of("Operating profit margins"), calculator_of("earnings per share")
         ('operating margin', None)
     """
-    asked = " ".join(metric.split()).casefold()
-    forms = (asked, asked.removesuffix("s"))
+    name = " ".join(metric.split()).casefold()
+    forms = (name, name.removesuffix("s"))
     return next((n for n in CALCULATORS if {*forms} & {*load_calculator(n).METRICS}), None)

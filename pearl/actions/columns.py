@@ -125,8 +125,8 @@ def wanted_by(x: Value, *, is_list: bool) -> Wanted:
         return Wanted(tuple(x))
     if not is_list:
         return Wanted((as_text(x).strip(),))
-    found = coerce(x, ValueType.LIST)
-    return Wanted(tuple(found) if isinstance(found, list) else ())
+    items = coerce(x, ValueType.LIST)
+    return Wanted(tuple(items) if isinstance(items, list) else ())
 
 
 def judge(rows: Rows, name: str, operator: str, x: Value) -> tuple[list[Verdict], tuple[str, ...]]:

@@ -74,9 +74,9 @@ def _spelling_note(keys: Iterable[str], name: str) -> list[str]:
     alike = [list(each) for each in spelled.values() if len(each) > 1]
     if not alike:
         return []
-    shown = "; ".join(", ".join(map(shortened, each)) for each in alike[:MAX_SPELLINGS])
+    pairs = "; ".join(", ".join(map(shortened, each)) for each in alike[:MAX_SPELLINGS])
     more = "; ..." if len(alike) > MAX_SPELLINGS else ""
-    return [f"{name}: different, although only in case: {shown}{more}"]
+    return [f"{name}: different, although only in case: {pairs}{more}"]
 
 
 NONE = "none"  # the result of an empty ranking

@@ -96,9 +96,9 @@ class SearchedDocument:
     async def search(self, searcher: Searcher, queries: Sequence[str], k: int) -> Fetched:
         """The `k` passages that match best."""
         began = time.monotonic()
-        found = await searcher.search(self.index, queries, k)
-        hits, spent = tuple(map(self._placed, found.hits)), time.monotonic() - began
-        return Fetched(tuple(queries), searcher.settings.method, k, hits, found.notes, spent)
+        result = await searcher.search(self.index, queries, k)
+        hits, spent = tuple(map(self._placed, result.hits)), time.monotonic() - began
+        return Fetched(tuple(queries), searcher.settings.method, k, hits, result.notes, spent)
 
     def _placed(self, hit: Hit) -> FetchedPassage:
         passage = hit.passage
@@ -126,8 +126,8 @@ def index_of(texts: Sequence[str]) -> Index:
 
 async def order(searcher: Searcher, query: str, texts: Sequence[str]) -> list[int]:
     """The numbers of texts: the best matches first, then texts without a match in their order."""
-    found = await searcher.search(index_of(texts), query, len(texts))
-    first = [int(hit.passage.document) for hit in found.hits]
+    result = await searcher.search(index_of(texts), query, len(texts))
+    first = [int(hit.passage.document) for hit in result.hits]
     return list(dict.fromkeys([*first, *range(len(texts))]))
 
 
@@ -143,10 +143,10 @@ async def best_passages(
         for hit in hits
     )
     ranked = tuple(_ranked(row, hit) for row, hit in zip(rows, hits, strict=True))
-    found = Rows(ranked, TEXT_COLUMN, notes=fetched.notes)
+    rows_found = Rows(ranked, TEXT_COLUMN, notes=fetched.notes)
     if len(fetched.hits) > k:
-        found = found.noting(among_best(k, queries))
-    return FoundRows(found, replace(fetched, k=k, hits=hits))
+        rows_found = rows_found.noting(among_best(k, queries))
+    return FoundRows(rows_found, replace(fetched, k=k, hits=hits))
 
 
 async def best_rows(searcher: Searcher, rows: Rows, queries: Sequence[str], k: int) -> FoundRows:
@@ -157,20 +157,20 @@ async def best_rows(searcher: Searcher, rows: Rows, queries: Sequence[str], k: i
     began = time.monotonic()
     every = rows.every
     texts = [(row.text if rows.is_answered else "") or row.value for row in every]
-    found = await searcher.search(index_of([text or "" for text in texts]), queries, len(every))
-    places = [int(hit.passage.document) for hit in found.hits]
+    result = await searcher.search(index_of([text or "" for text in texts]), queries, len(every))
+    places = [int(hit.passage.document) for hit in result.hits]
     hits = [
-        placed(every[i], hit.rank, hit.score) for i, hit in zip(places, found.hits, strict=True)
+        placed(every[i], hit.rank, hit.score) for i, hit in zip(places, result.hits, strict=True)
     ]
     ranked = [(_ranked(every[i], hit), i < len(rows)) for i, hit in zip(places, hits, strict=True)]
     unread = tuple(every[i] for i, text in enumerate(texts) if text is None)
     first, doubtful = first_of(ranked, len(unread), k)
     kept = replace(rows, rows=first, doubtful=(*doubtful, *unread), sample=None)
-    kept = kept.noting(*found.notes, *([among_best(k, queries)] if len(ranked) > k else []))
+    kept = kept.noting(*result.notes, *([among_best(k, queries)] if len(ranked) > k else []))
     spent = time.monotonic() - began
     return FoundRows(
         kept,
-        Fetched(tuple(queries), searcher.settings.method, k, tuple(hits[:k]), found.notes, spent),
+        Fetched(tuple(queries), searcher.settings.method, k, tuple(hits[:k]), result.notes, spent),
     )
 
 
@@ -192,20 +192,20 @@ def with_tables(
 ) -> list[FetchedPassage]:
     """The passages; a matching table follows the first passage of a document, if that has no table."""
     seen: set[str] = set()
-    found: list[FetchedPassage] = []
+    passages: list[FetchedPassage] = []
     beside: list[Span] = []
     for hit in hits:
         if any(span.start <= hit.span.start and hit.span.end <= span.end for span in beside):
             continue
-        found.append(hit)
+        passages.append(hit)
         if hit.document in seen or len(seen) == MAX_DOCUMENTS:
             continue
         seen.add(hit.document)
         table = None if _rows(hit.text) else _table(hit, query, searched)
         if table is not None:
-            found.append(table)
+            passages.append(table)
             beside.append(table.span)
-    return found
+    return passages
 
 
 def shown_with_tables(

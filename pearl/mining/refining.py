@@ -135,16 +135,16 @@ def _header(line: str, source: str) -> MinedHeader:
     except ValidationError as error:
         problem = reason(error)
     try:
-        found = json.loads(line)
+        data = json.loads(line)
     except ValueError:
-        found = {}
-    if found.get("kind") == "pearl-mined" and found.get("v") != DRAFTS_VERSION:
+        data = {}
+    if data.get("kind") == "pearl-mined" and data.get("v") != DRAFTS_VERSION:
         raise DataError(
-            f"mined drafts of version {found.get('v')}; this pearl reads version {DRAFTS_VERSION}",
+            f"mined drafts of version {data.get('v')}; this pearl reads version {DRAFTS_VERSION}",
             path=source,
             help="mine again with this version",
         )
-    if found.get("kind") != "pearl-mined":
+    if data.get("kind") != "pearl-mined":
         problem = "the first line is not the header of mined drafts"
     raise DataError(problem, path=source, line=1, help=_FORMAT_HELP)
 
@@ -186,8 +186,8 @@ def read_reply(text: str, drafts: Sequence[Action]) -> MergeReply:
         return own
 
     for line in map(_bare, text.splitlines()):
-        if found := _DROP.match(line):
-            drops += ((number, found[2].strip() or _REASON) for number in free(_read(found[1])))
+        if drop := _DROP.match(line):
+            drops += ((number, drop[2].strip() or _REASON) for number in free(_read(drop[1])))
         elif _LOOKS_LIKE_ACTION.match(line):
             numbers = _NUMBERS.search(line)
             action, problem = _draft_action(line[: numbers.start()] if numbers else line)
@@ -213,12 +213,12 @@ def _bare(line: str) -> str:
 
 def _read(numbers: str) -> list[int]:
     """`1, 4-6` → 1, 4, 5, 6."""
-    found: list[int] = []
+    numbers_read: list[int] = []
     for part in re.findall(r"\d+(?:\s*[–-]\s*\d+)?", numbers):
         first, _, last = part.replace("–", "-").partition("-")
         start, end = int(first), int(last or first)
-        found += range(start, min(end, start + 10_000) + 1) if last else (start,)
-    return found
+        numbers_read += range(start, min(end, start + 10_000) + 1) if last else (start,)
+    return numbers_read
 
 
 def _alone(action: Action, drafts: Sequence[Action]) -> list[int]:
@@ -228,8 +228,8 @@ def _alone(action: Action, drafts: Sequence[Action]) -> list[int]:
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    shown = ", ".join(map(str, numbers[:10]))
-    return shown if len(numbers) <= 10 else f"{shown} and {len(numbers) - 10} more"
+    first = ", ".join(map(str, numbers[:10]))
+    return first if len(numbers) <= 10 else f"{first} and {len(numbers) - 10} more"
 
 
 _REFINER = """\

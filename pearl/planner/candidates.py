@@ -132,8 +132,8 @@ def by_example(
     if not nearest or nearest[0].plan.new_actions:
         return None
     example = nearest[0]
-    asked = parts(question)
-    if [part.form for part in asked] != [part.form for part in parts(example.question)]:
+    wanted_parts = parts(question)
+    if [part.form for part in wanted_parts] != [part.form for part in parts(example.question)]:
         return None
     arguments = [each for step in example.plan.steps for each in step.arguments]
     if any(not isinstance(each, String | Reference) for each in arguments):
@@ -142,7 +142,7 @@ def by_example(
     known = set(terms(example.question))
     if not strings or any(not set(terms(each)) <= known for each in strings):
         return None
-    topics = [part.topic for part in asked]
+    topics = [part.topic for part in wanted_parts]
     if len(strings) != len(topics):
         if len(strings) > 1:
             return None
@@ -195,9 +195,9 @@ def choose(candidates: Sequence[Candidate], note: str = "") -> tuple[CheckedPlan
         if sizes.count(sizes[best]) > 1:
             best, why = 0, "order"
     groups = [tuple(candidates[i - 1].by for i in numbers) for numbers in plans.written]
-    shown = tuple(
+    listed = tuple(
         PlanCandidate(by=group, plan=str(plan))
         for group, plan in zip(groups, plans.different, strict=True)
     )
-    event = PlanChosen(by=groups[best][0], why=why, candidates=shown, note=note)
+    event = PlanChosen(by=groups[best][0], why=why, candidates=listed, note=note)
     return plans.different[best], event

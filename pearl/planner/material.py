@@ -33,18 +33,18 @@ _QUOTES = frozenset("\"'“”„‘’«»*_")
 
 def question_words(question: str) -> tuple[Word, ...]:
     """The words of a question, without the punctuation around them."""
-    found: list[Word] = []
+    words: list[Word] = []
     for text in UNTYPED.sub(" ", question).split():
         word = text.strip(_EDGES)
         begins = text[: len(text) - len(text.lstrip(_EDGES))]
         ends = text[len(text.rstrip(_EDGES)) :]
-        if found and set(begins) - _QUOTES:  # also at a dash that stands alone
-            found[-1] = found[-1]._replace(is_last=True)
+        if words and set(begins) - _QUOTES:  # also at a dash that stands alone
+            words[-1] = words[-1]._replace(is_last=True)
         if word:
             is_content = bool(terms(word, drop_stop_words=True))
             is_opening = word.lower() in _OPENING
-            found.append(Word(word, is_content, is_opening, bool(set(ends) - _QUOTES)))
-    return tuple(found)
+            words.append(Word(word, is_content, is_opening, bool(set(ends) - _QUOTES)))
+    return tuple(words)
 
 
 def nearest_span(text: str, question: str) -> str:
@@ -64,15 +64,15 @@ def covering_span(text: str, question: str) -> str:
     """
     wanted = set(terms(text, drop_stop_words=True))
     words = question_words(question)
-    said = [set(terms(word.text, drop_stop_words=True)) for word in words]
+    terms_of = [set(terms(word.text, drop_stop_words=True)) for word in words]
     best, best_rank = question, (0, 0)
-    for start, first in enumerate(said):
+    for start, first in enumerate(terms_of):
         if not first & wanted:
             continue
-        found: set[str] = set()
+        matched: set[str] = set()
         for end in range(start, min(start + MAX_SPAN_WORDS, len(words))):
-            found |= said[end] & wanted
-            rank = (len(found), start - end)
+            matched |= terms_of[end] & wanted
+            rank = (len(matched), start - end)
             if rank > best_rank:
                 best, best_rank = _joined(words, start, end), rank
             if words[end].is_last:
@@ -112,8 +112,8 @@ def nearest_actions(
     texts = [f"{action.name.replace('_', ' ')} {action.definition}" for action in reading]
     scores = TermRanker(list(map(terms, texts))).scores(terms(question))
     ranked = sorted(range(len(reading)), key=lambda i: (-scores[i], i))
-    shown = [step.action for each in examples for step in each.plan.steps]
-    order = [*sorted(by_rule), *shown, *(reading[i].name for i in ranked)]
+    in_examples = [step.action for each in examples for step in each.plan.steps]
+    order = [*sorted(by_rule), *in_examples, *(reading[i].name for i in ranked)]
     by_name = {action.name: action for action in reading}
     chosen = list(dict.fromkeys(name for name in order if name in by_name))[:n]
     kept = [a for a in library.values() if a.name in chosen or a.name in _COMBINING]
@@ -247,11 +247,11 @@ class PlannerMaterial:
 
     def actions_for(self, kind: DocumentKind = "document", question: str = "") -> ActionLibrary:
         """The actions in the prompt; actions that search are for a corpus only."""
-        shown = self.actions if kind == "corpus" else self._of_one
+        actions = self.actions if kind == "corpus" else self._of_one
         if self.profile.n_actions is None or not question:
-            return shown
+            return actions
         examples = self.examples_for(question, kind)
-        return nearest_actions(question, shown, examples, self.profile.n_actions, kind)
+        return nearest_actions(question, actions, examples, self.profile.n_actions, kind)
 
     def examples_for(self, question: str, kind: DocumentKind = "document") -> tuple[Example, ...]:
         """The examples in the prompt of a question."""
@@ -260,7 +260,7 @@ class PlannerMaterial:
                 return ()
             n = self.profile.n_examples if self.nearest is None else self.nearest
             return select(self._short_examples, question, n, n_unlike=0)
-        shown = self.examples if kind == "corpus" else self._examples_of_one
-        if self.nearest is None or self.nearest >= len(shown):
-            return shown
-        return select(shown, question, self.nearest)
+        bank = self.examples if kind == "corpus" else self._examples_of_one
+        if self.nearest is None or self.nearest >= len(bank):
+            return bank
+        return select(bank, question, self.nearest)

@@ -168,8 +168,8 @@ def _period(match: re.Match[str]) -> CalendarPeriod | None:
     if match["cut"] or (match["year"] is None and match["short"] is None):
         return None
     year = int(match["year"] or f"20{match['short']}")
-    said = match["several"]
-    if said and (said == "s" or (year + 1) % 100 == int(said[1:])):
+    suffix = match["several"]
+    if suffix and (suffix == "s" or (year + 1) % 100 == int(suffix[1:])):
         return None
     style = _as_style(match["style"])
     if match["quarter"] or match["ordinal"]:
@@ -292,26 +292,26 @@ class Substitution:
             start, end = match.span()
             is_title = match["unit"].istitle() and not is_heading
             is_quoted = any(first < end and start < last for first, last in quoted)
-            if start < done or is_title or is_quoted or (found := read(self, match)) is None:
+            if start < done or is_title or is_quoted or (reading := read(self, match)) is None:
                 continue
-            if isinstance(found, PeriodReading):
-                as_of, years = self.calendar.as_of, (found.first.year, found.last.year)
-                if self.own_date and not found.since:
-                    found = f'the question gives its own date, "{self.own_date}"'
+            if isinstance(reading, PeriodReading):
+                as_of, years = self.calendar.as_of, (reading.first.year, reading.last.year)
+                if self.own_date and not reading.since:
+                    reading = f'the question gives its own date, "{self.own_date}"'
                 elif max(abs(year - as_of.year) for year in years) > MAX_YEARS:
-                    found = f"more than {MAX_YEARS} years from {as_of}"
-            if isinstance(found, str):
-                self.left.append(f'"{match["phrase"]}" is left as it is: {found}')
+                    reading = f"more than {MAX_YEARS} years from {as_of}"
+            if isinstance(reading, str):
+                self.left.append(f'"{match["phrase"]}" is left as it is: {reading}')
                 continue
-            if found.lead == "in":
+            if reading.lead == "in":
                 start = match.start("phrase")
-            name = found.form.format(found.span)
-            self.notes.append(f'"{match["phrase"]}" read as {name}{self._why(found)}')
+            name = reading.form.format(reading.span)
+            self.notes.append(f'"{match["phrase"]}" read as {name}{self._why(reading)}')
             # Later phrases count from the inserted period.
             places = [each for each, _, _ in self.named]
             at = slice(bisect_left(places, start), bisect_left(places, end))
-            self.named[at] = [(start, end, found.last)]
-            pieces += self.text[done:start], self._lead(match, start, found.lead), name
+            self.named[at] = [(start, end, reading.last)]
+            pieces += self.text[done:start], self._lead(match, start, reading.lead), name
             done = end
         return "".join([*pieces, self.text[done:]])
 
@@ -352,15 +352,15 @@ class Substitution:
         """The derivation of a reading, for its note."""
         if found.since:
             return f" (counted from {found.since})"
-        said = [f"as of {self.calendar.as_of}"]
+        reasons = [f"as of {self.calendar.as_of}"]
         days = ""
         if found.first.style == "fiscal" or found.first.unit == "quarter":
             first, last = self.calendar.days(found.first)[0], self.calendar.days(found.last)[1]
             days = f", {first} to {last}"
         if found.first.style == "fiscal":
             month, day = self.calendar.fiscal_year_end
-            said.append(f"fiscal years end on {month:02}-{day:02}")
-        return f"{days} ({'; '.join([*said, *filter(None, [found.remark])])})"
+            reasons.append(f"fiscal years end on {month:02}-{day:02}")
+        return f"{days} ({'; '.join([*reasons, *filter(None, [found.remark])])})"
 
     def _lead(self, match: re.Match[str], start: int, lead: str) -> str:
         """The preposition that a period needs here, followed by a blank."""

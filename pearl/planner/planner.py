@@ -67,18 +67,20 @@ def shape_card(document: Document, shape: Shape, count: Callable[[str], int]) ->
     records, turns, sections = (_rows(document, unit) for unit in ("record", "turn", "section"))
     n_with = Counter(name for row in records for name in row.fields)
     fields = [name for name, n in n_with.items() if n >= _MIN_SHARE * len(records)]
-    told: list[str] = []
+    descriptions: list[str] = []
     for i, name in enumerate(fields[:_MAX_FIELDS], 1):
         values = [row.fields.get(name, "") for row in records]
         kind = next((each for each in _KINDS if are_mostly(each, values)), "text")
         # A name is text of the document, which may be hostile: only common words are told.
         is_common = _NAME.fullmatch(name) and set(name.lower().split()) <= _common_words()
-        told.append(kind if shape == "counts" else f"{name if is_common else f'field {i}'}: {kind}")
+        descriptions.append(
+            kind if shape == "counts" else f"{name if is_common else f'field {i}'}: {kind}"
+        )
     of_fields = f" of {_n(len(fields), 'field')}" if records else ""
-    shown = f" ({', '.join(told)})" if told else ""
+    listed = f" ({', '.join(descriptions)})" if descriptions else ""
     return (
         f"{_n(max(1, len(document.parts)), 'document')}, {_n(count(document.text), 'token')}; "
-        f"{_n(len(records), 'record')}{of_fields}{shown}; {_n(len(turns), 'turn')}; "
+        f"{_n(len(records), 'record')}{of_fields}{listed}; {_n(len(turns), 'turn')}; "
         f"{_n(len(sections), 'section')}"
     )
 
@@ -188,10 +190,10 @@ class Planner:
     ) -> CheckedPlan:
         """Plan a standalone question by its parts or by the model."""
         settings = self.settings
-        shown = self.material.actions_for(kind)
+        actions = self.material.actions_for(kind)
         if settings.planned_by == "rule":
             try:
-                return by_rule(question, shown, kind, settings.max_steps, is_other=bool(rejected))
+                return by_rule(question, actions, kind, settings.max_steps, is_other=bool(rejected))
             except PlanError as error:
                 raise PlanningError(
                     f"no valid plan by rule: {error.diagnostics[0].message}",
@@ -200,14 +202,14 @@ class Planner:
         advice = ""
         with self.client.breaker.running():
             if (settings.is_routed if is_routed is None else is_routed) and not rejected:
-                found = await route(
-                    question, shown, model, max_steps=settings.max_steps,
+                routed = await route(
+                    question, actions, model, max_steps=settings.max_steps,
                     max_output_tokens=settings.max_output_tokens,
                     fallback=self.client.reply_fallback, trace=trace,
                 )  # fmt: skip
-                if found.plan is not None:
-                    return found.plan
-                advice = found.advice
+                if routed.plan is not None:
+                    return routed.plan
+                advice = routed.advice
             writer = PlanWriter(
                 question=question,
                 library=self.material.actions_for(kind, question),
@@ -226,7 +228,7 @@ class Planner:
             )
             if not self.is_together or is_alone or rejected:
                 return await writer.write()
-            return await self._together(writer, shown)
+            return await self._together(writer, actions)
 
     @property
     def is_together(self) -> bool:

@@ -137,8 +137,8 @@ def read_decomposition(reply: str) -> Decomposition:
     if start < 0:
         raise ValueError("the reply has no parts: it must be one JSON object")
     try:
-        said, _ = json.JSONDecoder().raw_decode(text, start)
-        return Decomposition.model_validate(said)
+        data, _ = json.JSONDecoder().raw_decode(text, start)
+        return Decomposition.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"]))
@@ -175,11 +175,11 @@ def _flaws(parts: Sequence[Part], question: str) -> Iterator[str]:
             case Other():
                 pass
         before.add(part.id)
-    told = " ".join(str(value) for part in parts for value in part.model_dump().values())
-    asked, _ = without_background(question)  # the earlier questions may be about other years
-    if left := sorted(set(_YEAR.findall(asked)) - set(_YEAR.findall(told))):
+    answered = " ".join(str(value) for part in parts for value in part.model_dump().values())
+    alone, _ = without_background(question)  # the earlier questions may be about other years
+    if left := sorted(set(_YEAR.findall(alone)) - set(_YEAR.findall(answered))):
         yield f"no part is about {', '.join(left)}, which the question names"
-    qualified = {word.lower() for word in _QUALIFIERS.findall(question)} - {*_words(told)}
+    qualified = {word.lower() for word in _QUALIFIERS.findall(question)} - {*_words(answered)}
     if qualified:
         yield f"no part says '{min(qualified)}', as the question does; where it fits no figure, make it 'other'"
 
@@ -222,12 +222,13 @@ def _flaws_of(
 def _known_terms(question: str) -> frozenset[str]:
     """Terms that a metric may use: those of the question, and of the operands of its calculators."""
     own = terms(question)
-    asked = f" {' '.join(own)} "
+    phrase = f" {' '.join(own)} "
     operands = (
         text
         for name in CALCULATORS
         if any(
-            f" {' '.join(terms(form))} " in asked for form in (name, *load_calculator(name).METRICS)
+            f" {' '.join(terms(form))} " in phrase
+            for form in (name, *load_calculator(name).METRICS)
         )
         for operand in load_calculator(name).OPERANDS
         for text in (operand.name, operand.also)
@@ -388,15 +389,15 @@ async def decompose(
         usage += completion.usage
         n_cached += completion.is_remembered
         try:
-            found = read_decomposition(completion.text)
-            wrong = flaws(found, question)
+            decomposition = read_decomposition(completion.text)
+            problems = flaws(decomposition, question)
         except ValueError as error:
-            wrong = (str(error),)
+            problems = (str(error),)
         else:
-            if not wrong:
-                return Decomposed(found, usage, "", round + 1, n_cached)
-        flaw = "; ".join(wrong[:_MAX_FLAWS])
-        messages = repair_messages(first, completion.text, wrong[:_MAX_FLAWS])
+            if not problems:
+                return Decomposed(decomposition, usage, "", round + 1, n_cached)
+        flaw = "; ".join(problems[:_MAX_FLAWS])
+        messages = repair_messages(first, completion.text, problems[:_MAX_FLAWS])
     return Decomposed(None, usage, flaw, MAX_REPAIRS + 1, n_cached)
 
 
@@ -526,24 +527,26 @@ async def route(
     """Decide how to plan a question."""
     if not is_routable(library):
         return Route()
-    asked = await decompose(
+    reply = await decompose(
         question, library, model,
         max_output_tokens=max_output_tokens, fallback=fallback, trace=trace,
     )  # fmt: skip
-    found, plan, level = asked.decomposition, None, 5
+    decomposition, plan, level = reply.decomposition, None, 5
     lines: tuple[str, ...] = ()
-    notes: tuple[str, ...] = (f"its parts are not known: {asked.flaw}",)
-    if found is not None:
-        level = level_of(found.parts)
-        differs = f"level {found.level} as the model sees it; its parts are of level {level}"
-        notes = () if level == found.level else (differs,)
-        lines = shown(found.parts)
-        plan = compose(question, found, library, max_steps=max_steps) if level < 5 else None
+    notes: tuple[str, ...] = (f"its parts are not known: {reply.flaw}",)
+    if decomposition is not None:
+        level = level_of(decomposition.parts)
+        differs = (
+            f"level {decomposition.level} as the model sees it; its parts are of level {level}"
+        )
+        notes = () if level == decomposition.level else (differs,)
+        lines = shown(decomposition.parts)
+        plan = compose(question, decomposition, library, max_steps=max_steps) if level < 5 else None
     if trace is not None:
         trace.append(
             QuestionRouted(
                 level=level, parts=lines, by="planner" if plan is None else "rule", notes=notes,
-                usage=asked.usage, n_calls=asked.n_calls, n_cached=asked.n_cached,
+                usage=reply.usage, n_calls=reply.n_calls, n_cached=reply.n_cached,
             )
         )  # fmt: skip
     if plan is not None or len(lines) < 2:  # one part is the question itself
@@ -573,13 +576,13 @@ def compose(
     except _NotPlannedError:
         return None
     used = {o for part in parts if isinstance(part, Calculation) for o in part.operands}
-    asked = [part for part in parts if part.id not in used]
-    if len(asked) > 1:
-        told: list[Argument] = []
-        for part in asked:
-            said = label(part, parts)
-            told += [String(f"{said[0].upper()}{said[1:]}:"), draft.outputs[part.id]]
-        draft.step("ans", "CONCAT", "Give each answer with what it is, in their order", *told)
+    results = [part for part in parts if part.id not in used]
+    if len(results) > 1:
+        pieces: list[Argument] = []
+        for part in results:
+            heading = label(part, parts)
+            pieces += [String(f"{heading[0].upper()}{heading[1:]}:"), draft.outputs[part.id]]
+        draft.step("ans", "CONCAT", "Give each answer with what it is, in their order", *pieces)
     plan = Plan(tuple(draft.steps), question=question)
     try:
         return compile_plan(print_plan(plan), library, max_steps=max_steps)
@@ -621,12 +624,12 @@ class _Draft:
                 known = {each.id: label(each, parts) for each in parts}
                 names = [String(known.get(operand, operand)) for operand in part.operands]
                 operands += names[::-1] if _LESS.fullmatch(which[1]) else names
-            found = self.calculate(part.calculator, label(part, parts), part.calculator, operands)
+            result = self.calculate(part.calculator, label(part, parts), part.calculator, operands)
         elif isinstance(part, Figure):
-            found = self.metric(part, label(part, parts))
+            result = self.metric(part, label(part, parts))
         else:
             raise _NotPlannedError
-        self.outputs[part.id] = found
+        self.outputs[part.id] = result
 
     def metric(self, part: Figure, said: str) -> Reference:
         """A figure, computed if a calculator has it as its result."""
@@ -659,12 +662,12 @@ class _Draft:
                 f"passages {name}", "RETRIEVE", about,
                 Reference(CTX), ListLiteral(queries), Number(N_PASSAGES),
             )  # fmt: skip
-        found = self.step(
+        result = self.step(
             name, "FIND_FIGURE", f"Look up {metric}{of} for {part.period}",
             where, String(what), String(part.period),
         )  # fmt: skip
-        self.figures[what, part.period] = found
-        return found
+        self.figures[what, part.period] = result
+        return result
 
     def calculate(
         self, calculator: str, said: str, name: str, operands: Sequence[Argument]

@@ -191,9 +191,9 @@ async def make_standalone(
             continue
         usage += completion.usage
         n_cached += completion.is_remembered
-        found, problem = read_reply(completion.text, question, turns)
+        standalone, problem = read_reply(completion.text, question, turns)
         if not problem:
-            return Standalone(found, (), usage, n_calls, n_cached)
+            return Standalone(standalone, (), usage, n_calls, n_cached)
         messages = unusable_messages(messages, completion.text, problem)
     note = f"the question was not made clear and stays as it was asked: {problem}"
     return Standalone(question, (note,), usage, n_calls, n_cached)
@@ -229,8 +229,10 @@ def standalone_messages(question: str, turns: Sequence[Turn]) -> tuple[Message, 
 
 def unusable_messages(messages: Sequence[Message], reply: str, problem: str) -> tuple[Message, ...]:
     """Request another reply after one that cannot be used."""
-    asked = f"This cannot be used: {problem}. Reply with the rewritten question alone, on one line."
-    return *messages, Message("assistant", reply[:MAX_LENGTH]), Message("user", asked)
+    request = (
+        f"This cannot be used: {problem}. Reply with the rewritten question alone, on one line."
+    )
+    return *messages, Message("assistant", reply[:MAX_LENGTH]), Message("user", request)
 
 
 def read_reply(reply: str, question: str, history: Sequence[Turn]) -> tuple[str, str]:
@@ -267,13 +269,13 @@ def _differs(text: str, question: str, history: Sequence[Turn]) -> str:
     if unknown := {*PLACEHOLDER.findall(text)} - {turn.answer for turn in history}:
         return f"there is no {min(unknown)}"
     words = PLACEHOLDER.sub(" ", " ".join(without_background(text)))
-    asked = [question, *earlier]
-    if invented := _invented(words, asked):
+    questions = [question, *earlier]
+    if invented := _invented(words, questions):
         return f"it has {invented}, which neither the question nor the conversation names"
-    if spoken := {*_SPOKEN.findall(words)} - {*_SPOKEN.findall(" ".join(asked))}:
+    if spoken := {*_SPOKEN.findall(words)} - {*_SPOKEN.findall(" ".join(questions))}:
         return f"it says '{min(spoken)}', which no question does"
-    known = {*_PLAIN, *(term for each in asked for term in terms(each))}
-    letters = {*"".join(asked).casefold()}
+    known = {*_PLAIN, *(term for each in questions for term in terms(each))}
+    letters = {*"".join(questions).casefold()}
     for term in terms(words, drop_stop_words=True):
         is_part = len(term) <= 2 and not term.isascii() and letters.issuperset(term)
         if not (term in known or is_part or any(map(str.isdigit, term))):
@@ -306,9 +308,9 @@ def _unwrapped(text: str) -> str:
 
 def _is_question(text: str, question: str) -> bool:
     """Whether a text is a question, in the form of the original."""
-    *asked, behind = _MARK.split(text)
+    *before, behind = _MARK.split(text)
     behind = behind.strip()
-    if asked and (not behind or (behind[0] == "(" and behind[-1] == ")")):  # an aside
+    if before and (not behind or (behind[0] == "(" and behind[-1] == ")")):  # an aside
         return True
     if _MARK.match(question.rstrip()[-1:]):
         return False

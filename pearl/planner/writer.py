@@ -78,8 +78,8 @@ _MAX_EXPLANATION = 100
 
 def n_reading_steps(question: str, max_steps: int) -> int:
     """Maximum steps of a small model's plan: one per part of the question, two for a comparison."""
-    found = parts(question)
-    return min(max_steps, len(found) + sum(part.form == "comparison" for part in found))
+    asked_for = parts(question)
+    return min(max_steps, len(asked_for) + sum(part.form == "comparison" for part in asked_for))
 
 
 def finish_plan(
@@ -192,14 +192,14 @@ class _Draft:
         telling = [word for word in words if word.upper() not in _VERBS] or words[:1]
         name = free_output(output or "_".join(telling), self.steps)
         if not explanation:
-            said = [
+            texts = [
                 "the question" if argument == String(self.question)
                 else argument.value if isinstance(argument, String) else print_argument(argument)
                 for argument in arguments
                 if argument != Reference(CTX)
             ]  # fmt: skip
             verb = " ".join(word for word in words if len(word) > 1).capitalize()
-            explanation = f"{verb}: {'; '.join(said)}" if said else verb
+            explanation = f"{verb}: {'; '.join(texts)}" if texts else verb
         self.steps.append(Step(name, action, tuple(arguments), explanation[:_MAX_EXPLANATION]))
         return name
 
@@ -236,16 +236,16 @@ def not_meant(reply: str, checked: CheckedPlan, question: str) -> tuple[Diagnost
 
 
 def _why(reply: str, checked: CheckedPlan, question: str) -> str:
-    other = checked.plan.question or question
-    asked, answered = ({*terms(text, drop_stop_words=True)} for text in (question, other))
-    if 2 * len(asked & answered) < min(len(asked), len(answered)):
-        return f"the plan is for another question: '{other[:80]}'"
-    found = rows(reply)
-    lines = [reply[row.span.start : row.span.end] for row in found]
-    if sum(row.is_step for row in found) > MAX_LINES:
+    heading = checked.plan.question or question
+    wanted, planned = ({*terms(text, drop_stop_words=True)} for text in (question, heading))
+    if 2 * len(wanted & planned) < min(len(wanted), len(planned)):
+        return f"the plan is for another question: '{heading[:80]}'"
+    marked = rows(reply)
+    lines = [reply[row.span.start : row.span.end] for row in marked]
+    if sum(row.is_step for row in marked) > MAX_LINES:
         return "the reply has several plans"
-    plans = list(_plans(found, lines))
-    chosen = [plan for plan in plans if any(found[i].role == "step" for i in plan)]
+    plans = list(_plans(marked, lines))
+    chosen = [plan for plan in plans if any(marked[i].role == "step" for i in plan)]
     if not chosen:
         return ""
     if len(chosen) > 1:
@@ -255,18 +255,18 @@ def _why(reply: str, checked: CheckedPlan, question: str) -> str:
     begin = plans[at - 1][-1] if at else 0
     end = plans[at + 1][0] if at + 1 < len(plans) else len(lines)
     above, below = (
-        "\n".join(line for i, line in enumerate(lines[a:b], a) if found[i].role == "surplus")
+        "\n".join(line for i, line in enumerate(lines[a:b], a) if marked[i].role == "surplus")
         for a, b in ((begin, plan[0]), (plan[-1] + 1, end))
     )
-    *_, said = _FINAL.split(above)
-    if _AGAINST.search(said) or _AGAINST.search(below):
+    *_, last_words = _FINAL.split(above)
+    if _AGAINST.search(last_words) or _AGAINST.search(below):
         return "the reply says not to use this plan"
     calls = {_call(lines[i]) for i in plan}
     for number, each in enumerate(plans):
         if number == at or calls.issuperset(_call(lines[i]) for i in each):  # the same plan again
             continue
         if number > at:
-            competes = not _is_apart(found, lines, plan[-1], each[0], question)
+            competes = not _is_apart(marked, lines, plan[-1], each[0], question)
         else:
             before = "\n".join(lines[max(0, each[0] - 6) : each[0]])
             between = "\n".join(lines[each[-1] + 1 : plan[0]])
@@ -314,8 +314,8 @@ def _is_apart(
     """Whether a later plan belongs to another question or to an unclosed fence."""
     headings = [i for i in range(end + 1, begin) if found[i].form in ("question", "turn")]
     if headings:
-        asked = [QUESTION.sub("", lines[i], count=1) for i in headings]
-        return all(wording(each) != wording(question) for each in asked)
+        questions = [QUESTION.sub("", lines[i], count=1) for i in headings]
+        return all(wording(each) != wording(question) for each in questions)
     fences = [i for i, row in enumerate(found) if row.form == "fence"]
     return len(fences) % 2 == 1 and end < fences[-1] < begin
 

@@ -117,8 +117,8 @@ def evaluate(
     """Compute a program."""
     run = _Run(rows, names or {})
     if program.value is not None:
-        amount, shown = run.operand(program.value)
-        return Result(amount.value, amount.unit, amount.scale, shown)
+        amount, text = run.operand(program.value)
+        return Result(amount.value, amount.unit, amount.scale, text)
     for step in program.steps:
         run.step(step)
     return run.result()
@@ -139,8 +139,8 @@ class _Run:
         formula = "; ".join([*self._named, self._shown[-1]])
         if isinstance(last, bool):
             return Result(last, "", None, formula)
-        shown = f"{formula} = {plain(_READABLE.plus(last.value))}"
-        return Result(last.value, last.unit, last.scale, shown)
+        formula_text = f"{formula} = {plain(_READABLE.plus(last.value))}"
+        return Result(last.value, last.unit, last.scale, formula_text)
 
     def operand(self, operand: Operand) -> tuple[Amount, str]:
         """The number that an operand stands for, and how it is shown."""
@@ -181,12 +181,12 @@ class _Run:
 
     def _formula(self, index: int) -> str:
         """A step within another: in brackets, or by its number if that would be long."""
-        shown = self._shown[index]
-        if len(shown) <= MAX_FORMULA // 3:
-            return f"({shown})" if " " in shown else shown
+        text = self._shown[index]
+        if len(text) <= MAX_FORMULA // 3:
+            return f"({text})" if " " in text else text
         name = f"#{index}"
         if not any(each.startswith(f"{name} = ") for each in self._named):
-            self._named.append(f"{name} = {shown}")
+            self._named.append(f"{name} = {text}")
         return name
 
     def _of_row(self, operation: str, name: str) -> Amount:

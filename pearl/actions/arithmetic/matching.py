@@ -37,22 +37,23 @@ def match(answer: str, reference: str, *, form: Form | None = None) -> Rule | No
     Texts without a number match if they are the same words. Signs, currencies and scales have to be the
     same: -5 is not 5, 3.2 million not 3.2.
     """
-    said, right = _read(answer), _read(reference)
-    if said is None or right is None:
+    answered, right = _read(answer), _read(reference)
+    if answered is None or right is None:
         return Rule.EXACT if words(answer) == words(reference) else None
-    if max(abs(each.amount.adjusted()) for each in (said, right)) > MAX_POWER:
-        return Rule.EXACT if said == right else None
-    if (said.unit == "%") == (right.unit == "%"):
-        return _compared(said, right) if right.unit in ("", said.unit) or not said.unit else None
-    if said.unit not in ("", "%") or right.unit not in ("", "%"):
+    if max(abs(each.amount.adjusted()) for each in (answered, right)) > MAX_POWER:
+        return Rule.EXACT if answered == right else None
+    if (answered.unit == "%") == (right.unit == "%"):
+        is_alike = not answered.unit or right.unit in ("", answered.unit)
+        return _compared(answered, right) if is_alike else None
+    if answered.unit not in ("", "%") or right.unit not in ("", "%"):
         return None
     if right.unit == "%":
-        shares = [said.amount.scaleb(2)] if form in ("share", None) else []
-        shares += [said.amount] if form in ("points", None) else []  # the sign was left out
-        found = (_compared(Quantity(share, "%"), right) for share in shares)
+        shares = [answered.amount.scaleb(2)] if form in ("share", None) else []
+        shares += [answered.amount] if form in ("points", None) else []  # the sign was left out
+        rules = (_compared(Quantity(share, "%"), right) for share in shares)
     else:
-        found = (_compared(Quantity(value), right) for value in (said.amount, said.value))
-    rule = next(filter(None, found), None)
+        rules = (_compared(Quantity(value), right) for value in (answered.amount, answered.value))
+    rule = next(filter(None, rules), None)
     return Rule.PERCENT if rule in (Rule.EXACT, Rule.ROUNDED) else rule
 
 
@@ -90,17 +91,17 @@ def _compared(said: Quantity, right: Quantity) -> Rule | None:
     """Compare two numbers in the unit and to the digits of the second."""
     scale = 0 if right.unit == "%" else right.scale
     value = (said.value if said.unit == "%" else said.amount.scaleb(-scale)).normalize()
-    shown = right.value
-    if value == shown:
+    expected = right.value
+    if value == expected:
         return Rule.EXACT
-    last = Decimal(1).scaleb(min(0, int(shown.as_tuple().exponent)))
-    if abs(value - shown) < last:
-        is_cut = abs(shown) >= 10 * last and shown == value.quantize(last, ROUND_DOWN)
+    last = Decimal(1).scaleb(min(0, int(expected.as_tuple().exponent)))
+    if abs(value - expected) < last:
+        is_cut = abs(expected) >= 10 * last and expected == value.quantize(last, ROUND_DOWN)
         # People round 0.5 to 1; programs that round halves to even round it to 0.
         halves = (value.quantize(last, how) for how in (ROUND_HALF_UP, ROUND_HALF_EVEN))
-        if is_cut or shown in halves:
+        if is_cut or expected in halves:
             return Rule.ROUNDED
-    return Rule.ONE_PERCENT if abs(value - shown) <= _ANY * abs(shown) else None
+    return Rule.ONE_PERCENT if abs(value - expected) <= _ANY * abs(expected) else None
 
 
 def _read(text: str) -> Quantity | None:

@@ -196,5 +196,5 @@ def _bad_token(text: str, at: int) -> BadTokenError:
         close = did_you_mean(name.lower(), (*OPERATIONS, *TABLE_OPERATIONS))
         advice = f"did you mean '{close}'?" if close else f"operations are {', '.join(OPERATIONS)}"
         return BadTokenError(f"unknown operation '{name[:40]}'; {advice}")
-    shown = repr(rest[:20]) if rest else "the end"
-    return BadTokenError(f"{shown} at character {at:,} is not in the language")
+    text_there = repr(rest[:20]) if rest else "the end"
+    return BadTokenError(f"{text_there} at character {at:,} is not in the language")

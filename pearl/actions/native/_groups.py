@@ -64,7 +64,7 @@ def count_of(rows: Rows, key: Value) -> Value:
     possible = {key_of(text) for text in wanted.possible}
     is_grouped = are_groups(rows) and not rows.is_answered
 
-    found: list[Row] = []
+    counted_rows: list[Row] = []
     unsure: list[Row] = []
     for i, row in enumerate(rows.every):
         if row.value is None:
@@ -73,14 +73,14 @@ def count_of(rows: Rows, key: Value) -> Value:
         members, others = (row.members, row.possible) if is_grouped else ((row,), ())
         value = key_of(row.value)
         if i < len(rows) and value in sure:
-            found += members
+            counted_rows += members
             unsure += others
         elif wanted.may_be_any or value in sure | possible:
             unsure += (*members, *others)
-    n, n_unsure = len(found), len(unsure)
+    n, n_unsure = len(counted_rows), len(unsure)
     if is_grouped:
         n_unsure += n_of_any(rows) - sum(row.value is None for row in rows.doubtful)
-    behind = Rows(tuple(found), rows.column, tuple(unsure), rows.notes, sample=rows.sample)
+    behind = Rows(tuple(counted_rows), rows.column, tuple(unsure), rows.notes, sample=rows.sample)
     return bounded(n, behind, n, n + n_unsure)
 
 
@@ -186,8 +186,8 @@ def most_by(rows: Rows, name: str) -> Value:
         own = replace(
             rows, rows=each.members, doubtful=(*each.possible, *of_any), is_answered=False
         )
-        found = place(own, 1)
-        return each.with_column(rows.column, None if found.rows.undecided else str(found.value))
+        winner = place(own, 1)
+        return each.with_column(rows.column, None if winner.rows.undecided else str(winner.value))
 
     return replace(
         groups,

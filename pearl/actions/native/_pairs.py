@@ -60,8 +60,8 @@ class _Pairs:
             for rows, others in ((unread_a, self.b.every), (unread_b, self.a.every))
             for row in rows
         ]
-        found = Rows(tuple(self.sure), "pair", (*self.unsure, *unread))
-        return found.noting(*self.a.notes, *self.b.notes, *notes)
+        result = Rows(tuple(self.sure), "pair", (*self.unsure, *unread))
+        return result.noting(*self.a.notes, *self.b.notes, *notes)
 
 
 def check_n_pairs(n: int) -> None:
@@ -84,7 +84,7 @@ def pairs(a: Rows, b: Rows) -> Value:
     is_same = all_a.keys() == all_b.keys()
     check_n_pairs(len(all_a) * (len(all_a) - 1) // 2 if is_same else len(all_a) * len(all_b))
     place = {key: i for i, key in enumerate(_in_order({**all_a, **all_b}))}
-    found = (
+    keys = (
         combinations(place, 2)
         if is_same
         else sorted(
@@ -94,7 +94,7 @@ def pairs(a: Rows, b: Rows) -> Value:
     )
     rows = {**all_b, **all_a}
     result = _Pairs(a, b)
-    for x, y in found:
+    for x, y in keys:
         is_sure = (x in sure_a and y in sure_b) or (y in sure_a and x in sure_b)
         row = Row(f"({x}, {y})", members=(rows[x], rows[y]))
         (result.sure if is_sure else result.unsure).append(row)
@@ -104,11 +104,11 @@ def pairs(a: Rows, b: Rows) -> Value:
 
 def _by_key(rows: Iterable[Row]) -> dict[str, Row]:
     """The first row of each value."""
-    found: dict[str, Row] = {}
+    first: dict[str, Row] = {}
     for row in rows:
         if row.value is not None:
-            found.setdefault(row.value.strip(), row)
-    return found
+            first.setdefault(row.value.strip(), row)
+    return first
 
 
 def _unread(rows: Rows) -> list[Row]:

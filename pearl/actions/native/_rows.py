@@ -118,9 +118,9 @@ def share_of(rows: Rows, name: str, x: Value) -> Value:
     n_not, n_may = (len(unsure) - unsure.count(each) for each in (True, False))
     low = n_found / (n + n_not)
     high = (n_found + sure.count(None) + n_may) / (n + n_may)
-    found = tuple(row for row, verdict in zip(rows, sure, strict=True) if verdict)
+    matching = tuple(row for row, verdict in zip(rows, sure, strict=True) if verdict)
     undecided = (row for row, verdict in zip(rows, sure, strict=True) if verdict is None)
-    behind = replace(rows, rows=found, doubtful=(*undecided, *rows.doubtful)).noting(*notes)
+    behind = replace(rows, rows=matching, doubtful=(*undecided, *rows.doubtful)).noting(*notes)
     if rows.sample:
         least, most = wilson(n_found, n_read)
         behind = behind.noting(f"{INTERVAL} of the share: {least:.3f} to {most:.3f}")
@@ -138,7 +138,7 @@ def show(*columns: Rows) -> Value:
     A row is undecided if it is in none of the columns surely, or a value of it is.
     """
     cells: dict[str, dict[object, str | None]] = {}
-    found: dict[object, Row] = {}
+    first_rows: dict[object, Row] = {}
     sure: set[object] = set()
     for rows in columns:
         name = unused_name(rows.column, cells)
@@ -152,10 +152,10 @@ def show(*columns: Rows) -> Value:
             cells[name].setdefault(row.key, None)
             keyed.append((row.key, row))
         for key, row in keyed:
-            found.setdefault(key, row)
+            first_rows.setdefault(key, row)
     table: list[Row] = []
     unsure: list[Row] = []
-    for key, row in found.items():
+    for key, row in first_rows.items():
         fields = {name: column.get(key, "") for name, column in cells.items()}
         (table if key in sure else unsure).append(row.with_fields(fields))
     shown = Rows(tuple(table), columns[0].column, tuple(unsure), columns=tuple(cells))

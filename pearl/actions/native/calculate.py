@@ -98,10 +98,10 @@ def _read(operand: Operand, value: Value) -> Quantity:
     elif isinstance(value, Scalar) and value.exact is not None:
         return value.exact
     else:
-        said = value.value if isinstance(value, Scalar) else value
-        if isinstance(said, list) and len(said) == 1:
-            said = said[0]  # without its bullet, which would be read as a minus
-        text = as_text(said)
+        single = value.value if isinstance(value, Scalar) else value
+        if isinstance(single, list) and len(single) == 1:
+            single = single[0]  # without its bullet, which would be read as a minus
+        text = as_text(single)
         if _DENIES.search(text):
             if re.search("[0-9]", _YEAR.sub("", text)):
                 raise UnclearOperandError(f"{operand.name} may not be given: {text[:60]!r}")
@@ -109,19 +109,19 @@ def _read(operand: Operand, value: Value) -> Quantity:
     is_computed = isinstance(value, int | float) or (
         isinstance(value, Scalar) and not value.is_marked
     )
-    found = read_quantity(text, is_point_decimal=is_computed)
-    if found is None:
+    number = read_quantity(text, is_point_decimal=is_computed)
+    if number is None:
         try:
-            found = quantity(text)
+            number = quantity(text)
         except UnclearNumberError as error:
             raise UnclearOperandError(f"{operand.name}: {error}") from error
-    is_year = not found.unit and (year := _YEAR.search(text)) and found.value == int(year[0])
+    is_year = not number.unit and (year := _YEAR.search(text)) and number.value == int(year[0])
     if is_year and any(character.isalpha() for character in text):  # "figures for 2015"
         raise UnclearOperandError(
             f"{operand.name}: {shortened(text, 60)!r} names a year rather than a figure"
         )
-    is_amount = found.unit == "" or found.unit in CURRENCIES
-    return replace(found, scale=found.scale or scale) if is_amount else found
+    is_amount = number.unit == "" or number.unit in CURRENCIES
+    return replace(number, scale=number.scale or scale) if is_amount else number
 
 
 def _amounts(

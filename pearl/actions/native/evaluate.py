@@ -40,19 +40,19 @@ def run(rows: Rows, program: Value) -> Value:
     """Evaluate a program; the rows behind it are those its numbers come from."""
     parsed = parse(as_text(program).strip())
     figures = Figures(_tables(rows))
-    found: list[Row] = []
+    places_read: list[Row] = []
     notes: list[str] = []
     amounts: dict[str, Amount] = {}
     for operand in dict.fromkeys(each for each in parsed.operands if each.kind == "number"):
         cells = figures.holding(operand)
         read = [row for row, _ in cells] or places(operand, rows)
-        found += read
+        places_read += read
         notes.append(_source(operand, [str(cell) for _, cell in cells], len(read)))
         if amount := with_unit(operand, [cell for _, cell in cells]):
             amounts[operand.text] = amount
     result = _with_units(parsed, figures, amounts, notes)
     behind = Rows(
-        without_duplicates([*found, *figures.used]),
+        without_duplicates([*places_read, *figures.used]),
         "PROGRAM",
         tuple(row for row in figures.used if row in rows.doubtful),
         rows.notes,
@@ -138,14 +138,14 @@ class Figures:
 
     def amounts(self, name: str) -> Sequence[Amount]:
         """The numbers of the row of that name; blank cells are left out and noted."""
-        found = self._rows.get(_key(name), [])
-        if not found or not _key(name):
+        named_rows = self._rows.get(_key(name), [])
+        if not named_rows or not _key(name):
             close = did_you_mean(name, self._names.values())
             advice = f"; did you mean '{close}'?" if close else ""
             raise UnknownRowError(f"the table has no row '{name}'{advice}")
-        if len(found) > 1:
-            raise AmbiguousRowError(f"the table has {len(found)} rows '{name}'")
-        ((table, number),) = found
+        if len(named_rows) > 1:
+            raise AmbiguousRowError(f"the table has {len(named_rows)} rows '{name}'")
+        ((table, number),) = named_rows
         cells = table.cells(number)[1:]
         filled = [cell for cell in cells if not is_blank(cell.text)]
         unread = next((cell.text for cell in filled if cell.quantity is None), None)
@@ -185,15 +185,15 @@ def places(operand: Operand, rows: Rows) -> list[Row]:
     whole = rf"(?:{grouped})?" if whole == "0" else grouped
     digits = rf"{whole}\.{decimals}0*" if decimals else rf"{whole}(?:\.0+)?"
     pattern = re.compile(rf"(?<![\w.,]){digits}(?![\w]|[.,][0-9])")
-    found: list[Row] = []
+    rows_found: list[Row] = []
     for row in rows:
         text, start = row.value or "", row.spans[0].start if row.spans else 0
         for match in pattern.finditer(text):
             spans = (Span(start + match.start(), start + match.end()),) if row.spans else ()
-            found.append(Row(match[0], row.fields, spans, match[0]))
-            if len(found) == MAX_PLACES:
-                return found
-    return found
+            rows_found.append(Row(match[0], row.fields, spans, match[0]))
+            if len(rows_found) == MAX_PLACES:
+                return rows_found
+    return rows_found
 
 
 def _key(name: str) -> str:

@@ -30,19 +30,19 @@ def run(rows: Rows, unit: str) -> Value:
     reasons: list[str] = []
     notes: list[str] = []
     scales: list[str] = []
-    found = [part for row in rows for part in _parts(rows, row, unit, reasons, notes, scales)]
+    parts = [part for row in rows for part in _parts(rows, row, unit, reasons, notes, scales)]
     doubtful = [
         part for row in rows.doubtful for part in _parts(rows, row, unit, reasons, notes, scales)
     ]
-    if reasons and not (found or doubtful):
+    if reasons and not (parts or doubtful):
         raise ValueError(reasons[0])
     if reasons:
         n = len(rows) + len(rows.doubtful)
         notes = [f"{len(reasons):,} of {n:,} texts left out: {reasons[0]}", *notes]
     if len(notes) > 1:
         notes = [notes[0], f"{len(notes) - 1:,} more notes on what was left out"]
-    told = tuple(dict.fromkeys((*rows.notes, *notes, *scales)))
-    return Rows(tuple(found), TEXT_COLUMN, tuple(doubtful), told, pages=rows.pages)
+    all_notes = tuple(dict.fromkeys((*rows.notes, *notes, *scales)))
+    return Rows(tuple(parts), TEXT_COLUMN, tuple(doubtful), all_notes, pages=rows.pages)
 
 
 def _parts(
