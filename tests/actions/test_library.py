@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from pearl.actions.library import (
     format_library,
-    library_names,
     load_library,
     read_actions,
     read_library,
 )
 from pearl.dsl.nodes import print_action, print_plan
 from pearl.dsl.parser import parse, read
-from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.dsl.signatures import ActionLibrary, ValueType
 from pearl.errors import DataError, LibraryError
 from tests.dsl.strategies import libraries
 
@@ -156,12 +155,6 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         load_library(tmp_path / "none")
 
 
-def test_shipped_libraries() -> None:
-    assert library_names() == ("finance", "medical", "quality", "seed")
-    for name in library_names():
-        assert load_library(name).name == name
-
-
 def test_formatting_keeps_comments_and_evens_out_blanks() -> None:
     text = "\n# Mine  \n\n  FIND(CTX,X)#Find X\nCOUNT(ITEMS):\nJOIN(A, ...) : y  \n\n\n"
     formatted = "# Mine\n\nFIND(CTX, X) : Find X\nCOUNT(ITEMS)\nJOIN(A, ...) : y\n"
@@ -173,16 +166,3 @@ def test_formatting_refuses_what_it_cannot_read() -> None:
     with pytest.raises(LibraryError, match="'\\(' is missing") as caught:
         format_library("FIND(CTX) : x\nFIND CTX")
     assert caught.value.line == 2
-
-
-def test_arity_of_variadic_actions() -> None:
-    def arity(*names: str) -> tuple[int, int | None]:
-        action = Action("F", tuple(Parameter(name) for name in names), is_variadic=True)
-        return action.min_arity, action.max_arity
-
-    assert arity("S1", "S2") == (1, None)
-    assert arity("A", "B") == (2, None)
-    assert arity("CTX", "S1", "S2") == (2, None)
-    assert arity("S") == (1, None)
-    action = Action("F", (Parameter("S1"), Parameter("S2")), is_variadic=True)
-    assert [action.parameter(i).name for i in range(4)] == ["S1", "S2", "S3", "S4"]

@@ -138,17 +138,6 @@ def test_a_model_replies(backend: str, make: Callable[[str], Model]) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_closing_twice_does_no_harm(backend: str, make: Callable[[str], Model]) -> None:
-    model = make(backend)
-
-    async def close() -> None:
-        await model.aclose()
-        await model.aclose()
-
-    asyncio.run(close())
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
 def test_what_cannot_be_set_up_is_an_expected_failure(backend: str) -> None:
     said = []
     for name in ("", "/no/such/file", "a b", "ü"):

@@ -56,8 +56,3 @@ def test_only_what_matches_is_found_and_equals_stand_in_order(method: str) -> No
 def test_no_more_than_k_and_the_first_of_them(method: str, k: int) -> None:
     every = [hit.passage.number for hit in found(method, "boat")]
     assert [hit.passage.number for hit in found(method, "boat", k)] == every[:k]
-
-
-@pytest.mark.parametrize("method", LEXICAL)
-def test_nothing_is_found_in_nothing(method: str) -> None:
-    assert not found(method, "boat", passages=())

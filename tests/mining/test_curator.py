@@ -288,25 +288,14 @@ def test_a_bank_of_other_settings_is_not_written_over(bank: Bank, change: tuple[
 
 def test_folders_of_others_stay_as_they_are(bank: Bank) -> None:
     bank.rows(row("a", "Why was it sold?"))
-    Path("bank").mkdir()
-    Path("bank/mine.plan").write_text("mine", encoding="utf-8")
-    assert "not empty and was not made by" in bank.make(code=3)
-    assert [p.name for p in Path("bank").iterdir()] == ["mine.plan"]
-    assert Path("bank/mine.plan").read_text("utf-8") == "mine"
-
-
-def test_a_forecast_makes_no_folder(bank: Bank) -> None:
-    bank.rows(row("a", "Why was it sold?"))
     bank.make("--dry-run")
     assert not Path("bank").exists()
     Path("bank").mkdir()
     Path("bank/mine.plan").write_text("mine", encoding="utf-8")
-    assert "not empty and was not made by" in bank.make("--dry-run", code=3)
-
-
-def test_force_replaces_what_is_no_curation(bank: Bank) -> None:
-    bank.rows(row("a", "Why was it sold?"))
-    Path("bank").mkdir()
+    for option in ((), ("--dry-run",)):
+        assert "not empty and was not made by" in bank.make(*option, code=3)
+    assert bank.files == {"mine.plan": "mine"}
+    Path("bank/mine.plan").unlink()
     Path("bank/curation.jsonl").write_text("Dear diary\n", encoding="utf-8")
     assert "exists already" in bank.make(code=2)
     bank.make("--force")
@@ -314,13 +303,10 @@ def test_force_replaces_what_is_no_curation(bank: Bank) -> None:
     assert list(bank.files) == ["001-why-was-it-sold.plan"]
 
 
-def test_nothing_to_train_on_is_said(bank: Bank) -> None:
+def test_bad_rows_are_told_and_the_rest_goes_on(bank: Bank) -> None:
     bank.rows({"id": "e", "question": "What?", "document": "x", "reference": "y"})
     assert "no sample has a question" in bank.make(code=3)
     assert not Path("bank").exists()
-
-
-def test_bad_rows_are_told_and_the_rest_goes_on(bank: Bank) -> None:
     bank.rows(row("a", "Why was it sold?"), row("b", "Why?", gold="Z"))
     assert "train.jsonl:2" in bank.make(code=1)
     assert len(bank.files) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -157,15 +156,6 @@ def test_examples_declare_what_the_seed_lacks() -> None:
     assert declared in prompt
     actions_there = prompt.partition("How to write it")[0]
     assert "FIND_PLACE" not in actions_there
-
-
-def test_what_an_example_declares_itself_is_not_declared_twice() -> None:
-    plan = parse(
-        f'New actions:\n- {MOTIVE}\n\n1. m = FIND_MOTIVE(CTX, "Ada") : f\n2. n = FIND(CTX, m) : g'
-    )
-    model = Scripted(lambda request: STEP)
-    asyncio.run(Miner(model, SEED, [replace(EXAMPLE, plan=plan)], FULL).ask(Question("q", 0, "?")))
-    assert model.requests[0].prompt.count(MOTIVE) == 1
 
 
 def test_the_digest_tells_prompts_apart() -> None:

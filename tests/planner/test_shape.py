@@ -141,6 +141,6 @@ def test_documents_of_one_shape_share_a_plan_and_others_have_their_own() -> None
     assert ["Note" in cards[0], "Time" in cards[1]] == [True, True]
 
 
-def test_a_shape_that_there_is_not_is_told() -> None:
+def test_an_unknown_shape_is_refused() -> None:
     with pytest.raises(UsageError, match="unknown shape 'count'"):
         Pearl(shape="count")  # type: ignore[arg-type]
