@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from pydantic import ValidationError
@@ -26,9 +26,9 @@ from pearl.llm import Message, Model, RefineTask, Request
 from pearl.llm.reply_limits import reply_limit
 from pearl.mining.merging import (
     Draft,
-    Dropped,
     LibraryBudget,
     LibraryEntry,
+    Losses,
     Rules,
     Stage,
     best,
@@ -269,114 +269,6 @@ _MOST_FOLDED = 2
 """Maximum reduction factor of a round: models lose important actions beyond it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Shard:
-    """The result of one call."""
-
-    entries: list[LibraryEntry]
-    dropped: list[Dropped]
-    record: ShardRecord
-    error: ModelError | None = None
-
-
-async def run_rounds(
-    entries: Sequence[LibraryEntry],
-    model: Model,
-    budget: LibraryBudget,
-    rules: Rules,
-    *,
-    max_rounds: int,
-    shard_size: int,
-    max_output_tokens: int | None = None,
-) -> tuple[list[LibraryEntry], list[Dropped], list[Round]]:
-    """Merge entries by model calls until they fit, a round merges none, or `max_rounds` is reached.
-
-    Native actions are kept and not shown.
-    """
-    current, dropped, rounds = list(entries), [], []
-    for number in range(1, max_rounds + 1):
-        if budget.fits(current):
-            break
-        native = [entry for entry in current if entry.action.is_native]
-        drafts = sorted((e for e in current if not e.action.is_native), key=best)
-        if len(drafts) < 2:
-            break
-        wanted = max(budget.capacity(current) - len(native), -(-len(drafts) // _MOST_FOLDED))
-        parts = shards(drafts, shard_size, rules.likeness)
-        ask = partial(
-            _refine, model=model, stage=Stage("model", number),
-            max_output_tokens=max_output_tokens,
-        )  # fmt: skip
-        done = await asyncio.gather(
-            *(ask(part, max(1, len(part) * wanted // len(drafts))) for part in parts)
-        )
-        if number == 1 and all(shard.error for shard in done):
-            error = next(shard.error for shard in done if shard.error)
-            raise ModelError(
-                f"every call failed; the first error: {error.message}",
-                kind=error.kind,
-                help=error.help or "--rounds 0 merges by rule alone, without a model",
-            ) from error
-        left = merge_by_rule([*native, *(e for shard in done for e in shard.entries)], rules)
-        dropped += [item for shard in done for item in shard.dropped]
-        records = tuple(shard.record for shard in done)
-        rounds.append(
-            Round(number=number, n_before=len(current), n_after=len(left), shards=records)
-        )
-        is_stuck = len(left) == len(current)
-        current = left
-        if is_stuck:
-            break
-    return current, dropped, rounds
-
-
-async def _refine(
-    shard: list[LibraryEntry],
-    max_actions: int,
-    *,
-    model: Model,
-    stage: Stage,
-    max_output_tokens: int | None,
-) -> _Shard:
-    drafts = tuple(entry.action for entry in shard)
-    task = RefineTask(drafts, max_actions)
-    limit = reply_limit(task, model.window, max_output_tokens)
-    record = partial(ShardRecord, n_before=len(shard), max_actions=max_actions)
-    try:
-        completion = await model.complete(Request(refine_messages(task), task, limit))
-    except ModelError as error:
-        failed = record(n_after=len(shard), status="failed", problems=(error.message,))
-        return _Shard(shard, [], failed, error)
-    reply = read_reply(completion.text, drafts)
-    entries, dropped = _follow(reply, shard, stage)
-    done = record(
-        n_after=len(entries),
-        status="merged" if reply.is_usable else "unusable",
-        reply=completion.text,
-        problems=reply.problems,
-        usage=completion.usage,
-    )
-    return _Shard(entries, dropped, done)
-
-
-def _follow(
-    reply: MergeReply, shard: Sequence[LibraryEntry], stage: Stage
-) -> tuple[list[LibraryEntry], list[Dropped]]:
-    """Apply a reply; drafts that it does not mention are kept."""
-    dropped = [Dropped(shard[number - 1], why, stage) for number, why in reply.drops]
-    named = {number for number, _ in reply.drops}
-    entries: list[LibraryEntry] = []
-    for action, numbers in reply.merges:
-        named.update(numbers)
-        # A draft identical to the action is its representative.
-        group = sorted(
-            (shard[number - 1] for number in numbers), key=lambda e: (e.action != action, best(e))
-        )
-        entries.append(merged(group, stage, action))
-    entries += [entry for number, entry in enumerate(shard, start=1) if number not in named]
-    return entries, dropped
-
-
 @contextmanager
 def embedding(embedder: Embedder) -> Iterator[Embed]:
     """A blocking function from texts to vectors; the embedder is closed afterwards.
@@ -429,17 +321,11 @@ async def refine_actions(
     settings, rules = settings or RefineSettings(), rules or Rules()
     counter = counter or Counter.for_model(model.name)
     budget = LibraryBudget(settings.max_actions, settings.max_tokens, counter.count)
-    size = settings.shard_size
-    if model.window:
-        size = min(size, model.window // _TOKENS_EACH)
+    refiner = _Refiner(model, settings, rules, budget)
     entries = [entry_of(draft, draft.action) for draft in found.drafts if draft.action]
-    entries, dropped, rounds = await run_rounds(
-        merge_by_rule(entries, rules), model, budget, rules,
-        max_rounds=settings.max_rounds, shard_size=max(2, size),
-        max_output_tokens=settings.max_output_tokens,
-    )  # fmt: skip
-    entries, clashing = without_clashes(entries)
-    entries, without_room = prune_library(entries, budget, rules)
+    entries = await refiner.merge(merge_by_rule(entries, rules))
+    entries = without_clashes(entries, refiner.losses)
+    entries = prune_library(entries, budget, rules, refiner.losses)
     if not entries:
         raise DataError(
             f"nothing remains of {len(found.drafts)} drafts",
@@ -465,18 +351,100 @@ async def refine_actions(
             )
             for entry in by_name(entries)
         ),
-        drafts=tuple(_fates(found.drafts, entries, [*dropped, *clashing, *without_room])),
+        drafts=tuple(_fates(found.drafts, entries, refiner.losses)),
         unread=found.unread,
-        rounds=tuple(rounds),
+        rounds=tuple(refiner.rounds),
     )
 
 
+@dataclass
+class _Refiner:
+    """Merges entries by calls to a model; native actions are kept and not shown to it."""
+
+    model: Model
+    settings: RefineSettings
+    rules: Rules
+    budget: LibraryBudget
+    losses: Losses = field(default_factory=dict)
+    rounds: list[Round] = field(default_factory=list)
+
+    async def merge(self, entries: list[LibraryEntry]) -> list[LibraryEntry]:
+        """Merge until the entries fit, a round merges none, or the rounds are over."""
+        size = self.settings.shard_size
+        if self.model.window:
+            size = min(size, self.model.window // _TOKENS_EACH)
+        for number in range(1, self.settings.max_rounds + 1):
+            native = [entry for entry in entries if entry.action.is_native]
+            drafts = sorted((e for e in entries if not e.action.is_native), key=best)
+            if self.budget.fits(entries) or len(drafts) < 2:
+                break
+            wanted = max(
+                self.budget.capacity(entries) - len(native), -(-len(drafts) // _MOST_FOLDED)
+            )
+            results = await asyncio.gather(
+                *(
+                    self._shard(shard, max(1, len(shard) * wanted // len(drafts)), number)
+                    for shard in shards(drafts, max(2, size), self.rules.likeness)
+                )
+            )
+            if number == 1 and all(error for *_, error in results):
+                error = next(error for *_, error in results if error)
+                raise ModelError(
+                    f"every call failed; the first error: {error.message}",
+                    kind=error.kind,
+                    help=error.help or "--rounds 0 merges by rule alone, without a model",
+                ) from error
+            n_before = len(entries)
+            merged_entries = (entry for kept, *_ in results for entry in kept)
+            entries = merge_by_rule([*native, *merged_entries], self.rules)
+            records = tuple(record for _, record, _ in results)
+            self.rounds.append(
+                Round(number=number, n_before=n_before, n_after=len(entries), shards=records)
+            )
+            if len(entries) == n_before:
+                break
+        return entries
+
+    async def _shard(
+        self, shard: list[LibraryEntry], max_actions: int, number: int
+    ) -> tuple[list[LibraryEntry], ShardRecord, ModelError | None]:
+        """Merge the entries of one call; after an error they stay as they are."""
+        drafts = tuple(entry.action for entry in shard)
+        task = RefineTask(drafts, max_actions)
+        limit = reply_limit(task, self.model.window, self.settings.max_output_tokens)
+        record = partial(ShardRecord, n_before=len(shard), max_actions=max_actions)
+        try:
+            completion = await self.model.complete(Request(refine_messages(task), task, limit))
+        except ModelError as error:
+            failed = record(n_after=len(shard), status="failed", problems=(error.message,))
+            return shard, failed, error
+        reply = read_reply(completion.text, drafts)
+        stage = Stage("model", number)
+        left = dict(enumerate(shard, start=1))
+        for draft, why in reply.drops:
+            self.losses.update(dict.fromkeys(left.pop(draft).drafts, (stage, why)))
+        entries: list[LibraryEntry] = []
+        for action, numbers in reply.merges:
+            group = [left.pop(draft) for draft in numbers]
+            # A draft identical to the action is its representative.
+            group.sort(key=lambda entry: (entry.action != action, best(entry)))
+            entries.append(merged(group, stage, action))
+        entries += left.values()
+        done = record(
+            n_after=len(entries),
+            status="merged" if reply.is_usable else "unusable",
+            reply=completion.text,
+            problems=reply.problems,
+            usage=completion.usage,
+        )
+        return entries, done, None
+
+
 def _fates(
-    drafts: Iterable[Draft], entries: Sequence[LibraryEntry], dropped: Sequence[Dropped]
+    drafts: Iterable[Draft], entries: Sequence[LibraryEntry], losses: Losses
 ) -> Iterator[DraftFate]:
     """The fate of every draft: malformed, in an entry, or in a dropped entry."""
     holders = {number: entry for entry in entries for number in entry.drafts}
-    losses = {number: loss for loss in dropped for number in loss.entry.drafts}
     for draft in drafts:
         fate = partial(
             DraftFate,
@@ -489,8 +457,8 @@ def _fates(
         if draft.action is None:
             yield fate(fate="dropped", stage="malformed", why=draft.flaw)
         elif loss := losses.get(draft.number):
-            stage = loss.stage
-            yield fate(fate="dropped", stage=stage.name, round=stage.round, why=loss.why)
+            stage, why = loss
+            yield fate(fate="dropped", stage=stage.name, round=stage.round, why=why)
         else:
             holder = holders[draft.number]
             merge = holder.drafts[draft.number]
