@@ -110,3 +110,17 @@ def read_numbers(text: str, n: int, name: str) -> tuple[float, ...]:
             kind="malformed",
         )
     return values
+
+
+def against_null(asked: Sequence[float], null: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """Pointwise mutual information of each candidate with the question, in nats.
+
+    Source:
+        Holtzman et al., Surface Form Competition (2021): domain-conditional PMI; several null
+        prompts as in Zhao et al., Calibrate Before Use (2021).
+
+    Example:
+        >>> against_null([-2.0, -3.0], [[-2.0, -6.0], [-3.0, -6.0]])
+        (0.5, 3.0)
+    """
+    return tuple(value - sum(each) / len(null) for value, *each in zip(asked, *null, strict=True))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import zip_longest
+from typing import Literal, NamedTuple
 
 from pearl.documents.digest import digest
 from pearl.documents.document import DocumentKind
@@ -17,14 +18,16 @@ from pearl.dsl.nodes import (
     Reference,
     Step,
     String,
+    print_action,
     print_plan,
 )
-from pearl.dsl.signatures import ActionLibrary
+from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.embedded.planner import write_other_plan as write_another_by_rule
 from pearl.embedded.planner import write_plan as write_by_rule
 from pearl.embedded.questions import parts
-from pearl.errors import PearlError, PlanError
-from pearl.llm import Model
+from pearl.errors import ModelError, PearlError, PlanError
+from pearl.llm import Message, Model, PlanTask, Usage
+from pearl.llm.messages import against_null, log_likelihoods
 from pearl.llm.middleware.wrappers import Sampling
 from pearl.planner.examples import Example, select
 from pearl.trace import PlanCandidate, PlanChosen, PlanWriter
@@ -97,6 +100,26 @@ def _argument(argument: Argument, known: dict[str, bytes]) -> bytes:
             return digest(["text", " ".join(value.split()).casefold()])
         case _:
             return digest(["number", repr(argument.value)])
+
+
+NULL_QUESTIONS = ("What is it?", "What does the document say?", "N/A")
+"""Questions that name nothing, so that a likelihood under them is a habit of the model."""
+
+N_RATINGS = 1 + len(NULL_QUESTIONS)
+"""Maximum calls that rate candidates."""
+
+MARGIN = 2.0
+"""Nats by which an action has to be ahead of that of the first candidate.
+
+Over 27 questions of the shipped banks, each planned without its own example, SmolLM2-135M at a margin
+of 0 chose a better action four times and a worse one six times, at 2 neither.
+"""
+
+N_SHOWN = 6
+"""Examples in the prompt that rates actions."""
+
+_UNRATED = frozenset({"bad_request", "malformed", "unconstrained"})
+"""Kinds of errors of a server that does not compute likelihoods after all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,24 +203,88 @@ def are_agreed(candidates: Sequence[Candidate]) -> bool:
     return len(candidates) > 1 == len(plans.different)
 
 
-def choose(candidates: Sequence[Candidate], note: str = "") -> tuple[CheckedPlan, PlanChosen]:
-    """The plan that most candidates agree on, else the first; also returns the event of the choice.
+async def choose(
+    question: str,
+    candidates: Sequence[Candidate],
+    examples: Sequence[Example],
+    model: Model,
+    note: str = "",
+) -> tuple[CheckedPlan, PlanChosen]:
+    """The plan that most candidates agree on, else the one rated highest by likelihood, else the first.
 
-    Likelihoods decide nothing: over the shipped banks the ratings of a small model chose a worse action
-    more often than a better one.
+    Also returns the event of the choice.
     """
     plans = different_plans([each.plan for each in candidates])
     sizes = [len(numbers) for numbers in plans.written]
-    best = sizes.index(max(sizes))
-    why: Literal["only", "agreement", "order"] = "only"
+    best, ratings = sizes.index(max(sizes)), _Ratings()
+    why: Literal["only", "agreement", "likelihood", "order"] = "only"
     if len(candidates) > 1:
         why = "agreement"
         if sizes.count(sizes[best]) > 1:
             best, why = 0, "order"
+            try:
+                ratings = await _rated(question, plans.different, examples, model)
+            except ModelError as error:
+                if error.kind not in _UNRATED:
+                    raise
+                note = "; ".join(filter(None, (note, error.message)))
+            if rates := ratings.of_plans:
+                ahead = max(range(len(rates)), key=lambda i: rates[i])
+                best, why = (ahead if rates[ahead] - rates[0] > MARGIN else 0), "likelihood"
     groups = [tuple(candidates[i - 1].by for i in numbers) for numbers in plans.written]
     listed = tuple(
-        PlanCandidate(by=group, plan=str(plan))
-        for group, plan in zip(groups, plans.different, strict=True)
+        PlanCandidate(by=group, plan=str(plan), pmi=None if rate is None else round(rate, 4))
+        for group, plan, rate in zip_longest(groups, plans.different, ratings.of_plans)
     )
-    event = PlanChosen(by=groups[best][0], why=why, candidates=listed, note=note)
+    event = PlanChosen(
+        by=groups[best][0], why=why, candidates=listed, note=note,
+        usage=ratings.usage, n_calls=ratings.n_calls, n_cached=ratings.n_cached,
+    )  # fmt: skip
     return plans.different[best], event
+
+
+class _Ratings(NamedTuple):
+    """The ratings of plans in nats, and what they took; empty if nothing is rated."""
+
+    of_plans: tuple[float, ...] = ()
+    usage: Usage = Usage()
+    n_calls: int = 0
+    n_cached: int = 0
+
+
+async def _rated(
+    question: str, plans: Sequence[CheckedPlan], examples: Sequence[Example], model: Model
+) -> _Ratings:
+    """Rate the first action of each plan by its mutual information with the question."""
+    actions = [_first(plan.plan, plan.actions) for plan in plans]
+    names = tuple(dict.fromkeys(action.name for action in actions if action))
+    if len(names) < 2 or not model.constrains.likelihoods:
+        return _Ratings()
+    library = plans[0].actions
+    listed = {action.name: f"- {print_action(action)}" for action in actions if action}
+    lines = ["\n".join(listed.values()), "Reply with the action that answers the question."]
+    lines.extend(
+        f"Question: {example.question}\nAction: {action.name}"
+        for example in select(examples, question, N_SHOWN, 0)
+        if (action := _first(example.plan, library)) and not action.is_native
+    )
+    head = "\n\n".join(lines)
+    numbers: list[tuple[float, ...]] = []
+    usage, n_cached = Usage(), 0
+    for asked in (question, *NULL_QUESTIONS):  # one after the other, for the cache of the prompt
+        prompt = Message("user", f"{head}\n\nQuestion: {asked}\nAction:")
+        likelihoods, completion = await log_likelihoods(
+            model, [prompt], names, PlanTask(question, library)
+        )
+        numbers.append(likelihoods)
+        usage += completion.usage
+        n_cached += completion.is_remembered
+    rates = dict(zip(names, against_null(numbers[0], numbers[1:]), strict=True))
+    of_plans = tuple(rates[action.name] for action in actions if action)
+    return _Ratings(of_plans, usage, len(numbers), n_cached)
+
+
+def _first(plan: Plan, library: ActionLibrary) -> Action | None:
+    """The first action that a model carries out, else the first one; None if none is known."""
+    known = [library[step.action] for step in plan.steps if step.action in library]
+    return next((action for action in known if not action.is_native), known[0] if known else None)

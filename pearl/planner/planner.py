@@ -252,7 +252,7 @@ class Planner:
                 if not candidates or not is_written:
                     raise
                 note = f"the model wrote no plan: {error.message}"
-        plan, event = choose(candidates, note)
+        plan, event = await choose(question, candidates, examples, writer.model, note)
         if writer.trace is not None:
             writer.trace.append(event)
         return plan

@@ -26,6 +26,7 @@ from pearl.llm import DecomposeTask, PlanTask, Usage
 from pearl.llm.prices import Price
 from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
+from pearl.planner.candidates import N_RATINGS
 from pearl.planner.routing import MAX_REPAIRS, decompose_messages, is_routable
 from pearl.planner.writer import first_messages, one_line
 from pearl.runs.executors import Task, Unit
@@ -40,6 +41,7 @@ MAX_STEPS_SHOWN = 1_000
 """Different steps told apart; further ones are added up as one."""
 
 PLANNING = "(plans)"
+CHOOSING = "(choice of plans)"
 ROUTING = "(parts)"
 OTHERS = "(other steps)"
 
@@ -310,6 +312,9 @@ class Forecaster:
         )  # fmt: skip
         for _ in range(pearl.draws.n):  # the prompt of all plans of a question is the same
             self._named(PLANNING).add(costs, 0)
+        if pearl.planner.is_together and pearl.client.constrains.likelihoods:
+            n = Range(0, N_RATINGS)  # candidates may agree; a rating has one token
+            self._named(CHOOSING).add(StepCosts(n, Range(0, None), n, n), 0)
 
     def _route(self, question: str, shown: ActionLibrary, n_levels: int) -> None:
         """Add what tells the parts of a question; a refused constraint is one more request."""

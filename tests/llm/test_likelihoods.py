@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pearl.errors import BudgetError, ModelError
 from pearl.llm import Constrains, Message, Request
 from pearl.llm.client import Client
-from pearl.llm.messages import log_likelihoods, read_numbers, write_numbers
+from pearl.llm.messages import against_null, log_likelihoods, read_numbers, write_numbers
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.caching import request_key
 from tests.models import MemoryReplies, Reading, answer_task
@@ -79,6 +79,17 @@ def test_what_is_no_likelihood_is_refused(text: str) -> None:
 @given(st.lists(st.floats(max_value=0.0, allow_nan=False, allow_infinity=False), min_size=1))
 def test_numbers_survive_their_text(values: list[float]) -> None:
     assert read_numbers(write_numbers(values), len(values), "m") == tuple(values)
+
+
+@given(
+    st.lists(st.floats(-50, 0), min_size=2, max_size=5),
+    st.lists(st.floats(-50, 0), min_size=5, max_size=5),
+)
+def test_a_bias_of_the_model_does_not_count(asked: list[float], bias: list[float]) -> None:
+    """A candidate that is likelier whatever is asked gains nothing by it."""
+    null = [[-1.0] * len(asked), [-2.0] * len(asked), [-3.0] * len(asked)]
+    biased = [[v + b for v, b in zip(each, bias, strict=False)] for each in (asked, *null)]
+    assert against_null(biased[0], biased[1:]) == pytest.approx(against_null(asked, null))
 
 
 def test_the_key_tells_candidates_apart() -> None:

@@ -14,9 +14,12 @@ from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import ModelError, PlanningError
-from pearl.llm import Request
+from pearl.llm import Constrains, Request
 from pearl.llm.client import Client, ClientSettings
+from pearl.llm.messages import write_numbers
 from pearl.planner.candidates import (
+    MARGIN,
+    NULL_QUESTIONS,
     Candidate,
     by_example,
     by_rule,
@@ -25,7 +28,7 @@ from pearl.planner.candidates import (
 from pearl.planner.examples import Example
 from pearl.planner.writer import Rejected
 from pearl.runs.executors import Task
-from pearl.runs.forecast import forecast
+from pearl.runs.forecast import CHOOSING, forecast
 from pearl.trace import PlanChosen, Trace
 from tests.models import Reading
 
@@ -46,20 +49,94 @@ def example(question: str, *steps: str) -> Example:
     return Example(question, parse("\n".join(f"{i}. {s}" for i, s in enumerate(steps, start=1))))
 
 
-def chosen(*candidates: tuple[str, CheckedPlan]) -> tuple[str, PlanChosen]:
+class Rating(Reading):
+    """Rates actions by numbers: likelihood under the question, and under any null question."""
+
+    constrains = Constrains(likelihoods=True)
+
+    def __init__(self, asked: dict[str, float], null: dict[str, float], plan: str = "") -> None:
+        self.is_null = lambda request: any(
+            f"Question: {each}\nAction:" in request.prompt for each in NULL_QUESTIONS
+        )
+
+        def reply(request: Request) -> str:
+            if not request.candidates:
+                return plan
+            numbers = null if self.is_null(request) else asked
+            return write_numbers([numbers[each] for each in request.candidates])
+
+        super().__init__(reply)
+
+
+def chosen(
+    model: Reading, *candidates: tuple[str, CheckedPlan], note: str = ""
+) -> tuple[str, PlanChosen]:
     given = [Candidate(by, each) for by, each in candidates]  # type: ignore[arg-type]
-    best, event = choose(given)
+    best, event = asyncio.run(choose(QUESTION, given, (), model, note))
     return best.plan.steps[0].action, event
 
 
-def test_the_plan_that_two_agree_on_is_taken_else_the_first() -> None:
-    rule, one, model = plan("FIND"), plan("IDENTIFY"), plan("FIND_REASON")
-    action, event = chosen(("rule", rule), ("example", one), ("model", one))
-    assert (action, event.by, event.why) == ("IDENTIFY", "example", "agreement")
+EVEN = dict.fromkeys(NAMES, -5.0)
+THREE = (("rule", plan("FIND")), ("example", plan("IDENTIFY")), ("model", plan("FIND_REASON")))
+
+
+@pytest.mark.parametrize(
+    ("asked", "null", "wanted", "why"),
+    [
+        # Likeliest by far, but no likelier than under questions that say nothing.
+        ({"FIND_REASON": -0.1}, {"FIND_REASON": -0.1}, "FIND", "likelihood"),
+        # Unlikely, and far less unlikely under this question than under the others.
+        ({"FIND_REASON": -9.0}, {"FIND_REASON": -9.1 - MARGIN}, "FIND_REASON", "likelihood"),
+        ({"FIND_REASON": -9.0}, {"FIND_REASON": -8.9 - MARGIN}, "FIND", "likelihood"),
+        ({"IDENTIFY": -1.0}, {}, "IDENTIFY", "likelihood"),
+    ],
+)
+def test_the_action_ahead_of_its_habit_wins_by_a_margin(
+    asked: dict[str, float], null: dict[str, float], wanted: str, why: str
+) -> None:
+    action, event = chosen(Rating({**EVEN, **asked}, {**EVEN, **null}), *THREE)
+    assert (action, event.why, event.n_calls) == (wanted, why, 1 + len(NULL_QUESTIONS))
+    assert [each.pmi is None for each in event.candidates] == [False] * 3
+
+
+def test_two_that_agree_win_without_a_call() -> None:
+    model = Rating(EVEN, EVEN)
+    action, event = chosen(
+        model, ("rule", plan("FIND")), ("example", plan("IDENTIFY")), ("model", plan("IDENTIFY"))
+    )
+    assert (action, event.by, event.why, event.n_calls) == ("IDENTIFY", "example", "agreement", 0)
     assert [each.by for each in event.candidates] == [("rule",), ("example", "model")]
-    action, event = chosen(("rule", rule), ("example", one), ("model", model))
-    assert (action, event.by, event.why) == ("FIND", "rule", "order")
-    assert chosen(("rule", rule))[1].why == "only"
+    assert model.requests == []
+
+
+def test_equal_actions_are_not_rated() -> None:
+    model = Rating(EVEN, EVEN)
+    _, event = chosen(model, ("rule", plan("FIND")), ("model", plan("FIND", "Ada")))
+    assert (event.by, event.why, model.requests) == ("rule", "order", [])
+
+
+def test_without_likelihoods_the_rules_stand() -> None:
+    model = Reading(lambda request: "-1.0 -2.0")
+    action, event = chosen(model, *THREE)
+    assert (action, event.why, model.requests) == ("FIND", "order", [])
+
+
+def test_a_server_that_tells_none_after_all_leaves_the_rules() -> None:
+    model = Rating(EVEN, EVEN)
+    model._reply = lambda request: "no numbers"
+    action, event = chosen(model, *THREE)
+    assert (action, event.why) == ("FIND", "order")
+    assert "does not report likelihoods" in event.note
+
+
+def test_a_server_that_is_not_reached_is_an_error() -> None:
+    def fail(request: Request) -> str:
+        raise ModelError("no connection", kind="transport")
+
+    model = Rating(EVEN, EVEN)
+    model._reply = fail
+    with pytest.raises(ModelError, match="no connection"):
+        chosen(model, *THREE)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -159,9 +236,12 @@ OWN = 'New actions:\n- None\n\n1. a = SUMMARIZE(CTX, "Ada") : Sum it up'
 
 
 def test_a_weak_model_plans_beside_the_rules() -> None:
-    found, (event,) = planned(writing(OWN))
-    assert (found.plan.steps[0].action, event.by, event.why) == ("FIND", "rule", "order")
-    assert [each.by for each in event.candidates] == [("rule",), ("model",)]
+    model = Rating(EVEN, {**EVEN, "SUMMARIZE": -20.0}, OWN)
+    found, (event,) = planned(model)
+    assert (found.plan.steps[0].action, event.by, event.why) == ("SUMMARIZE", "model", "likelihood")
+    model = Rating(EVEN, EVEN, OWN)
+    found, (event,) = planned(model)
+    assert (found.plan.steps[0].action, event.by) == ("FIND", "rule")
     assert found.plan.question == UNLIKE
 
 
@@ -245,3 +325,14 @@ def test_plans_after_the_first_are_the_models_own() -> None:
     asyncio.run(pearl.planner.write_several(UNLIKE, pearl.calls, pearl.draws, trace))
     chosen = [event for event in trace if isinstance(event, PlanChosen)]
     assert [event.plan_number for event in chosen] == [1]
+
+
+def test_the_forecast_bounds_the_ratings() -> None:
+    pearl = Pearl(Client(ClientSettings(Rating(EVEN, EVEN, OWN))), library=LIBRARY, profile="small")
+    told = forecast(pearl, [Task("a", lambda: Document("It leaked."), QUESTION)])
+    calls = {step.name: step.calls for step in told.steps}
+    assert (calls[CHOOSING].least, calls[CHOOSING].most) == (0, 1 + len(NULL_QUESTIONS))
+    for settings in ({"profile": "full"}, {"profile": "small", "planned_by": "model"}):
+        pearl = Pearl(Client(ClientSettings(Rating(EVEN, EVEN, OWN))), library=LIBRARY, **settings)
+        told = forecast(pearl, [Task("a", lambda: Document("It leaked."), QUESTION)])
+        assert CHOOSING not in {step.name for step in told.steps}

@@ -11,6 +11,7 @@ from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.errors import ModelError, PlanningError
 from pearl.interpreter.asking import CUT_SHORT
 from pearl.llm import Completion, Request, Usage
+from pearl.planner.candidates import N_RATINGS
 from pearl.trace import PlanAttempted, PlanChosen, Trace
 from tests.real.smollm2 import EXAMPLES, LIBRARY, QUESTIONS, Watched
 
@@ -47,14 +48,17 @@ def test_every_question_has_a_valid_plan_that_repeats_no_step(smollm2: Watched) 
         assert len(smollm2.requests) > n_before
 
 
-def test_rules_plan_beside_it(smollm2: Watched) -> None:
+def test_rules_plan_beside_it_and_it_rates_the_plans(smollm2: Watched) -> None:
     pearl = Pearl(smollm2, library=LIBRARY, examples=EXAMPLES, max_repairs=0)
-    trace = Trace()
+    trace, n_before = Trace(), len(smollm2.requests)
     plan = planned(pearl, QUESTIONS[0], trace)
     assert isinstance(plan, CheckedPlan)
     (chosen,) = (event for event in trace if isinstance(event, PlanChosen))
     assert "rule" in {by for each in chosen.candidates for by in each.by}
     assert str(plan) in {each.plan for each in chosen.candidates}
+    ratings = [each for each in smollm2.requests[n_before:] if each.candidates]
+    assert len(ratings) == chosen.n_calls in (0, N_RATINGS)
+    assert all((each.pmi is not None) == bool(ratings) for each in chosen.candidates)
 
 
 class WrongAtFirst:
