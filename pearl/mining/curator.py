@@ -117,15 +117,9 @@ class CurateUnit(RecordUnit):
                 raise
             problem = error.message
         return CurationRow(
-            id=sample.id,
-            index=self.index,
-            question=sample.question,
-            gold=sample.gold,
-            outcome=outcome,
-            tries=tuple(tries),
-            error=problem,
-            usage=trace.usage,
-        )
+            id=sample.id, index=self.index, question=sample.question, gold=sample.gold,
+            outcome=outcome, tries=tuple(tries), error=problem, usage=trace.usage,
+        )  # fmt: skip
 
     def row(self, result: BaseModel | None, error: Exception | None) -> Mapping[str, Any] | None:
         """The row for a file, with its outcome as `status` too."""

@@ -167,14 +167,11 @@ class Miner:
     def header(self, *, domain: str, data: str) -> MinedHeader:
         """The header of a file of rows."""
         return MinedHeader(
-            pearl_version=__version__,
-            domain=domain,
-            data=data,
-            model=self._model.name,
+            pearl_version=__version__, domain=domain, data=data, model=self._model.name,
             library=self._library.name,
             seed_actions=tuple(map(print_action, self._library.values())),
             prompt_sha256=self.prompt_sha256,
-        )
+        )  # fmt: skip
 
     async def ask(self, question: Question, model: Model | None = None) -> MinedRow:
         """The row of one question; a call that fails is a failed row."""
@@ -197,15 +194,11 @@ class Miner:
             return row("failed", model=self._model.name, error=error.message)
         proposal = read_proposal(completion.text, self._library)
         return row(
-            "mined" if proposal.is_read else "unreadable",
-            model=completion.model,
-            reply=completion.text,
-            actions=tuple(map(print_action, proposal.actions)),
-            calls=proposal.calls,
-            diagnostics=proposal.diagnostics,
-            constraint=level.name,
+            "mined" if proposal.is_read else "unreadable", model=completion.model,
+            reply=completion.text, actions=tuple(map(print_action, proposal.actions)),
+            calls=proposal.calls, diagnostics=proposal.diagnostics, constraint=level.name,
             usage=completion.usage,
-        )
+        )  # fmt: skip
 
     async def _sketch(
         self,

@@ -447,13 +447,10 @@ def _fates(
     holders = {number: entry for entry in entries for number in entry.drafts}
     for draft in drafts:
         fate = partial(
-            DraftFate,
-            number=draft.number,
-            text=draft.text,
-            name=draft.action.name if draft.action else None,
-            question=draft.question,
+            DraftFate, number=draft.number, text=draft.text,
+            name=draft.action.name if draft.action else None, question=draft.question,
             is_seed=draft.is_seed,
-        )
+        )  # fmt: skip
         if draft.action is None:
             yield fate(fate="dropped", stage="malformed", why=draft.flaw)
         elif loss := losses.get(draft.number):

@@ -211,21 +211,13 @@ class Planner:
                     return routed.plan
                 advice = routed.advice
             writer = PlanWriter(
-                question=question,
-                library=self.material.actions_for(kind, question),
-                model=model,
+                question=question, library=self.material.actions_for(kind, question), model=model,
                 examples=self.material.examples_for(question, kind),
-                max_repairs=settings.max_repairs,
-                max_steps=settings.max_steps,
-                max_output_tokens=settings.max_output_tokens,
-                rejected=rejected,
-                card=card,
-                advice=advice,
-                kind=kind,
-                fallback=self.client.plan_fallback,
-                profile=self.material.profile,
-                trace=trace,
-            )
+                max_repairs=settings.max_repairs, max_steps=settings.max_steps,
+                max_output_tokens=settings.max_output_tokens, rejected=rejected, card=card,
+                advice=advice, kind=kind, fallback=self.client.plan_fallback,
+                profile=self.material.profile, trace=trace,
+            )  # fmt: skip
             if not self.is_together or is_alone or rejected:
                 return await writer.write()
             return await self._together(writer, actions)

@@ -41,13 +41,9 @@ def field(rows: Rows, name: str) -> Value:
     valued = tuple(row.valued(v) for row, v in zip(rows.every, column.values, strict=True))
     n = len(rows)
     return replace(
-        rows,
-        rows=valued[:n],
-        doubtful=valued[n:],
-        column=column.name,
-        is_answered=False,
+        rows, rows=valued[:n], doubtful=valued[n:], column=column.name, is_answered=False,
         columns=(),
-    ).noting(*column.notes)
+    ).noting(*column.notes)  # fmt: skip
 
 
 @PLUGINS.action(
