@@ -114,7 +114,7 @@ Rows = Callable[[str], Sequence[Amount]]  # the numbers of the row of a table th
 def evaluate(
     program: Program, rows: Rows | None = None, names: Mapping[str, Amount] | None = None
 ) -> Result:
-    """Compute a program."""
+    """Compute a program; `names` are the values of its names, and of its numbers with a known unit."""
     run = _Run(rows, names or {})
     if program.value is not None:
         amount, text = run.operand(program.value)
@@ -150,14 +150,12 @@ class _Run:
                 if isinstance(found, bool):
                     raise MissingOperandError(f"{operand.text} is yes or no, not a number")
                 return found, self._formula(operand.index)
-            case "name":
-                if operand.text not in self._names:
-                    known = ", ".join(self._names) or "none"
-                    raise MissingOperandError(
-                        f"unknown operand '{operand.text}'; operands: {known}"
-                    )
+            case "name" | "number" if operand.text in self._names:
                 amount = self._names[operand.text]
                 return amount, _digits(amount)
+            case "name":
+                known = ", ".join(self._names) or "none"
+                raise MissingOperandError(f"unknown operand '{operand.text}'; operands: {known}")
             case _:
                 assert operand.value is not None
                 is_constant = operand.kind == "constant"

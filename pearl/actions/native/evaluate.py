@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 
 from pearl.actions.arithmetic.evaluation import PERCENT, POINTS, Amount, Result, evaluate, plain
@@ -44,8 +43,10 @@ def run(rows: Rows, program: Value) -> Value:
     notes: list[str] = []
     amounts: dict[str, Amount] = {}
     for operand in dict.fromkeys(each for each in parsed.operands if each.kind == "number"):
-        cells = figures.holding(operand)
-        read = [row for row, _ in cells] or places(operand, rows)
+        assert operand.value is not None  # it is a number
+        value = abs(operand.value.scaleb(2) if operand.unit == PERCENT else operand.value)
+        cells = figures.cells.get(value, [])  # whatever their sign
+        read = [row for row, _ in cells] or places(value, rows)
         places_read += read
         notes.append(_source(operand, [str(cell) for _, cell in cells], len(read)))
         if amount := with_unit(operand, [cell for _, cell in cells]):
@@ -80,23 +81,12 @@ def _with_units(
     """The result, with the units of the cells if they are compatible."""
     if amounts:
         try:
-            return evaluate(_named(program, amounts), figures.amounts, amounts)
+            return evaluate(program, figures.amounts, amounts)
         except UnfitUnitsError as error:
             notes.append(f"units of the cells do not fit: {error}")
             figures.used.clear()
             figures.notes.clear()
     return evaluate(program, figures.amounts)
-
-
-def _named(program: Program, amounts: dict[str, Amount]) -> Program:
-    """Replace the numbers with a known unit by names."""
-
-    def named(operand: Operand) -> Operand:
-        is_known = operand.kind == "number" and operand.text in amounts
-        return replace(operand, kind="name") if is_known else operand
-
-    steps = (replace(s, operands=tuple(map(named, s.operands))) for s in program.steps)
-    return Program(tuple(steps), named(program.value) if program.value else None)
 
 
 def _source(operand: Operand, cells: Sequence[str], n_places: int) -> str:
@@ -125,7 +115,7 @@ class Figures:
         self.notes: list[str] = []
         self._rows: dict[str, list[tuple[Table, int]]] = {}
         self._names: dict[str, str] = {}
-        self._cells: dict[Decimal, list[tuple[Row, Cell]]] = {}
+        self.cells: dict[Decimal, list[tuple[Row, Cell]]] = {}
         for table in tables:
             for number, row in enumerate(table.rows, start=1):
                 name = table.label(number)
@@ -133,8 +123,7 @@ class Figures:
                 self._names.setdefault(_key(name), name)
                 for cell in table.cells(number):
                     if cell.quantity is not None:
-                        found = self._cells.setdefault(abs(cell.quantity.value), [])
-                        found.append((row, cell))
+                        self.cells.setdefault(abs(cell.quantity.value), []).append((row, cell))
 
     def amounts(self, name: str) -> Sequence[Amount]:
         """The numbers of the row of that name; blank cells are left out and noted."""
@@ -156,13 +145,6 @@ class Figures:
         self.used.append(table.rows[number - 1])
         return [Amount.of(cell.quantity) for cell in filled if cell.quantity]
 
-    def holding(self, operand: Operand) -> Sequence[tuple[Row, Cell]]:
-        """The cells that hold a number of a program, whatever its sign, each with its row."""
-        if operand.value is None:
-            return ()
-        value = operand.value.scaleb(2) if operand.unit == PERCENT else operand.value
-        return self._cells.get(abs(value), ())
-
 
 def with_unit(operand: Operand, cells: Sequence[Cell]) -> Amount | None:
     """A number of a program with the common unit and scale of the cells that contain it."""
@@ -175,11 +157,8 @@ def with_unit(operand: Operand, cells: Sequence[Cell]) -> Amount | None:
     return Amount(operand.value, POINTS if unit == PERCENT else unit, scale)
 
 
-def places(operand: Operand, rows: Rows) -> list[Row]:
-    """The places in a text with a number of the program, as rows in order."""
-    if operand.value is None:
-        return []
-    value = abs(operand.value.scaleb(2) if operand.unit == PERCENT else operand.value)
+def places(value: Decimal, rows: Rows) -> list[Row]:
+    """The places in a text with a number, as rows in order."""
     whole, _, decimals = plain(value).partition(".")
     grouped = rf"{int(whole):,}".replace(",", ",?")
     whole = rf"(?:{grouped})?" if whole == "0" else grouped
