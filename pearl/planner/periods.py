@@ -379,11 +379,7 @@ class Substitution:
         return "of " if _part_before.search(before) else led
 
 
-def _is_listed(
-    text: str,
-    one: Named,
-    two: Named,
-) -> bool:
+def _is_listed(text: str, one: Named, two: Named) -> bool:
     """Whether two named periods are the ends of a range or a list, as in "2012 to 2013"."""
     (_, end, first), (start, _, last) = one, two
     is_rising = first is not None and last is not None and first.year < last.year

@@ -162,11 +162,7 @@ class Planner:
         self._writing: SingleFlight[CheckedPlan] = SingleFlight()
 
     async def understand(
-        self,
-        question: str,
-        model: Model,
-        history: Sequence[Turn] = (),
-        trace: Trace | None = None,
+        self, question: str, model: Model, history: Sequence[Turn] = (), trace: Trace | None = None
     ) -> Understood:
         """Make a question standalone, with absolute periods."""
         with self.client.breaker.running():

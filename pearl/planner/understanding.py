@@ -163,11 +163,7 @@ class Standalone:
 
 
 async def make_standalone(
-    question: str,
-    history: Sequence[Turn],
-    model: Model,
-    *,
-    max_output_tokens: int | None = None,
+    question: str, history: Sequence[Turn], model: Model, *, max_output_tokens: int | None = None
 ) -> Standalone:
     """Replace the pronouns of a question and add its omitted words."""
     if not history:

@@ -50,13 +50,7 @@ from pearl.llm import Completion, Message, Model, PlanTask, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
 from pearl.llm.messages import constrained
 from pearl.planner.examples import Example, wording
-from pearl.planner.material import (
-    FULL,
-    PlannerProfile,
-    free_output,
-    nearest_span,
-    question_words,
-)
+from pearl.planner.material import FULL, PlannerProfile, free_output, nearest_span, question_words
 from pearl.planner.prompt import (
     Rejected,
     plan_messages,

@@ -9,12 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.actions.library import (
-    format_library,
-    load_library,
-    read_actions,
-    read_library,
-)
+from pearl.actions.library import format_library, load_library, read_actions, read_library
 from pearl.dsl.nodes import print_action, print_plan
 from pearl.dsl.parser import parse, read
 from pearl.dsl.signatures import ActionLibrary, ValueType

@@ -271,13 +271,7 @@ def test_a_bank_is_of_the_questions_that_are_asked_now(bank: Bank) -> None:
     assert list(bank.files) == ["001-why-did-he-go.plan"]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("--nearest", "1"),
-        ("--retries", "1"),
-    ],
-)
+@pytest.mark.parametrize("change", [("--nearest", "1"), ("--retries", "1")])
 def test_a_bank_of_other_settings_is_not_written_over(bank: Bank, change: tuple[str, str]) -> None:
     bank.rows(row("a", "Why was it sold?"))
     bank.make()

@@ -17,14 +17,7 @@ from pearl.errors import ModelError, PlanningError
 from pearl.llm import Constrains, Request
 from pearl.llm.client import Client, ClientSettings
 from pearl.llm.messages import write_numbers
-from pearl.planner.candidates import (
-    MARGIN,
-    NULL_QUESTIONS,
-    Candidate,
-    by_example,
-    by_rule,
-    choose,
-)
+from pearl.planner.candidates import MARGIN, NULL_QUESTIONS, Candidate, by_example, by_rule, choose
 from pearl.planner.examples import Example
 from pearl.planner.writer import Rejected
 from pearl.runs.executors import Task

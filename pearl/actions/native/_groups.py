@@ -5,15 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pearl.actions.columns import read_column, wanted_by
-from pearl.actions.groups import (
-    are_groups,
-    counted,
-    group,
-    n_of_any,
-    place,
-    ranking,
-    size_range,
-)
+from pearl.actions.groups import are_groups, counted, group, n_of_any, place, ranking, size_range
 from pearl.actions.native import Family
 from pearl.actions.values import Value, bounded
 from pearl.documents.comparisons import key_of
