@@ -155,7 +155,7 @@ def check_scalar(found: Scalar, truth: Value, at: str) -> None:
 @pytest.mark.parametrize("name", PLANS)
 @settings(max_examples=60)
 @given(base=bases)
-def test_what_is_decided_is_so_however_the_rest_turns_out(name: str, base: Base) -> None:
+def test_decided_results_hold_for_all_values_of_undecided_rows(name: str, base: Base) -> None:
     plan = PLANS[name]
     try:
         found = plan(rows_of(base))

@@ -54,7 +54,7 @@ def test_samples_read_again_are_the_same(domain: str, tmp_path: Path) -> None:
 
 
 @each_domain
-def test_bad_rows_are_told_and_the_rest_goes_on(domain: str, tmp_path: Path) -> None:
+def test_bad_rows_are_reported_and_others_are_read(domain: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     good = {"id": "a", "question": "Who?"}
     write(path, good, {"question": " "}, good, {"question": 5}, {**good, "id": [1]})
@@ -73,7 +73,7 @@ def test_bad_rows_are_told_and_the_rest_goes_on(domain: str, tmp_path: Path) -> 
 
 
 @each_domain
-def test_what_cannot_be_read_at_all_is_one_error(domain: str, tmp_path: Path) -> None:
+def test_an_unreadable_file_is_one_error(domain: str, tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").touch()
     for name in ("absent.jsonl", "empty.jsonl"):
         with pytest.raises(DataError) as caught:

@@ -138,7 +138,7 @@ def test_a_model_replies(backend: str, make: Callable[[str], Model]) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_what_cannot_be_set_up_is_an_expected_failure(backend: str) -> None:
+def test_a_backend_that_cannot_be_set_up_raises_an_expected_error(backend: str) -> None:
     said = []
     for name in ("", "/no/such/file", "a b", "ü"):
         try:

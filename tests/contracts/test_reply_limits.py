@@ -141,7 +141,7 @@ def test_a_model_that_writes_less_is_asked_for_less_from_then_on(
     assert asked_of(openai_server, 3) == [4_000, 2_000, 2_000, 2_000]
 
 
-def test_what_leaves_no_room_in_the_window_is_lowered_for_this_call_alone(
+def test_a_limit_beyond_the_window_is_lowered_for_one_call(
     openai_server: Server,
 ) -> None:
     said = (
@@ -152,7 +152,7 @@ def test_what_leaves_no_room_in_the_window_is_lowered_for_this_call_alone(
     assert asked_of(openai_server, 2) == [4_000, 2_000, 4_000]
 
 
-def test_a_prompt_that_is_too_long_is_told_so(openai_server: Server) -> None:
+def test_a_too_long_prompt_is_an_error(openai_server: Server) -> None:
     said = "This model's maximum context length is 8192 tokens, your messages have 9000; max_tokens"
     openai_server.answer = lambda seen: Canned(error(said, code="context_length_exceeded"), 400)
     with pytest.raises(ModelError, match="maximum context length") as caught:

@@ -29,7 +29,7 @@ ENDPOINT = Endpoint("http://localhost/v1", "m", "")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_kind_says_what_it_is(kind: str) -> None:
+def test_a_kind_describes_itself(kind: str) -> None:
     server = servers.load(kind)
     assert isinstance(server, servers.Server)
     for line in (server.title, server.help):

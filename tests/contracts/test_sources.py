@@ -19,7 +19,7 @@ READERS = plugins.names(READING)
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_a_file_that_is_gone_is_an_error_of_the_data(name: str, tmp_path: Path) -> None:
+def test_a_missing_file_is_a_data_error(name: str, tmp_path: Path) -> None:
     source = plugins.load(PACKAGE, name)
     gone = str(tmp_path / f"gone{source.suffixes()[0]}")
     with pytest.raises((DataError, OSError)):

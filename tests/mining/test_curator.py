@@ -235,7 +235,7 @@ def test_the_bank_is_the_same_however_it_was_made(bank: Bank) -> None:
     assert {p.name: p.read_text("utf-8") for p in Path("again").glob("*.plan")} == whole
 
 
-def test_a_run_is_gone_on_with_and_failures_are_tried_again(bank: Bank) -> None:
+def test_a_run_is_resumed_and_failures_are_tried_again(bank: Bank) -> None:
     bank.rows(row("a", "Why was it sold?"), at("b", "b.txt"))
     assert "failed 1" in " ".join(bank.make(code=1).split())
     first, failed = tried_rows()
@@ -260,7 +260,7 @@ def tried_rows() -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def test_a_bank_is_of_the_questions_that_are_asked_now(bank: Bank) -> None:
+def test_a_bank_has_the_questions_of_the_present_data_only(bank: Bank) -> None:
     bank.rows(row("a", "Why was it sold?"), row("b", "Why did he go?"))
     bank.make()
     bank.rows(row("a", "Why did Ada stay?"))
@@ -272,7 +272,9 @@ def test_a_bank_is_of_the_questions_that_are_asked_now(bank: Bank) -> None:
 
 
 @pytest.mark.parametrize("change", [("--nearest", "1"), ("--retries", "1")])
-def test_a_bank_of_other_settings_is_not_written_over(bank: Bank, change: tuple[str, str]) -> None:
+def test_a_bank_made_with_other_settings_is_not_overwritten(
+    bank: Bank, change: tuple[str, str]
+) -> None:
     bank.rows(row("a", "Why was it sold?"))
     bank.make()
     before = tried_rows()
@@ -297,7 +299,7 @@ def test_folders_of_others_stay_as_they_are(bank: Bank) -> None:
     assert list(bank.files) == ["001-why-was-it-sold.plan"]
 
 
-def test_bad_rows_are_told_and_the_rest_goes_on(bank: Bank) -> None:
+def test_bad_rows_are_reported_and_others_are_read(bank: Bank) -> None:
     bank.rows({"id": "e", "question": "What?", "document": "x", "reference": "y"})
     assert "no sample has a question" in bank.make(code=3)
     assert not Path("bank").exists()
@@ -338,7 +340,7 @@ def test_plans_of_a_person_stay_in_the_bank(bank: Bank) -> None:
     assert sorted(questions) == ["What else?", "Why did he go?", "Why not?", "Why was it sold?"]
 
 
-def test_why_all_failed_is_told(bank: Bank) -> None:
+def test_the_reason_is_reported_if_all_questions_fail(bank: Bank) -> None:
     bank.rows(row("a", "Why was it sold?"))
     bank.rules = [{"match": "Write the plan", "reply": "I would rather not."}]
     told = bank.make("--max-repairs", "0", code=1)
@@ -347,7 +349,7 @@ def test_why_all_failed_is_told(bank: Bank) -> None:
     assert "cannot find a folder of examples 'nobank'" in told
 
 
-def test_a_plan_that_a_person_broke_is_told_before_anything_is_written(bank: Bank) -> None:
+def test_a_broken_plan_in_the_bank_is_reported_before_anything_is_written(bank: Bank) -> None:
     bank.rows(row("a", "Why was it sold?"))
     bank.make()
     Path("bank", "zzz.plan").write_text("junk", encoding="utf-8")

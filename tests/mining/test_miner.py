@@ -81,7 +81,7 @@ def test_a_broken_line_is_shown_where_it_stands() -> None:
     assert "3 | - 3 wishes" in rendered
 
 
-def test_a_sketch_that_calls_what_is_not_there_is_read_and_told() -> None:
+def test_a_sketch_with_an_unknown_action_is_read_and_diagnosed() -> None:
     proposal = read_proposal(f"New actions:\n- {MOTIVE}\n\n1. a = NOPE(CTX) : f", SEED)
     assert proposal.is_read
     assert [action.name for action in proposal.actions] == ["FIND_MOTIVE"]
@@ -89,7 +89,7 @@ def test_a_sketch_that_calls_what_is_not_there_is_read_and_told() -> None:
 
 
 @given(st.one_of(strategies.broken_texts(), strategies.plan_texts, st.text(max_size=60)))
-def test_no_reply_is_too_odd(reply: str) -> None:
+def test_any_reply_can_be_read(reply: str) -> None:
     proposal = read_proposal(reply, SEED)
     assert proposal.is_read or proposal.diagnostics
 
@@ -105,7 +105,7 @@ def row_of(model: Scripted | Acting, text: str = "Why did Ada leave?") -> MinedR
     return asyncio.run(Miner(model, SEED).ask(Question("q", 3, text)))
 
 
-def test_a_row_says_what_was_asked_and_what_came_of_it() -> None:
+def test_a_row_records_the_request_and_the_result() -> None:
     reply = f'New actions:\n- {MOTIVE}\n\n1. m = FIND_MOTIVE(CTX, "Ada") : f'
     model = Scripted(lambda request: reply)
     row = row_of(model)
@@ -126,7 +126,7 @@ def test_no_reply_is_a_failed_row() -> None:
     assert row_of(Scripted(lambda request: " ")).status == "failed"
 
 
-def test_prose_is_kept_with_what_is_wrong() -> None:
+def test_an_unreadable_reply_is_kept_with_its_diagnostics() -> None:
     row = row_of(Scripted(lambda request: "I would look for the motive."))
     assert row.status == "unreadable"
     assert row.reply == "I would look for the motive."

@@ -69,7 +69,7 @@ def test_seeds_come_first_and_rows_by_index_whatever_their_order() -> None:
         assert read_drafts(mined(*rows), "x") == expected
 
 
-def test_what_a_row_could_not_say_is_told() -> None:
+def test_failed_and_repeated_rows_are_reported() -> None:
     text = mined(
         row(0, FIND_A, status="unreadable", diagnostics=["reply:1:1: error: odd\n |"]),
         row(1, status="failed", error="no route"),
@@ -113,7 +113,7 @@ def test_a_cut_last_line_and_broken_lines_are_forgiven() -> None:
         (mined(head=header(seed_actions=[])), "the file has no drafts"),
     ],
 )
-def test_what_holds_no_drafts_is_refused(text: str, message: str) -> None:
+def test_files_without_drafts_are_refused(text: str, message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
         read_drafts(text, "x")
     assert caught.value.exit_code == 3
@@ -138,7 +138,7 @@ def merged(text: str, rules: Rules | None = None) -> dict[str, set[str | None]]:
     }
 
 
-def test_the_same_is_merged_and_the_rest_stays_apart() -> None:
+def test_equivalent_drafts_are_merged_and_others_stay_apart() -> None:
     assert merged(PLAIN) == {
         "FIND_REASON(CTX, X)": {None, "name"},
         "FIND_EFFECT(CTX, X)": {None},
@@ -385,7 +385,7 @@ def assert_a_library(refinement: Refinement) -> None:
     assert list(read_library(text, "x")) == [action.name for action in refinement.actions]
 
 
-def test_what_fits_is_merged_by_rule_and_no_model_is_asked() -> None:
+def test_no_model_is_asked_if_the_rules_suffice() -> None:
     def never(request: Request) -> str:
         raise AssertionError(request)
 
@@ -401,7 +401,7 @@ def test_what_fits_is_merged_by_rule_and_no_model_is_asked() -> None:
 
 
 @pytest.mark.parametrize("name", library_names())
-def test_a_library_that_was_made_by_hand_comes_out_as_it_went_in(name: str) -> None:
+def test_a_handmade_library_is_unchanged(name: str) -> None:
     library = load_library(name)
     refinement = refine("\n".join(map(print_action, library.values())), max_actions=500)
     assert {action.text for action in refinement.actions} == set(
@@ -517,7 +517,7 @@ def test_a_model_that_fails_later_leaves_the_rest_to_the_rules() -> None:
 
 
 @pytest.mark.parametrize("text", ["All good.", "FIND(CTX, X) : Find X [1, 99]"])
-def test_replies_of_no_use_are_counted_and_room_is_made_by_rule(text: str) -> None:
+def test_unusable_replies_are_counted_and_rules_make_room(text: str) -> None:
     refinement = refine(unlike(12), lambda r: text, max_actions=9)
     assert refinement.calls("unusable") == refinement.calls() == 1
     assert refinement.rounds[0].shards[0].problems
@@ -526,7 +526,7 @@ def test_replies_of_no_use_are_counted_and_room_is_made_by_rule(text: str) -> No
     assert_accounted(refinement)
 
 
-def test_room_is_made_by_folding_what_is_close_and_least_wanted() -> None:
+def test_room_is_made_by_folding_the_least_supported_into_its_neighbour() -> None:
     keys = ["FIND_OLD_KEY(CTX) : Find the old key of a door", "FIND_KEY(CTX) : Find a key of it"]
     rows = [row(0, *keys), row(1, keys[1]), row(2, "FIND_TOWER(CTX) : Find a tower")]
     found = read_drafts(mined(*rows, row(3, "FIND_TOWER(CTX) : Find a tower")), "x")
@@ -536,7 +536,7 @@ def test_room_is_made_by_folding_what_is_close_and_least_wanted() -> None:
     assert_accounted(refinement)
 
 
-def test_nothing_left_is_an_error() -> None:
+def test_an_empty_library_is_an_error() -> None:
     with pytest.raises(DataError, match="nothing remains of 3 drafts") as caught:
         refine(unlike(3), lambda r: "drop [1, 2, 3] : bad", max_actions=2)
     assert caught.value.exit_code == 3

@@ -149,7 +149,7 @@ class TestSeeds:
         assert answer.text == "$655.0 million"
         assert (routed.level, [step.action for step in answer.steps]) == (1, ["FIND_FIGURE"])
 
-    def test_what_is_not_there_is_not_found(self, by: str) -> None:
+    def test_a_missing_figure_is_not_found(self, by: str) -> None:
         answer, _ = ask(MISSING, by)
         assert answer.status == "nothing_found"
         assert answer.text.startswith("Nothing found")
@@ -171,7 +171,7 @@ def test_an_operand_that_is_missing_is_named_and_the_other_answer_stands() -> No
     assert answer.status == "nothing_found"
 
 
-def test_what_only_a_plan_can_find_is_planned_with_the_parts_as_advice() -> None:
+def test_the_planner_gets_the_parts_of_a_difficult_question_as_advice() -> None:
     """Level 5: the planner is asked, after the parts."""
     question = "What was the revenue of Union Pacific in 2013, and why did it fall?"
     parts = [
@@ -204,6 +204,6 @@ def test_what_only_a_plan_can_find_is_planned_with_the_parts_as_advice() -> None
         ("Was the revenue of Union Pacific greater in 2013 than in 2016?", "yes"),
     ],
 )  # fmt: skip
-def test_what_is_greater_is_told_by_its_name(question: str, answer: str) -> None:
+def test_the_greater_figure_is_answered_by_its_name(question: str, answer: str) -> None:
     asked = Pearl(domain="finance").ask(question, Document(PAGE))
     assert asyncio.run(asked).text == answer

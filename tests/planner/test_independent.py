@@ -42,7 +42,7 @@ def test_plans_with_the_same_calls_are_one(one: str, other: str, are_same: bool)
 
 
 @pytest.mark.parametrize("n", [0, 21])
-def test_so_many_plans_are_refused(n: int) -> None:
+def test_a_number_of_plans_out_of_range_is_refused(n: int) -> None:
     with pytest.raises(UsageError, match="n_plans must be"):
         Pearl(n_plans=n)
 
@@ -136,7 +136,7 @@ def test_callers_of_a_question_share_one_plan_or_one_failure_that_is_not_kept() 
     assert not replies
 
 
-def test_where_no_plan_can_be_written_it_says_why() -> None:
+def test_without_any_plan_the_error_says_why() -> None:
     with pytest.raises(PlanningError, match="no valid plan"):
         written({1: ModelError("cut off", kind="refused"), 2: "no plan"})
     with pytest.raises(ModelError, match="cut off"):

@@ -58,7 +58,7 @@ def test_an_output_in_a_string_is_repaired_and_text_of_the_question_is_not() -> 
     assert len(plan(wrong, question="Who wrote 'why {who} left'?")[1].requests) == 1
 
 
-def test_leniencies_are_noted_never_silent() -> None:
+def test_every_leniency_is_noted() -> None:
     checked, model, trace = plan("Sure!\n```\n1) ans = FIND(CTX, “the key”)\n```\nGood luck.")
     assert [step.output for step in checked.plan.steps] == ["ans"]
     assert len(model.requests) == 1
@@ -135,7 +135,7 @@ def test_new_actions_live_for_one_plan() -> None:
 @pytest.mark.parametrize(
     ("question", "words"), [("  \n ", "empty"), ("half \ud800", "half a character at position 6")]
 )
-def test_questions_that_are_none(question: str, words: str) -> None:
+def test_invalid_questions_are_refused(question: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         asyncio.run(Pearl().plan(question))
 
@@ -162,7 +162,7 @@ def test_a_plan_that_was_rejected_is_shown_in_every_round() -> None:
     assert model.requests[0].task.n_rejected == 0  # type: ignore[union-attr]
 
 
-def test_a_plan_that_repeats_itself_ends_the_attempts(openai_server: Server) -> None:
+def test_an_endless_reply_ends_the_attempts(openai_server: Server) -> None:
     broken = completion("1. a = FIND_TREASURE(CTX) : x")
     endless = completion("Plan:\n1. a\n" * 300, finish_reason="length")
     openai_server.next(Canned(broken), Canned(endless))
@@ -224,7 +224,7 @@ def test_a_question_that_the_model_invents_is_left_out_with_its_plan(below: str)
         f"Question: where's the key\n\n{GOOD}",
     ],
 )
-def test_the_plan_that_is_meant_is_taken(reply: str) -> None:
+def test_the_intended_plan_of_several_is_taken(reply: str) -> None:
     checked, model, _ = plan(reply)
     assert checked.plan.steps == parse(GOOD).steps
     assert len(model.requests) == 1
@@ -244,7 +244,7 @@ def test_the_plan_that_is_meant_is_taken(reply: str) -> None:
         (f"Question: Who sold the boat?\n\n{OTHER}\n\nQuestion: Where is the key?\n\n{GOOD}", "another question"),
     ],
 )  # fmt: skip
-def test_a_plan_that_may_not_be_meant_is_asked_for_again(reply: str, why: str) -> None:
+def test_a_reply_with_ambiguous_plans_is_repaired(reply: str, why: str) -> None:
     checked, model, _ = plan(reply, GOOD)
     assert why in model.requests[1].messages[-1].content
     assert checked.plan.steps == parse(GOOD).steps

@@ -89,7 +89,7 @@ def test_two_table_operations_are_two_steps() -> None:
         ("__import__('os').system('true')", BadTokenError, "unknown operation"),
     ],
 )
-def test_what_is_no_program_says_why(text: str, fault: type[ProgramError], reason: str) -> None:
+def test_invalid_programs(text: str, fault: type[ProgramError], reason: str) -> None:
     with pytest.raises(fault) as caught:
         parse(text)
     assert reason in str(caught.value)
