@@ -195,6 +195,16 @@ def test_undecided_rows_that_cannot_change_a_result_leave_it_decided() -> None:
     assert as_text(scalar_of("RELATION", b, 2)) == "less (1 undecided)"
 
 
+def test_shares_that_may_be_equal_are_compared_to_the_same_digits() -> None:
+    rows = [
+        Row(label, {"n": n, "label": label}) for n, label in zip("122222", "bbbbb?", strict=True)
+    ]
+    rows[-1] = Row(None, {"n": "2", "label": None})
+    labels = Rows(tuple(rows), "label", is_answered=True)
+    shares = (scalar_of("SHARE_OF", labels, *each) for each in (("label", "a"), ("n", "1")))
+    assert as_text(scalar_of("RELATION", *shares)) == "less (1 undecided)"
+
+
 def test_pairs() -> None:
     a, b = Rows(tuple(map(Row, ("100", "9", "9")))), Rows(tuple(map(Row, ("20", "9", "100"))))
     assert rows_of("PAIRS", a, b).values == ["(9, 20)", "(9, 100)", "(20, 100)"]

@@ -187,6 +187,7 @@ def _ends(value: Value, number: Decimal) -> tuple[Decimal, Decimal]:
     """The least and the most that a number is over all possible values of undecided rows."""
     if not (isinstance(value, Scalar) and value.rows.undecided):
         return number, number
-    low = Decimal("-inf") if value.low is None else Decimal(value.low)
-    high = Decimal("inf") if value.high is None else Decimal(value.high)
+    # As texts, because the numbers are read from texts: a share as a float differs in its last digits.
+    low = Decimal("-inf") if value.low is None else Decimal(as_text(value.low))
+    high = Decimal("inf") if value.high is None else Decimal(as_text(value.high))
     return low, high
