@@ -38,7 +38,7 @@ from pearl.planner.periods import Calendar
 from pearl.planner.prompt import Rejected
 from pearl.planner.routing import route
 from pearl.planner.understanding import Understood, understand
-from pearl.planner.writer import MAX_REPAIRS, PlanWriter, one_line
+from pearl.planner.writer import MAX_REPAIRS, RepairLoop, one_line
 from pearl.trace import PlanFailed, Trace
 
 Shape = Literal["none", "counts", "fields"]
@@ -206,7 +206,7 @@ class Planner:
                 if routed.plan is not None:
                     return routed.plan
                 advice = routed.advice
-            writer = PlanWriter(
+            loop = RepairLoop(
                 question=question, library=self.material.actions_for(kind, question), model=model,
                 examples=self.material.examples_for(question, kind),
                 max_repairs=settings.max_repairs, max_steps=settings.max_steps,
@@ -215,34 +215,34 @@ class Planner:
                 profile=self.material.profile, trace=trace,
             )  # fmt: skip
             if not self.is_together or is_alone or rejected:
-                return await writer.write()
-            return await self._together(writer, actions)
+                return await loop.write()
+            return await self._together(loop, actions)
 
     @property
     def is_together(self) -> bool:
         """Whether rules and examples plan as well, because the model is small."""
         return self.settings.planned_by == "auto" and self.material.profile.name == "small"
 
-    async def _together(self, writer: PlanWriter, shown: ActionLibrary) -> CheckedPlan:
+    async def _together(self, loop: RepairLoop, shown: ActionLibrary) -> CheckedPlan:
         """The best of the plans by rule, by the nearest example and by the model."""
-        question, examples, most = writer.question, writer.examples, writer.max_steps
+        question, examples, most = loop.question, loop.examples, loop.max_steps
         candidates: list[Candidate] = []
         note = ""
         with suppress(PlanError):  # too many steps
-            candidates.append(Candidate("rule", by_rule(question, shown, writer.kind, most)))
-        if writer.kind == "document" and (near := by_example(question, examples, shown, most)):
+            candidates.append(Candidate("rule", by_rule(question, shown, loop.kind, most)))
+        if loop.kind == "document" and (near := by_example(question, examples, shown, most)):
             candidates.append(Candidate("example", near))
         if not are_agreed(candidates):  # two that agree outvote a third
             try:
-                candidates.append(Candidate("model", await writer.write()))
+                candidates.append(Candidate("model", await loop.write()))
             except (PlanningError, ModelError) as error:
                 is_written = isinstance(error, PlanningError) or error.kind in _NO_PLAN
                 if not candidates or not is_written:
                     raise
                 note = f"the model wrote no plan: {error.message}"
-        plan, event = await choose(question, candidates, examples, writer.model, note)
-        if writer.trace is not None:
-            writer.trace.append(event)
+        plan, event = await choose(question, candidates, examples, loop.model, note)
+        if loop.trace is not None:
+            loop.trace.append(event)
         return plan
 
     async def write_several(

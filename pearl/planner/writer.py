@@ -359,7 +359,7 @@ def unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
 
 
 @dataclass
-class PlanWriter:
+class RepairLoop:
     """Writes, repairs and checks the plan of a question, under the strictest constraint that the model supports."""
 
     question: str
