@@ -31,6 +31,8 @@ from pearl.runs.identity import RunConfig
 from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
+Outcome = Literal["kept", "wrong", "repeated", "failed"]
+
 
 class Try(Frozen):
     """One plan and its outcome."""
@@ -60,7 +62,7 @@ class CurationRow(Frozen):
     """Index in the data, from 0."""
     question: str
     gold: int
-    outcome: Literal["kept", "wrong", "repeated", "failed"]
+    outcome: Outcome
     """`kept`: the last plan reached the gold answer; `wrong`: none did; `repeated`: the planner came
     back with a plan that was wrong before; `failed`: no plan, no reply, or a context overflow."""
     tries: tuple[Try, ...] = ()
@@ -107,7 +109,7 @@ class CurateUnit(RecordUnit):
         assert self.document is not None
         assert sample.gold is not None
         tries: list[Try] = []
-        outcome: Literal["kept", "wrong", "repeated", "failed"] = "failed"
+        outcome: Outcome = "failed"
         problem: str | None = None
         try:
             document = await resources.document(self.document)
@@ -141,7 +143,7 @@ def curated(row: Mapping[str, Any], unit: CurateUnit) -> CurationRow:
 
 async def _try(
     pearl: Pearl, sample: Sample, document: Document, retries: int, tries: list[Try], trace: Trace
-) -> Literal["kept", "wrong", "repeated"]:
+) -> Outcome:
     """Write and run plans until one is right; each one is added to `tries`."""
     rejected: list[Rejected] = []
     for _ in range(retries + 1):

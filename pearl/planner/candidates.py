@@ -139,11 +139,10 @@ def by_rule(
     is_other: bool = False,
 ) -> CheckedPlan:
     """The plan of the rules (`pearl.embedded.planner`)."""
-    text = (
-        write_another_by_rule(question, library)
-        if is_other
-        else write_by_rule(question, library, kind)
-    )
+    if is_other:
+        text = write_another_by_rule(question, library)
+    else:
+        text = write_by_rule(question, library, kind)
     return compile_plan(text, library, max_steps=max_steps, question=question)
 
 
