@@ -65,7 +65,7 @@ def sample_note(sample: tuple[int, int], low: int, high: int) -> str:
         '95 % interval for all 1,000 rows: 55 to 174'
     """
     n_drawn, n_all = sample
-    # Not fewer than were found, not more than those not drawn allow.
+    # At least the rows found, at most these and all rows that were not drawn.
     least = max(low, math.floor(wilson(low, n_drawn)[0] * n_all + 0.5))
     most = min(high + n_all - n_drawn, math.floor(wilson(high, n_drawn)[1] * n_all + 0.5))
     return f"{INTERVAL} for all {n_all:,} rows: {least:,} to {most:,}"

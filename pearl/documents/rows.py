@@ -105,16 +105,20 @@ class Rows(Sequence[Row]):
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all fields, in order of first occurrence."""
-        every = chain(self.rows, self.doubtful)
-        return tuple(dict.fromkeys(chain.from_iterable(row.fields for row in every)))
+        return tuple(dict.fromkeys(chain.from_iterable(row.fields for row in self.every)))
 
     def where(self, rows: Iterable[Row], doubtful: Iterable[Row] = ()) -> Rows:
         """Select rows, and mark more rows as doubtful."""
         return replace(self, rows=tuple(rows), doubtful=(*self.doubtful, *doubtful))
 
-    def noting(self, note: str) -> Rows:
-        """The rows with one more note."""
-        return self if note in self.notes else replace(self, notes=(*self.notes, note))
+    @property
+    def every(self) -> tuple[Row, ...]:
+        """All rows, and then the doubtful ones."""
+        return (*self.rows, *self.doubtful)
+
+    def noting(self, *notes: str) -> Rows:
+        """The rows with more notes, each once."""
+        return replace(self, notes=tuple(dict.fromkeys((*self.notes, *notes))))
 
     def lines(self, limit: int | None = None) -> list[str]:
         """One line of text for each row, the undecided ones included."""

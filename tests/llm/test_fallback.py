@@ -17,7 +17,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.llm.fallback import ConstraintFallback, Mode
 from pearl.mining.miner import Miner, Question
 from pearl.pipeline import Pearl
-from pearl.planner.writer import write_plan
+from pearl.planner.writer import RepairLoop
 from pearl.trace import ConstraintRefused, PlanAttempted, Trace
 from tests.examples import times
 from tests.models import RandomWriter
@@ -30,14 +30,14 @@ def plan(
 ) -> tuple[CheckedPlan, Trace]:
     trace = Trace()
     checked = asyncio.run(
-        write_plan(
+        RepairLoop(
             "Why did Ada sell the boat?",
             library,
             model,
             fallback=fallback,
             trace=trace,
             max_repairs=20,
-        )
+        ).write()
     )
     return checked, trace
 
@@ -92,7 +92,9 @@ def test_steps_down_where_it_is_refused_and_does_not_ask_again() -> None:
         trace = Trace()
         with suppress(PlanningError):  # static: it can be read, and need not mean anything
             asyncio.run(
-                write_plan("Why?", LIBRARY, model, fallback=fallback, max_repairs=0, trace=trace)
+                RepairLoop(
+                    "Why?", LIBRARY, model, fallback=fallback, max_repairs=0, trace=trace
+                ).write()
             )
         assert rungs(trace) == ["static"]
         assert refused(trace) == (["library"] if n == 0 else [])
@@ -121,7 +123,7 @@ def test_a_model_that_ignores_its_grammar_is_found_out() -> None:
     model = RandomWriter(ignores=True)
     trace = Trace()
     with pytest.raises(PlanningError):
-        asyncio.run(write_plan("Why?", LIBRARY, model, max_repairs=3, trace=trace))
+        asyncio.run(RepairLoop("Why?", LIBRARY, model, max_repairs=3, trace=trace).write())
     assert refused(trace) == ["library", "static"]
     assert rungs(trace) == ["library", "static", "none"]  # once more would repeat the request
     reason = next(event.reason for event in trace if isinstance(event, ConstraintRefused))
@@ -157,7 +159,7 @@ def test_tasks_under_way_together_go_down_once() -> None:
 
     async def several() -> None:
         writes = (
-            write_plan(f"Why {i}?", LIBRARY, model, fallback=fallback, max_repairs=0)
+            RepairLoop(f"Why {i}?", LIBRARY, model, fallback=fallback, max_repairs=0).write()
             for i in range(5)
         )
         for result in await asyncio.gather(*writes, return_exceptions=True):
@@ -172,7 +174,7 @@ def test_a_library_that_no_grammar_can_begin_with_steps_down() -> None:
     trace = Trace()
     model = RandomWriter()
     with suppress(PlanningError):
-        asyncio.run(write_plan("Why?", sums, model, max_repairs=0, trace=trace))
+        asyncio.run(RepairLoop("Why?", sums, model, max_repairs=0, trace=trace).write())
     assert set(refused(trace)) <= {"library"}
 
 
