@@ -11,7 +11,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel, Field
@@ -20,15 +20,11 @@ from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Completion, Request
 from pearl.llm.backends.openai import faults, replies
-from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.replies import plausible
+from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.flaws import is_blank
 from pearl.llm.usable import trimmed, usable
-
-if TYPE_CHECKING:
-    from pearl.llm.backends.openai.endpoint import Parameters
-    from pearl.llm.backends.openai.sessions import HttpSession
 
 MAX_REQUESTS = 50_000  # Maximum requests per batch (OpenAI's limit)
 MAX_BYTES = 200_000_000  # Maximum bytes of a request file (OpenAI's limit)
@@ -50,7 +46,16 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch as the server describes it."""
+    """A batch as the server describes it.
+
+    Attributes:
+        id: The server's name for it.
+        status: Its status in lower case.
+        files: The server's names for the files of its results.
+        n_done: Requests that are answered, usable or not.
+        problem: Why the server refused it; None unless its status is `failed`.
+        is_too_much: Whether the server refused it because too many tokens wait in all batches.
+    """
 
     id: str
     status: str
@@ -110,22 +115,11 @@ class _Page(BaseModel):
 class Batches:
     """The batches of one model."""
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        session: HttpSession,
-        parameters: Parameters,
-        timeout_s: float,
-    ) -> None:
-        self._endpoint = endpoint
+    def __init__(self, session: HttpSession) -> None:
+        self.server = session.endpoint.shown
         self._session = session
-        self._parameters = parameters
-        self._timeout_s = timeout_s
-
-    @property
-    def server(self) -> str:
-        """The server's address, as messages show it."""
-        return self._endpoint.shown
+        self._endpoint = session.endpoint
+        self._timeout_s = session.timeout_s
 
     def line(self, key: bytes, request: Request) -> bytes:
         """An unconstrained request with its key of 32 bytes, as one line of a file.
@@ -140,15 +134,14 @@ class Batches:
             messages=(*before, asked),
             max_output_tokens=None if limit is None else limit + _MARK_TOKENS,
         )
-        body = self._parameters.body(marked)
+        body = self._session.parameters.body(marked)
         row = {"custom_id": key.hex(), "method": "POST", "url": PATH, "body": body}
         return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
     async def upload(self, data: bytes) -> str:
         """Upload a file of requests; returns the server's id."""
-        sent = self._session.connect().upload(
-            "/files", "requests.jsonl", data, {"purpose": "batch"}
-        )
+        wire = self._session.connect()
+        sent = wire.upload("/files", "requests.jsonl", data, {"purpose": "batch"})
         body = await self._call(sent, TRANSFER_TIMEOUT_S)
         return replies.read_as(_File, body, self._endpoint, "file").id
 
@@ -160,16 +153,7 @@ class Batches:
 
     async def retrieve(self, id: str) -> Batch | None:
         """The state of a batch; None if the server does not know it."""
-
-        async def send() -> bytes | None:
-            try:
-                return await self._session.connect().get(f"/batches/{quote(id, safe='')}")
-            except StatusError as error:
-                if error.status != 404:
-                    raise
-                return None
-
-        body = await self._call(send(), self._timeout_s)
+        body = await self._call(self._found(f"/batches/{quote(id, safe='')}"), self._timeout_s)
         if body is None:
             return None
         return self._described(replies.read_as(_Batch, body, self._endpoint, "batch"))
@@ -201,7 +185,9 @@ class Batches:
         results: dict[bytes, Completion | ModelError] = {}
         ambiguous: set[bytes] = set()
         for file_id in batch.files:
-            data = await self._call(self._content(file_id), TRANSFER_TIMEOUT_S)
+            data = await self._call(
+                self._found(f"/files/{quote(file_id, safe='')}/content"), TRANSFER_TIMEOUT_S
+            )
             if data is None:
                 return None
             # In a thread: a file of 50,000 lines would block the event loop for seconds.
@@ -214,14 +200,14 @@ class Batches:
         message = f"{self.server} sent two different replies to this request"
         return results | {key: ModelError(message, kind="malformed") for key in ambiguous}
 
-    async def _content(self, file_id: str) -> bytes | None:
+    async def _found(self, path: str) -> bytes | None:
+        """The body of a path; None if the server does not have it."""
+        wire = self._session.connect()
         from pearl.llm.backends.openai.wire import at_most
 
         try:
             with at_most(MAX_RESULT_BYTES):
-                return await self._session.connect().get(
-                    f"/files/{quote(file_id, safe='')}/content"
-                )
+                return await wire.get(path)
         except StatusError as error:
             if error.status != 404:
                 raise
@@ -246,25 +232,25 @@ class Batches:
             raise await self._session.refused(error) from None
 
     def _described(self, batch: _Batch) -> Batch:
-        files = tuple(id for id in (batch.output_file_id, batch.error_file_id) if id)
+        status = batch.status.lower()
         counts = batch.request_counts or _Counts()
-        problem = None
-        first = next(iter((batch.errors and batch.errors.data) or ()), _Problem())
-        if batch.status.lower() == "failed":
-            said = self._endpoint.quote(first.message or first.code or "it does not say why")
+        problems = (batch.errors and batch.errors.data) or [_Problem()]
+        first, problem = problems[0], None
+        if status == "failed":
+            reason = self._endpoint.quote(first.message or first.code or "it does not say why")
             where = f" (line {first.line})" if first.line is not None else ""
             problem = ModelError(
-                f"{self.server} refused the batch: {said}{where}",
+                f"{self.server} refused the batch: {reason}{where}",
                 kind="quota" if first.code == "insufficient_quota" else "bad_request",
                 help=f"check that '{self._endpoint.model}' can be used in batches",
             )
         return Batch(
             batch.id,
-            batch.status.lower(),
-            files,
+            status,
+            tuple(id for id in (batch.output_file_id, batch.error_file_id) if id),
             (counts.completed or 0) + (counts.failed or 0),
             problem,
-            first.code == "token_limit_exceeded",
+            is_too_much=first.code == "token_limit_exceeded",
         )
 
     def _read(
@@ -321,17 +307,13 @@ class Batches:
         said = body.get("error", body) if isinstance(body, dict) else body
         if not isinstance(status, int) or not 400 <= status < 600:
             raise ModelError(f"a line from {self.server} has no status", kind="malformed")
-        if status == 400 and isinstance(said, dict) and _is_about_temperature(said):
-            self._parameters.drop_temperature()
+        if status == 400 and "temperature" in str(said):
+            self._session.parameters.takes_temperature = False
             message = f"{self._endpoint.model} takes no temperature, and is asked without"
             raise ModelError(message, kind="transport")
-        raise faults.answered(status, said, {}, self._endpoint)
+        raise faults.refused(StatusError(status, said), self._endpoint)
 
 
 def _mark(key: bytes) -> str:
     """Six letters that tell a request from the others of a file; no digits, which are figures."""
     return key.hex()[:6].translate(_LETTERS)
-
-
-def _is_about_temperature(error: dict[str, Any]) -> bool:
-    return error.get("param") == "temperature" or "temperature" in str(error.get("message"))

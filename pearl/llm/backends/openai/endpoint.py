@@ -132,6 +132,11 @@ def scrubbed(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def messages_of(request: Request) -> list[dict[str, str]]:
+    """The messages of a request as JSON data."""
+    return [{"role": each.role, "content": scrubbed(each.content)} for each in request.messages]
+
+
 def _without(secrets: list[str], data: Any) -> Any:
     """JSON data with `***` for each of the secrets in its texts."""
     match data:
@@ -183,35 +188,28 @@ _IS_UNKNOWN = lazy_pattern(r"unsupported|not supported|instead", re.IGNORECASE)
 
 
 class Parameters:
-    """The parameters that one model accepts."""
+    """The parameters that one model accepts, as learned from its refusals."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._model = endpoint.model
         self._limit = _LIMITS[endpoint.is_openai]
         self._most_tokens: int | None = None
-        self._takes_temperature = True
+        self.takes_temperature = True
 
     def body(self, request: Request) -> dict[str, Any]:
         """The body of a request."""
         body: dict[str, Any] = {
             "model": self._model,
-            "messages": [
-                {"role": message.role, "content": scrubbed(message.content)}
-                for message in request.messages
-            ],
+            "messages": messages_of(request),
         }
         if request.max_output_tokens is not None:
             most = self._most_tokens or request.max_output_tokens
             body[self._limit] = min(most, request.max_output_tokens)
         if request.seed is not None:
             body["seed"] = request.seed
-        if request.temperature is not None and self._takes_temperature:
+        if request.temperature is not None and self.takes_temperature:
             body["temperature"] = request.temperature
         return body
-
-    def drop_temperature(self) -> None:
-        """Send no temperature from now on."""
-        self._takes_temperature = False
 
     def mended(
         self, body: dict[str, Any], said: str, named: object = None
@@ -222,7 +220,7 @@ class Parameters:
         with this prompt, for this request.
         """
         if "temperature" in body and (named == "temperature" or "temperature" in said):
-            self.drop_temperature()
+            self.takes_temperature = False
             return {key: body[key] for key in body if key != "temperature"}
         limit = next((name for name in (*_LIMITS, "max_output_tokens") if name in body), None)
         if limit is None or not (named == limit or _IS_OF_LIMIT.search(said)):

@@ -35,44 +35,31 @@ _CODES: Mapping[str, ModelErrorKind] = {
 
 
 class StatusError(Exception):
-    """A response with a status other than 2xx."""
+    """A response with a status other than 2xx; 200 for an error in the body of a reply."""
 
     def __init__(
-        self, status: int, body: object, headers: Mapping[str, str], path: str = ""
+        self, status: int, body: object, headers: Mapping[str, str] = {}, path: str = ""
     ) -> None:
         super().__init__(status)
         self.status = status
         self.body = body
         self.headers = headers
         self.path = path
-
-    @property
-    def code(self) -> object:
-        """The error code, if any."""
-        return self.body.get("code") if isinstance(self.body, dict) else None
-
-    @property
-    def param(self) -> object:
-        """The rejected parameter, if named."""
-        return self.body.get("param") if isinstance(self.body, dict) else None
-
-
-def refused(error: StatusError, endpoint: Endpoint) -> ModelError:
-    """The error for a status other than 2xx."""
-    return answered(error.status, error.body, error.headers, endpoint)
+        fields = body if isinstance(body, dict) else {}
+        self.code: object = fields.get("code")
+        self.param: object = fields.get("param")
 
 
 def reported(error: object, endpoint: Endpoint) -> ModelError:
     """The error for one in a body with status 200, as gateways send them."""
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and 400 <= code < 600 else 200
-    return answered(status, error, {}, endpoint)
+    return refused(StatusError(status, error), endpoint)
 
 
-def answered(
-    status: int, body: object, headers: Mapping[str, str], endpoint: Endpoint
-) -> ModelError:
-    """The error for an error response; status 200 is an error in the body of a reply."""
+def refused(error: StatusError, endpoint: Endpoint) -> ModelError:
+    """The error for a status other than 2xx."""
+    status, body = error.status, error.body
     if status == 200:
         kind: ModelErrorKind = "malformed"
     else:
@@ -83,7 +70,7 @@ def answered(
     # Messages with 401 may contain parts of the key.
     said = "" if status == 401 else endpoint.quote(_message(body))
     answered = f"answered {status}" if status != 200 else "sent an error instead of a reply"
-    wait_s = retry_after_s(headers)
+    wait_s = retry_after_s(error.headers)
     return ModelError(
         f"{endpoint.shown} {answered}{': ' if said else ''}{said}",
         kind=kind,
@@ -142,19 +129,10 @@ def refuses_constraint(error: StatusError) -> bool:
 
 def refuses_probe(error: StatusError) -> bool:
     """Whether a probe was rejected: only its constraint can be the reason."""
+    if error.status == 500:  # of llama.cpp builds that cannot parse a grammar
+        return bool(re.search(r"grammar|schema", _message(error.body), re.IGNORECASE))
     is_other = str(error.code) in {*_CODES, "context_length_exceeded"}
-    return (error.status in (400, 422) and not is_other) or _is_unreadable(error)
-
-
-def refuses_nothing(error: StatusError) -> bool:
-    """Never: for requests without a constraint."""
-    return False
-
-
-def _is_unreadable(error: StatusError) -> bool:
-    # Some builds of llama.cpp answer 500 to a grammar that they cannot parse.
-    says = re.search(r"grammar|schema", _message(error.body), re.IGNORECASE)
-    return error.status == 500 and bool(says)
+    return error.status in (400, 422) and not is_other
 
 
 def may_be_unknown_model(error: StatusError, endpoint: Endpoint) -> bool:
@@ -183,15 +161,6 @@ def too_slow(timeout_s: float, endpoint: Endpoint) -> ModelError:
         f"no complete reply from {endpoint.shown} within {timeout_s:g} s",
         kind="deadline",
         help="allow more with --timeout-s",
-    )
-
-
-def no_way(error: Exception, endpoint: Endpoint) -> ModelError:
-    """The error for an unsupported proxy."""
-    return ModelError(
-        f"cannot connect to {endpoint.shown}: {endpoint.quote(str(error))}",
-        kind="bad_request",
-        help="check the variables HTTP_PROXY, HTTPS_PROXY and ALL_PROXY",
     )
 
 
@@ -256,16 +225,14 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
         90.0
         >>> retry_after_s({"retry-after": "soon"})
     """
-    resets = (
-        _seconds(headers.get(f"x-ratelimit-reset-{what}", "")) for what in ("requests", "tokens")
-    )
     milliseconds = _seconds(headers.get("retry-after-ms", ""))
-    waits = (
-        None if milliseconds is None else milliseconds / 1000,
-        _seconds(headers.get("retry-after", "")),
-        max((wait for wait in resets if wait is not None), default=None),
-    )
-    return next((wait for wait in waits if wait is not None), None)
+    if milliseconds is not None:
+        return milliseconds / 1000
+    wait = _seconds(headers.get("retry-after", ""))
+    if wait is not None:
+        return wait
+    resets = (_seconds(headers.get(f"x-ratelimit-reset-{x}", "")) for x in ("requests", "tokens"))
+    return max((wait for wait in resets if wait is not None), default=None)
 
 
 def _seconds(text: str) -> float | None:

@@ -39,10 +39,10 @@ def create(client: AsyncOpenAI, name: str | None, settings: ModelSettings) -> Op
     endpoint = Endpoint(str(client.base_url), name, key, "the official client")
     server = servers.load(settings.server) if settings.server else servers.by_address(endpoint)
     wire = OfficialWire(client, endpoint)
-    model = OpenAIModel(endpoint, settings.timeout_s, settings.window, server, wire=wire)
-    model.tokenizer = None  # its path is not among those of the official client
-    model.asks_window = False
-    return model
+    # The paths of tokenizers and windows are not among those of the official client.
+    return OpenAIModel(
+        endpoint, settings.timeout_s, settings.window, server, is_asked=False, wire=wire
+    )
 
 
 class OfficialWire(Wire):

@@ -104,24 +104,24 @@ class Wire:
 
     async def post(self, path: str, body: Mapping[str, Any]) -> bytes:
         """Post JSON data; the body of the reply."""
-        async with self._sent("POST", path, data=json_bytes(body)) as pieces:
+        async with self._sent("POST", path, json_bytes(body)) as pieces:
             return b"".join([piece async for piece in pieces])
 
     async def get(self, path: str, query: Mapping[str, str | int] | None = None) -> bytes:
         """Get the body of a path."""
-        async with self._sent("GET", path, query) as pieces:
+        async with self._sent("GET", path, query=query) as pieces:
             return b"".join([piece async for piece in pieces])
 
     async def upload(self, path: str, name: str, data: bytes, fields: Mapping[str, str]) -> bytes:
         """Post a form with a file of JSON lines; the body of the reply."""
         form = aiohttp.FormData(fields)
         form.add_field("file", data, filename=name, content_type="application/jsonl")
-        async with self._sent("POST", path, data=form) as pieces:
+        async with self._sent("POST", path, form) as pieces:
             return b"".join([piece async for piece in pieces])
 
     async def stream(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """Post JSON data; the data of each event of the reply, as it is generated."""
-        async with self._sent("POST", path, data=json_bytes(body)) as pieces:
+        async with self._sent("POST", path, json_bytes(body)) as pieces:
             rest = bytearray()
             async for piece in pieces:
                 rest += piece
@@ -137,9 +137,13 @@ class Wire:
                     yield json.loads(data)
 
     def _url(self, path: str) -> URL:
+        """The address of a path; `/../` stands for the server without `/v1`."""
         url = self._urls.get(path)
         if url is None:
-            url = self._base.joinpath(path.lstrip("/")).update_query(self._endpoint.query)
+            base, name = self._base, path.removeprefix("/../")
+            if name != path:
+                base = base.with_path(base.path.rstrip("/").removesuffix("/v1"))
+            url = base.joinpath(name.lstrip("/")).update_query(self._endpoint.query)
             self._urls[path] = url
         return url
 
@@ -148,8 +152,8 @@ class Wire:
         self,
         method: str,
         path: str,
-        query: Mapping[str, str | int] | None = None,
         data: bytes | aiohttp.FormData | None = None,
+        query: Mapping[str, str | int] | None = None,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """The body of the reply with a status of success, piece by piece."""
         url = self._url(path)
@@ -252,7 +256,10 @@ def _headers(endpoint: Endpoint, url: URL) -> CIMultiDict[str]:
         }
     )
     if endpoint.is_openai:
-        for name, variable in _OF_OPENAI:
+        for name, variable in (
+            ("openai-organization", "OPENAI_ORG_ID"),
+            ("openai-project", "OPENAI_PROJECT_ID"),
+        ):
             if value := os.environ.get(variable):
                 headers[name] = value
     for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n"):
@@ -260,10 +267,6 @@ def _headers(endpoint: Endpoint, url: URL) -> CIMultiDict[str]:
         if colon and name.strip():
             headers[name.strip()] = value.strip()
     return headers
-
-
-# Headers for OpenAI's own server only, and their variables.
-_OF_OPENAI = (("openai-organization", "OPENAI_ORG_ID"), ("openai-project", "OPENAI_PROJECT_ID"))
 
 
 def connector_of(*urls: str) -> aiohttp.TCPConnector:

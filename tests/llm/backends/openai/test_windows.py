@@ -83,8 +83,7 @@ def test_a_server_that_tells_none_leaves_what_is_known_of_the_name(
 def test_a_server_that_is_not_there_or_hangs_is_not_waited_for(
     openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pearl.llm.backends.openai.sessions.LIST_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(sessions, "LIST_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(sessions, "TIMEOUT_S", 0.2)
     openai_server.listing = FAULTS["hang"]
     assert window(openai_server) == DEFAULT_WINDOW
     gone = ModelSettings("http://127.0.0.1:9/v1")
