@@ -70,19 +70,19 @@ class _HeaderReader:
         found: dict[str, int | str | None] = {}
         for _ in range(self._number("Q")):
             key = self._string()
-            architecture = found.get("general.architecture")
-            if key.startswith("tokenizer.") and f"{architecture}.context_length" in found:
+            of = found.get("general.architecture")
+            if key.startswith("tokenizer.") and f"{of}.context_length" in found:
                 break  # a vocabulary has up to half a million entries
             found[key] = self._value(self._number("I"))
-        architecture = found.get("general.architecture")
-        trained = found.get(f"{architecture}.context_length")
-        if not isinstance(trained, int):
-            raise self._wrong(f"holds no language model (its architecture is '{architecture}')")
+        prefix = f"{found.get('general.architecture')}."
         numbers = {
-            key.removeprefix(f"{architecture}."): value
+            key.removeprefix(prefix): value
             for key, value in found.items()
             if isinstance(value, int)
         }
+        if "context_length" not in numbers:
+            raise self._wrong(f"holds no language model (its architecture is '{prefix[:-1]}')")
+        trained = numbers["context_length"]
         return Header(trained, self._has_template(), _bytes_a_token(numbers), self._size)
 
     def _has_template(self) -> bool:
@@ -90,16 +90,13 @@ class _HeaderReader:
             return data.find(_TEMPLATE) >= 0
 
     def _value(self, kind: int, depth: int = 0) -> int | str | None:
-        """Read a value; irrelevant ones are skipped and give None."""
+        """Read a value; arrays are skipped and give None."""
         if kind == _STRING:
             return self._string()
         if kind == _ARRAY and depth < MAX_DEPTH:
             of, n = self._number("I"), self._number("Q")
             if of in _NUMBERS:
                 self._skip(n * struct.calcsize(_NUMBERS[of]))
-            elif of == _STRING:
-                for _ in range(n):
-                    self._skip(self._number("Q"))
             else:
                 for _ in range(n):
                     self._value(of, depth + 1)
@@ -140,14 +137,12 @@ def _bytes_a_token(numbers: dict[str, int]) -> int:
         return 0
     heads = numbers.get("attention.head_count", 0)
     length = numbers.get("embedding_length", 0) // heads if heads > 0 else 0
-    both = numbers.get("attention.key_length", length) + numbers.get(
-        "attention.value_length", length
-    )
+    key = numbers.get("attention.key_length", length)
+    value = numbers.get("attention.value_length", length)
     layers, kept = numbers.get("block_count", 0), numbers.get("attention.head_count_kv", 0)
-    return max(0, _CACHED_NUMBER_BYTES * layers * kept * both)
+    return max(0, _CACHED_NUMBER_BYTES * layers * kept * (key + value))
 
 
-_MEMINFO = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")
 _STEP = 1_024  # Advised windows are multiples of it, in tokens
 
@@ -175,13 +170,19 @@ def available_bytes() -> int | None:
     """
     found: list[int] = []
     with suppress(OSError, ValueError):
-        lines = _MEMINFO.read_text().splitlines()
-        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+        found.append(1024 * _field(Path("/proc/meminfo"), "MemAvailable:"))
     with suppress(OSError, ValueError):  # "max" is no limit
         limit = int((_GROUP / "memory.max").read_text())
         used = int((_GROUP / "memory.current").read_text())
-        found.append(max(0, limit - used + _reclaimable()))
+        # The group gives way with files that it has in memory.
+        found.append(max(0, limit - used + _field(_GROUP / "memory.stat", "inactive_file")))
     return min(found, default=None)
+
+
+def _field(path: Path, name: str) -> int:
+    """The number behind a name at the beginning of a line."""
+    lines = map(str.split, path.read_text().splitlines())
+    return int(next((words[1] for words in lines if words[0] == name), ""))
 
 
 def has_gpu() -> bool:
@@ -189,16 +190,6 @@ def has_gpu() -> bool:
     import xllamacpp
 
     return any(device["name"] != "CPU" for device in xllamacpp.get_device_info())
-
-
-def _reclaimable() -> int:
-    """Bytes of files that the group has in memory, which give way."""
-    with suppress(OSError, ValueError):
-        for line in (_GROUP / "memory.stat").read_text().splitlines():
-            name, _, n = line.partition(" ")
-            if name == "inactive_file":
-                return int(n)
-    return 0
 
 
 def _gib(n: int) -> str:

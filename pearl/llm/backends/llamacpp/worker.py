@@ -16,6 +16,7 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 N_READ_AT_ONCE = 512  # Prompt tokens per progress report, equal to the batch size
@@ -31,7 +32,10 @@ def main() -> None:
     settings = json.loads(sys.stdin.readline())
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a library prints is no answer
-    _no_core_dumps()
+    with suppress(ImportError):  # on Windows
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump is as large as the model
     try:
         server = _serve(settings)
     except RuntimeError as error:
@@ -51,7 +55,6 @@ def _serve(settings: dict[str, Any]) -> Any:
     parameters.model_alias = {settings["alias"]}
     parameters.api_keys = [settings["key"]]
     parameters.n_ctx = settings["window"]
-    parameters.cache_prompt = settings["cache_prompt"]
     parameters.cache_ram_mib = settings["cache_mib"]
     parameters.n_batch = N_READ_AT_ONCE
     parameters.n_parallel = 1
@@ -64,28 +67,14 @@ def _serve(settings: dict[str, Any]) -> Any:
         parameters.chat_template = settings["template"]
         parameters.use_jinja = True
         parameters.antiprompt = settings["stops"]
-    if settings["is_tokenizing"]:
-        _leave_weights(parameters)
+    if settings.get("is_tokenizing"):  # the vocabulary suffices: weights are mapped, and not read
+        parameters.n_ctx = MIN_WINDOW
+        parameters.cache_ram_mib = 0
+        parameters.n_gpu_layers = 0
+        parameters.no_extra_bufts = True
+        parameters.fit_params = False
+        parameters.warmup = False
     return xllamacpp.Server(parameters)
-
-
-def _leave_weights(parameters: Any) -> None:
-    """Have the weights mapped, and not read: the vocabulary is all that is needed."""
-    parameters.n_ctx = MIN_WINDOW
-    parameters.cache_ram_mib = 0
-    parameters.n_gpu_layers = 0
-    parameters.no_extra_bufts = True
-    parameters.fit_params = False
-    parameters.warmup = False
-
-
-def _no_core_dumps() -> None:
-    """Disable core dumps, which would be as large as the model."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Log-likelihoods of candidates from servers that tell the probability of a given token.
+"""Tokens of texts, and log-likelihoods of candidates, from servers that tell them.
 
-No chat API does: llama.cpp tells the probability of the token that it takes, and can be made to take
+No chat API tells the probability of a given token: llama.cpp tells the probability of the token that it takes, and can be made to take
 any; vLLM tells those of the tokens of a prompt. Both apply the model's chat template on request.
 Candidates are tokenised apart from the prompt, as they would be written.
 """
@@ -74,19 +74,40 @@ class _PromptReply(BaseModel):
     model: Text | None = None
 
 
+async def text_tokens(text: str, parameter: str, endpoint: Endpoint, post: Post) -> list[int]:
+    """The tokens of a text; `parameter` is its name in the body (`Server.tokenizes`)."""
+    body: dict[str, Any] = {"model": endpoint.model, parameter: scrubbed(text)}
+    # Marks of a template that stand in the text are letters, not tokens of their own.
+    if parameter == "content":
+        return await _tokens({**body, "add_special": False, "parse_special": False}, endpoint, post)
+    return await _tokens({**body, "add_special_tokens": False}, endpoint, post)
+
+
+async def prompt_tokens(
+    messages: list[dict[str, str]], parameter: str, endpoint: Endpoint, post: Post
+) -> list[int]:
+    """The tokens of messages in the chat template of the model."""
+    body: dict[str, Any] = {"model": endpoint.model, "messages": messages}
+    if parameter == "content":
+        template = await post("/../apply-template", body)
+        prompt = read_as(_Prompt, template, endpoint, "prompt").prompt
+        body = {"content": prompt, "add_special": True, "parse_special": True}
+    else:
+        body["add_generation_prompt"] = True
+    return await _tokens(body, endpoint, post)
+
+
+async def _tokens(body: Mapping[str, Any], endpoint: Endpoint, post: Post) -> list[int]:
+    return read_as(_Tokens, await post("/../tokenize", body), endpoint, "list of tokens").tokens
+
+
 async def by_next_token(request: Request, endpoint: Endpoint, post: Post) -> Completion:
     """By llama.cpp's server: walks the tree of the candidates' tokens, one request per unknown token.
 
     The server keeps the state of the prompt, so a request takes as long as one token of a reply.
     """
-
-    async def tokens(text: str, *, is_prompt: bool) -> list[int]:
-        body = {"content": text, "add_special": is_prompt, "parse_special": is_prompt}
-        return read_as(_Tokens, await post("/../tokenize", body), endpoint, "list of tokens").tokens
-
-    template = await post("/../apply-template", {"messages": messages_of(request)})
-    prompt = await tokens(read_as(_Prompt, template, endpoint, "prompt").prompt, is_prompt=True)
-    paths = [await tokens(scrubbed(each), is_prompt=False) for each in request.candidates]
+    prompt = await prompt_tokens(messages_of(request), "content", endpoint, post)
+    paths = [await text_tokens(each, "content", endpoint, post) for each in request.candidates]
     logprobs: dict[tuple[int, ...], float] = {}
     model, n_cached = None, 0
     for path in paths:
@@ -120,16 +141,8 @@ async def by_next_token(request: Request, endpoint: Endpoint, post: Post) -> Com
 
 async def by_prompt(request: Request, endpoint: Endpoint, post: Post) -> Completion:
     """By vLLM's server: each candidate at the end of a prompt of its own, all in one request."""
-
-    async def tokens(body: Mapping[str, Any]) -> list[int]:
-        data = await post("/../tokenize", {"model": endpoint.model, **body})
-        return read_as(_Tokens, data, endpoint, "list of tokens").tokens
-
-    prompt = await tokens({"messages": messages_of(request), "add_generation_prompt": True})
-    paths = [
-        await tokens({"prompt": scrubbed(each), "add_special_tokens": False})
-        for each in request.candidates
-    ]
+    prompt = await prompt_tokens(messages_of(request), "prompt", endpoint, post)
+    paths = [await text_tokens(each, "prompt", endpoint, post) for each in request.candidates]
     body = {
         "model": endpoint.model,
         "prompt": [[*prompt, *path] for path in paths],

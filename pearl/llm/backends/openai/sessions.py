@@ -7,17 +7,17 @@ import json
 import threading
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pearl.documents.tokens import NoTokenizerError, TokenizerError
 from pearl.errors import ModelError
 from pearl.llm.backends.openai import faults, replies, servers, streaming
-from pearl.llm.backends.openai.endpoint import Endpoint, Parameters, scrubbed
+from pearl.llm.backends.openai.endpoint import Endpoint, Parameters
 from pearl.llm.backends.openai.faults import Refuses, StatusError
+from pearl.llm.backends.openai.likelihoods import prompt_tokens, text_tokens
 from pearl.llm.backends.openai.replies import Listed
-from pearl.llm.backends.openai.servers import Body, Server
+from pearl.llm.backends.openai.servers import Server
 
 if TYPE_CHECKING:
     from pearl.llm.backends.openai.wire import Wire
@@ -200,7 +200,6 @@ class ServerTokenizer:
 
     def __init__(self, endpoint: Endpoint, server: Server | None = None) -> None:
         self.name = f"the tokenizer of {endpoint.model} at {endpoint.shown}"
-        self._model = endpoint.model
         self._server = server
         self._session = HttpSession(endpoint, TIMEOUT_S)
 
@@ -210,62 +209,39 @@ class ServerTokenizer:
 
     def frame_tokens(self) -> int:
         """Tokens of the chat template around one message; 0 if the server does not tell."""
-        return aside(self._frame_tokens()).result()
+        return aside(self._count(_MESSAGE, is_framed=True)).result()
 
     async def aclose(self) -> None:
         """End the connections; a later count opens new ones."""
-        await asyncio.wrap_future(aside(self._session.aclose()))
+        await asyncio.wrap_future(aside(self._close()))
 
     async def _count(self, text: str, *, is_framed: bool = False) -> int:
-        body: Body
-        text = scrubbed(text)
-        if await self._parameter() == "content":
-            # The marks of a template are tokens of their own, in a text they are letters.
-            body = {"content": text, "add_special": is_framed, "parse_special": is_framed}
-        else:
-            body = {"model": self._model, "prompt": text, "add_special_tokens": False}
-        return len(await self._posted("/tokenize", body, "tokens", list))
+        """Tokens of a text, or those that the template adds to it."""
+        try:
+            session, server = await self._connected()
+            how = (server.tokenizes, session.endpoint, session.post)
+            async with asyncio.timeout(TIMEOUT_S):
+                n_framed = 0
+                if is_framed:
+                    messages = [{"role": "user", "content": text}]
+                    n_framed = len(await prompt_tokens(messages, *how))
+                n = len(await text_tokens(text, *how))
+        except TimeoutError:
+            raise TokenizerError(f"no answer within {TIMEOUT_S:g} s") from None
+        except ModelError as error:
+            if is_framed and error.kind == "bad_request":  # an older server takes no messages here
+                return 0
+            raise TokenizerError(error.message) from None
+        return n_framed - n if is_framed else n
 
-    async def _frame_tokens(self) -> int:
-        messages = [{"role": "user", "content": _MESSAGE}]
-        body: Body = {"model": self._model, "messages": messages, "add_generation_prompt": True}
-        with suppress(_RefusedError):  # by older servers, and those that take no messages here
-            if await self._parameter() == "content":
-                prompt = await self._posted("/apply-template", body, "prompt", str)
-                framed = await self._count(prompt, is_framed=True)
-            else:
-                framed = len(await self._posted("/tokenize", body, "tokens", list))
-            return framed - await self._count(_MESSAGE)
-        return 0
-
-    async def _parameter(self) -> str:
-        """The name of the text in a request to `/tokenize`."""
+    async def _connected(self) -> tuple[HttpSession, Server]:
+        """The session and the kind of the server."""
         if self._server is None:
             listed = await self._session.listed_if_possible()
-            self._server = servers.by_listing(listed, self._model)
+            self._server = servers.by_listing(listed, self._session.endpoint.model)
         if self._server is None or not self._server.tokenizes:
             raise NoTokenizerError("a server of a kind without one")
-        return self._server.tokenizes
+        return self._session, self._server
 
-    async def _posted(self, path: str, body: Body, field: str, type: type[Result]) -> Result:
-        """A field of the reply."""
-        wire = self._session.connect()
-        try:
-            async with asyncio.timeout(TIMEOUT_S):
-                reply = json.loads(await wire.post(f"/..{path}", body))
-        except StatusError as error:
-            raise _RefusedError(f"{path}: status {error.status}") from None
-        except TimeoutError:
-            raise TokenizerError(f"{path}: no answer within {TIMEOUT_S:g} s") from None
-        except (ValueError, RecursionError):
-            raise TokenizerError(f"the reply of {path} is not JSON") from None
-        except ModelError as error:
-            raise TokenizerError(f"{path}: {error.message}") from None
-        value = reply.get(field) if isinstance(reply, dict) else None
-        if not isinstance(value, type):
-            raise TokenizerError(f"the reply of {path} has no '{field}'")
-        return value
-
-
-class _RefusedError(TokenizerError):
-    """The server answers with a status of failure."""
+    async def _close(self) -> None:
+        await self._session.aclose()

@@ -71,8 +71,8 @@ def used(weights: Path, use: Callable[[LlamaCppModel], Awaitable[T]], **settings
 
 
 def pid_of(model: LlamaCppModel) -> int:
-    assert model._worker
-    return model._worker.pid
+    assert model._worker.process
+    return model._worker.process.pid
 
 
 def is_running(pid: int) -> bool:
@@ -344,7 +344,6 @@ def test_a_model_without_a_chat_template_is_given_plain_text(tmp_path: Path) -> 
         assert "base.gguf has no chat template" in model.notice
         reply = await model.complete(asked("who?", None))
         assert reply.usage.n_input_tokens < 60
-        assert model._worker
         shown = sent(model, "/apply-template", messages=CONVERSATION)["prompt"]
         assert shown == (
             "Be brief.\n\n### Instruction:\nWho?\n\n### Response:\nNils.\n\n"
@@ -387,7 +386,7 @@ def test_a_model_larger_than_memory_is_refused_before_it_is_loaded(
     assert help in str(caught.value)
     assert caught.value.kind == "bad_request"
     assert len(str(caught.value).splitlines()) <= 3
-    assert model._worker is None
+    assert model._worker.process is None
     monkeypatch.setattr(llamacpp, "has_gpu", lambda: True)
     model._check_memory()  # who knows what a GPU has
 
@@ -439,7 +438,6 @@ CONVERSATION = [
 
 def sent(model: LlamaCppModel, path: str, **body: object) -> dict[str, Any]:
     """What the process of a model answers at a path."""
-    assert model._worker
     request = urllib.request.Request(
         f"{model._worker.address}{path}",
         json.dumps(body).encode() if body else None,
@@ -451,7 +449,6 @@ def sent(model: LlamaCppModel, path: str, **body: object) -> dict[str, Any]:
 
 def posted(model: LlamaCppModel, key: str, **parameters: object) -> str:
     """The reply to a request that is sent as it stands."""
-    assert model._worker
     body = {"messages": [{"role": "user", "content": "Plan it."}], "temperature": 1, **parameters}
     request = urllib.request.Request(
         f"{model._worker.address}/v1/chat/completions",

@@ -53,14 +53,14 @@ def test_a_count_is_that_of_the_model(weights: Path) -> None:
 
 def test_counting_does_not_load_the_model(weights: Path) -> None:
     def use(model: LlamaCppModel, counter: Counter) -> None:
-        assert model.tokenizer._worker is None  # nothing starts before it is needed
+        assert model.tokenizer.worker.process is None  # nothing starts before it is needed
         counter.count(TEXT)
         assert counter.method == "the tokenizer of random.gguf"
-        assert model._worker is None
-        worker = model.tokenizer._worker
+        assert model._worker.process is None
+        worker = model.tokenizer.worker.process
         assert worker
         counter.count(TEXT * 2)
-        assert model.tokenizer._worker is worker
+        assert model.tokenizer.worker.process is worker
 
     counted(weights, use)
 
@@ -75,7 +75,7 @@ def test_marks_of_the_template_in_a_text_are_text(weights: Path) -> None:
 def test_closing_ends_the_process(weights: Path) -> None:
     def use(model: LlamaCppModel, counter: Counter) -> None:
         counter.count(TEXT)
-        worker = model.tokenizer._worker
+        worker = model.tokenizer.worker.process
         assert worker
         asyncio.run(model.aclose())
         assert not worker.is_alive
@@ -104,6 +104,6 @@ def test_without_a_process_it_is_estimated(weights: Path, monkeypatch: pytest.Mo
 
     def use(model: LlamaCppModel, counter: Counter) -> None:
         assert counter.count(TEXT) == estimate(TEXT)
-        assert "no process can be started" in counter.method
+        assert "llama.cpp cannot be started" in counter.method
 
     counted(weights, use)
