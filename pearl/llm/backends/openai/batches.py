@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import quote
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, AliasPath, BaseModel, Field
 
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
@@ -44,37 +44,6 @@ _UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"}
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch as the server describes it.
-
-    Attributes:
-        id: The server's name for it.
-        status: Its status in lower case.
-        files: The server's names for the files of its results.
-        n_done: Requests that are answered, usable or not.
-        problem: Why the server refused it; None unless its status is `failed`.
-        is_too_much: Whether the server refused it because too many tokens wait in all batches.
-    """
-
-    id: str
-    status: str
-    files: tuple[str, ...] = ()
-    n_done: int = 0
-    problem: ModelError | None = None
-    is_too_much: bool = False
-
-    @property
-    def is_over(self) -> bool:
-        """Whether its status is final."""
-        return self.status in _OVER
-
-    @property
-    def is_under_way(self) -> bool:
-        """Whether its status is one that passes."""
-        return self.status in _UNDER_WAY
-
-
 _Id = Annotated[str, Field(min_length=1)]
 
 
@@ -88,27 +57,41 @@ class _Problem(BaseModel):
     line: int | None = None
 
 
-class _Problems(BaseModel):
-    data: list[_Problem] | None = None
+class Batch(BaseModel):
+    """A batch as the server describes it."""
 
-
-class _Counts(BaseModel):
-    completed: int | None = None
-    failed: int | None = None
-
-
-class _Batch(BaseModel):
     id: _Id
-    status: str
+    status: Annotated[str, AfterValidator(str.lower)]
     input_file_id: str | None = None
     output_file_id: str | None = None
     error_file_id: str | None = None
-    errors: _Problems | None = None
-    request_counts: _Counts | None = None
+    n_completed: int | None = Field(None, validation_alias=AliasPath("request_counts", "completed"))
+    n_failed: int | None = Field(None, validation_alias=AliasPath("request_counts", "failed"))
+    first_problem: _Problem | None = Field(None, validation_alias=AliasPath("errors", "data", 0))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its status is final."""
+        return self.status in _OVER
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether its status is one that passes."""
+        return self.status in _UNDER_WAY
+
+    @property
+    def n_done(self) -> int:
+        """Requests that are answered, usable or not."""
+        return (self.n_completed or 0) + (self.n_failed or 0)
+
+    @property
+    def is_too_much(self) -> bool:
+        """Whether the server refused it because too many tokens wait in all batches."""
+        return self.first_problem is not None and self.first_problem.code == "token_limit_exceeded"
 
 
 class _Page(BaseModel):
-    data: list[_Batch]
+    data: list[Batch]
     has_more: bool = False
 
 
@@ -149,14 +132,14 @@ class Batches:
         """Create a batch from a file, which starts billing."""
         asked = {"input_file_id": file_id, "endpoint": PATH, "completion_window": "24h"}
         body = await self._call(self._session.connect().post("/batches", asked), self._timeout_s)
-        return self._described(replies.read_as(_Batch, body, self._endpoint, "batch"))
+        return replies.read_as(Batch, body, self._endpoint, "batch")
 
     async def retrieve(self, id: str) -> Batch | None:
         """The state of a batch; None if the server does not know it."""
         body = await self._call(self._found(f"/batches/{quote(id, safe='')}"), self._timeout_s)
         if body is None:
             return None
-        return self._described(replies.read_as(_Batch, body, self._endpoint, "batch"))
+        return replies.read_as(Batch, body, self._endpoint, "batch")
 
     async def find(self, file_id: str) -> Batch | None:
         """The batch created from a file; None if it is not among the latest ones."""
@@ -166,11 +149,24 @@ class Batches:
             page = replies.read_as(_Page, body, self._endpoint, "listing of batches")
             for batch in page.data:
                 if batch.input_file_id == file_id:
-                    return self._described(batch)
+                    return batch
             if not page.has_more or not page.data:
                 break
             query["after"] = page.data[-1].id
         return None
+
+    def problem(self, batch: Batch) -> ModelError | None:
+        """Why the server refused a batch; None if it did not."""
+        if batch.status != "failed":
+            return None
+        first = batch.first_problem or _Problem()
+        reason = self._endpoint.quote(first.message or first.code or "it does not say why")
+        where = f" (line {first.line})" if first.line is not None else ""
+        return ModelError(
+            f"{self.server} refused the batch: {reason}{where}",
+            kind="quota" if first.code == "insufficient_quota" else "bad_request",
+            help=f"check that '{self._endpoint.model}' can be used in batches",
+        )
 
     async def results(
         self, batch: Batch, asked: Mapping[bytes, Request]
@@ -180,11 +176,12 @@ class Batches:
         Unreadable lines and requests without a line are missing. Of several lines for a request,
         the first usable one counts; where they give different replies, none does.
         """
-        if batch.status == "completed" and not batch.files:
+        files = [id for id in (batch.output_file_id, batch.error_file_id) if id]
+        if batch.status == "completed" and not files:
             return None
         results: dict[bytes, Completion | ModelError] = {}
         ambiguous: set[bytes] = set()
-        for file_id in batch.files:
+        for file_id in files:
             data = await self._call(
                 self._found(f"/files/{quote(file_id, safe='')}/content"), TRANSFER_TIMEOUT_S
             )
@@ -230,28 +227,6 @@ class Batches:
                     ) from None
                 raise faults.refused(error, self._endpoint) from None
             raise await self._session.refused(error) from None
-
-    def _described(self, batch: _Batch) -> Batch:
-        status = batch.status.lower()
-        counts = batch.request_counts or _Counts()
-        problems = (batch.errors and batch.errors.data) or [_Problem()]
-        first, problem = problems[0], None
-        if status == "failed":
-            reason = self._endpoint.quote(first.message or first.code or "it does not say why")
-            where = f" (line {first.line})" if first.line is not None else ""
-            problem = ModelError(
-                f"{self.server} refused the batch: {reason}{where}",
-                kind="quota" if first.code == "insufficient_quota" else "bad_request",
-                help=f"check that '{self._endpoint.model}' can be used in batches",
-            )
-        return Batch(
-            batch.id,
-            status,
-            tuple(id for id in (batch.output_file_id, batch.error_file_id) if id),
-            (counts.completed or 0) + (counts.failed or 0),
-            problem,
-            is_too_much=first.code == "token_limit_exceeded",
-        )
 
     def _read(
         self, data: bytes, asked: Mapping[bytes, Request]

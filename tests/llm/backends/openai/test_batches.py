@@ -139,7 +139,9 @@ CALLS: dict[str, Callable[[Batches], Awaitable[Any]]] = {
     "POST /batches": lambda batches: batches.create("file-0"),
     "GET /batches/": lambda batches: batches.retrieve("batch_0"),
     "GET /batches": lambda batches: batches.find("file-0"),
-    "GET /files/": lambda batches: batches.results(Batch("batch_0", "completed", ("file-0",)), {}),
+    "GET /files/": lambda batches: batches.results(
+        Batch(id="batch_0", status="completed", output_file_id="file-0"), {}
+    ),
 }
 UNREADABLE = ("half JSON", "page as JSON", "null", "list", "number", "deep", "no body", "error")
 
