@@ -81,8 +81,7 @@ class TransformersModel:
         self.tokenizer = FolderTokenizer(folder, f"the tokenizer of {folder.name}")
         self._folder = folder
         self._timeout_s = timeout_s
-        self._weights: LoadedWeights | None = None
-        self._prefixes: Prefixes | None = None
+        self._state: tuple[LoadedWeights, Prefixes] | None = None
         self._worker: ThreadPoolExecutor | None = None
 
     def __repr__(self) -> str:
@@ -110,7 +109,7 @@ class TransformersModel:
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.shutdown(wait=False, cancel_futures=True)
-        self._weights = self._prefixes = None
+        self._state = None
 
     def _reply(
         self,
@@ -119,71 +118,73 @@ class TransformersModel:
         on_progress: Callable[[CallProgress], None],
     ) -> Completion:
         """Compute a reply, in the worker thread."""
-        if self._weights is None:
+        if self._state is None:
             on_progress(CallProgress("loading"))
         weights, prefixes = self._loaded()
         prompt = self._encoded(request, weights.tokenizer)
-        if request.candidates:
-            return self._rated(request.candidates, prompt, weights, prefixes, is_cancelled)
+        check_time = self._timer(is_cancelled)
+        try:
+            if request.candidates:
+                paths = [_tokens(weights.tokenizer, c, is_whole=False) for c in request.candidates]
+                self._limit(len(prompt) + max(map(len, paths)), None)
+                values, n_cached = rate(weights, prefixes, prompt, paths, check_time)
+                usage = Usage(len(prompt) + sum(map(len, paths)), 0, n_cached)
+                return Completion(write_numbers(values), self.name, usage)
+            return self._written(request, prompt, weights, prefixes, check_time, on_progress)
+        except RuntimeError as error:  # out of memory, most of all
+            raise ModelError(
+                f"{self.name} failed: {_on_one_line(error)}",
+                kind="bad_request",
+                help="a smaller --window takes less memory",
+            ) from error
+
+    def _written(
+        self,
+        request: Request,
+        prompt: list[int],
+        weights: LoadedWeights,
+        prefixes: Prefixes,
+        check_time: Callable[[], None],
+        on_progress: Callable[[CallProgress], None],
+    ) -> Completion:
         limit = self._limit(len(prompt), request.max_output_tokens)
         masks = None
         if request.constraint is not None:
             masks = Masks(request.constraint, request.constrain_by, weights.vocabulary)
-        check_time = self._timer(is_cancelled)
 
         def before_call() -> None:
             check_time()
-            if n_cached <= len(prefix.tokens) < len(prompt):
+            if len(prefix.tokens) < len(prompt):
                 on_progress(CallProgress("reading", len(prefix.tokens), len(prompt)))
-
-        def after_token(tokens: Sequence[int]) -> None:
-            # A letter of several tokens is none before the last of them.
-            said = weights.tokenizer.decode(tokens[-TAIL_TOKENS:]).strip("\ufffd")
-            on_progress(CallProgress("writing", len(tokens), text=said[-MAX_TAIL:]))
-            if len(tokens) % CHECKED_EVERY:
-                return
-            text = weights.tokenizer.decode(tokens[-CHECKED:])
-            loop = loop_in(text)
-            if loop is not None:
-                raise repeats(self.name, loop, Usage(len(prompt), len(tokens), n_cached), text)
 
         prefix = prefixes.take(prompt)
         n_cached = len(prefix.tokens)
-        before_call()
+        tokens: list[int] = []
+        temperature = request.temperature or 0.0
+        # After another error its tokens and its cache may differ, so that it is not cached.
         try:
-            tokens = write(
-                weights, prefix, prompt, limit, request.temperature or 0.0, request.seed, masks,
-                before_call, after_token,
-            )  # fmt: skip
-        except RuntimeError as error:
-            # The prefix is not cached, because its tokens and its cache may differ.
-            raise self._not_computed(error) from error
+            for token in write(
+                weights, prefix, prompt, temperature, request.seed, masks, before_call
+            ):
+                tokens.append(token)
+                if token in weights.ends:
+                    break
+                # A letter of several tokens is none before the last of them.
+                tail = weights.tokenizer.decode(tokens[-TAIL_TOKENS:]).strip("\ufffd")
+                on_progress(CallProgress("writing", len(tokens), text=tail[-MAX_TAIL:]))
+                if len(tokens) % CHECKED_EVERY == 0:
+                    text = weights.tokenizer.decode(tokens[-CHECKED:])
+                    if (loop := loop_in(text)) is not None:
+                        usage = Usage(len(prompt), len(tokens), n_cached)
+                        raise repeats(self.name, loop, usage, text)
+                if len(tokens) == limit:
+                    break
         except ModelError:
             prefixes.give(prefix)
             raise
         prefixes.give(prefix)
         usage = Usage(len(prompt), len(tokens), n_cached)
-        text = self._usable(tokens, masks, weights, usage)
-        return Completion(text, self.name, usage)
-
-    def _rated(
-        self,
-        candidates: Sequence[str],
-        prompt: list[int],
-        weights: LoadedWeights,
-        prefixes: Prefixes,
-        is_cancelled: threading.Event,
-    ) -> Completion:
-        """Compute log-likelihoods, in the worker thread."""
-        paths = [_tokens(weights.tokenizer, each, is_whole=False) for each in candidates]
-        self._limit(len(prompt) + max(map(len, paths)), None)
-        check_time = self._timer(is_cancelled)
-        try:
-            values, n_cached = rate(weights, prefixes, prompt, paths, check_time)
-        except RuntimeError as error:
-            raise self._not_computed(error) from error
-        usage = Usage(len(prompt) + sum(map(len, paths)), 0, n_cached)
-        return Completion(write_numbers(values), self.name, usage)
+        return Completion(self._usable(tokens, masks, weights, usage), self.name, usage)
 
     def _timer(self, is_cancelled: threading.Event) -> Callable[[], None]:
         """A check that raises when a call times out or is cancelled."""
@@ -199,20 +200,11 @@ class TransformersModel:
 
         return check
 
-    def _not_computed(self, error: RuntimeError) -> ModelError:
-        """The error of a failed computation: out of memory, most of all."""
-        reason = " ".join(str(error).split())[:200]
-        return ModelError(
-            f"{self.name} failed: {reason}",
-            kind="bad_request",
-            help="a smaller --window takes less memory",
-        )
-
     def _loaded(self) -> tuple[LoadedWeights, Prefixes]:
-        if self._weights is None or self._prefixes is None:
-            self._weights = load(self._folder)
-            self._prefixes = Prefixes(self._weights.model.config)
-        return self._weights, self._prefixes
+        if self._state is None:
+            weights = load(self._folder)
+            self._state = weights, Prefixes(weights.model.config)
+        return self._state
 
     def _encoded(self, request: Request, tokenizer: Any) -> list[int]:
         if not tokenizer.chat_template:
@@ -229,7 +221,7 @@ class TransformersModel:
                     shown, tokenize=False, add_generation_prompt=True
                 )
             except TemplateError as error:
-                reason = " ".join(str(error).split())[:200]
+                reason = _on_one_line(error)
             else:
                 return _tokens(tokenizer, text, is_whole=False)
         raise ModelError(
@@ -268,6 +260,10 @@ class TransformersModel:
         if is_blank(text):
             raise ModelError(f"the reply of {self.name} is blank", kind="empty", usage=usage)
         return text
+
+
+def _on_one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
 
 
 def _without_system(messages: Sequence[Message]) -> list[Message]:
