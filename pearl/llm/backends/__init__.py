@@ -144,45 +144,13 @@ def default_key_variable(spec: str, url: str) -> str | None:
 
 
 def _optional(spec: str, name: str) -> Any:
-    """An optional attribute of a backend module, or None."""
-    backend = spec.partition(":")[0]
-    return getattr(_backend(backend), name, None)
+    """An optional attribute of a backend, or None."""
+    return getattr(_backend(spec.partition(":")[0]), name, None)
 
 
 def _backend(name: str) -> Any:
-    """The module of a backend, or its equivalent for a server with a short name; None if unknown."""
-    if plugins.exists(__name__, name):
-        return plugins.load(__name__, name)
-    provider = providers().get(name)
-    return None if provider is None else _Named(provider)
-
-
-class _Named:
-    """The backend `openai` at the address of a provider."""
-
-    def __init__(self, provider: Provider) -> None:
-        self._provider = provider
-        self._openai = plugins.load(__name__, "openai")
-
-    def create(self, name: str, settings: ModelSettings) -> Model:
-        """The model `name` of this server, or of one like it at the address in `settings`."""
-        url, key = self.address(settings), settings.api_key_env
-        if key is None:
-            key = self.key_variable(url)
-        server = settings.server or self._provider.server
-        known = replace(settings, base_url=url, api_key_env=key, server=server)
-        model: Model = self._openai.create_named(self._provider.name, name, known)
-        return model
-
-    def address(self, settings: ModelSettings) -> str:
-        return settings.base_url or self._provider.url
-
-    def key_variable(self, url: str, *, is_named: bool = True) -> str:
-        """The variable of its key, which is sent to its own address only; elsewhere as `openai:` does."""
-        variable: str = self._openai.key_variable(url, is_named=is_named)
-        if url.rstrip("/") != self._provider.url or variable == self._openai.ANY_KEY:
-            return variable
-        return self._provider.key
+    """The module of a backend, or the server with a short name; None if unknown."""
+    return plugins.load(__name__, name) if plugins.exists(__name__, name) else providers().get(name)
 
 
 def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
@@ -206,13 +174,36 @@ def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A server with a short name."""
+    """A server with a short name: the backend `openai` at its address."""
 
     name: str
     about: str
     url: str
     key: str = ""
     server: str | None = None
+
+    def create(self, name: str, settings: ModelSettings) -> Model:
+        """Create the model `name` of this server, or of one like it at the address in `settings`."""
+        url, key = self.address(settings), settings.api_key_env
+        settings = replace(
+            settings,
+            base_url=url,
+            api_key_env=self.key_variable(url) if key is None else key,
+            server=settings.server or self.server,
+        )
+        model: Model = _backend("openai").create_named(self.name, name, settings)
+        return model
+
+    def address(self, settings: ModelSettings) -> str:
+        """The address of the server."""
+        return settings.base_url or self.url
+
+    def key_variable(self, url: str, *, is_named: bool = True) -> str:
+        """The variable of its key, which is sent to its own address only; elsewhere as `openai:` does."""
+        openai = _backend("openai")
+        variable: str = openai.key_variable(url, is_named=is_named)
+        is_own = url.rstrip("/") == self.url and variable != openai.ANY_KEY
+        return self.key if is_own else variable
 
 
 @cache
