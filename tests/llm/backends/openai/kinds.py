@@ -7,10 +7,11 @@ does not know, as such servers do. Written from the servers' documentation, not 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
+from tests.llm.backends.asking import REQUEST
 from tests.server import Canned, Seen, called, completion, error, response, said, tool_call
 
 SENTENCE = "Seven umbrellas hum in quartz"
@@ -34,6 +35,10 @@ SCHEMA = {"type": "object", "properties": {"plan": {"type": "string"}}, "require
 CONSTRAINT = Constraint(
     "plan", 'start: "1. v1 = " CALL\nCALL: /[A-Z_]+\\([ -~]*/\n', JsonForm(SCHEMA, text_of, "")
 )
+
+
+ASKED = replace(REQUEST, max_output_tokens=900, seed=5, constraint=CONSTRAINT)
+JSON = replace(ASKED, constrain_by="json")
 
 
 def _custom_tool(body: Body) -> str | None:
