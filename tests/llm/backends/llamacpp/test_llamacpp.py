@@ -30,6 +30,7 @@ from pearl.llm.backends import ModelSettings, llamacpp
 from pearl.llm.backends.llamacpp import LlamaCppModel, create
 from pearl.llm.backends.llamacpp.header import read_header
 from pearl.llm.progress import CallProgress, listening
+from tests.llm.backends import asking
 from tests.llm.backends.llamacpp.gguf_models import write_random_model
 from tests.models import answer_task
 from tests.root import ROOT
@@ -52,22 +53,16 @@ async def n_cached(model: LlamaCppModel, text: str) -> int:
     return (await model.complete(asked(text, None))).usage.n_cached_tokens
 
 
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_random_model(tmp_path_factory.mktemp("models") / "random.gguf")
+@pytest.fixture(scope="session")
+def endless(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that never ends a reply."""
+    path = tmp_path_factory.mktemp("models") / "endless.gguf"
+    return write_random_model(path, ending=0.0, n_context=16_384)
 
 
 def used(weights: Path, use: Callable[[LlamaCppModel], Awaitable[T]], **settings: int) -> T:
-    """What a use of a model comes to; the model is closed after it."""
-
-    async def run() -> T:
-        model = create(str(weights), ModelSettings(timeout_s=TIMEOUT_S, **settings))
-        try:
-            return await use(model)
-        finally:
-            await model.aclose()
-
-    return asyncio.run(run())
+    """The result of a use of the model in a file."""
+    return asking.used(create(str(weights), ModelSettings(timeout_s=TIMEOUT_S, **settings)), use)
 
 
 def pid_of(model: LlamaCppModel) -> int:
@@ -98,16 +93,16 @@ def n_workers() -> int:
 
 
 def test_a_reply_says_which_model_wrote_it_and_what_it_took(weights: Path) -> None:
-    completion = used(weights, lambda model: model.complete(asked("who?", None)))
+    async def use(model: LlamaCppModel) -> Completion:
+        with pytest.raises(ModelError, match="cut off after 1 tokens") as caught:
+            await model.complete(asked("who?", 1))
+        assert caught.value.kind == "truncated"
+        return await model.complete(asked("what?", None))
+
+    completion = used(weights, use)
     assert completion.model == "random"
-    assert completion.usage.n_input_tokens > completion.usage.n_cached_tokens == 0
+    assert completion.usage.n_input_tokens > completion.usage.n_cached_tokens
     assert completion.usage.n_output_tokens > 0
-
-
-def test_a_cut_reply_is_an_error(weights: Path) -> None:
-    with pytest.raises(ModelError, match="cut off after 1 tokens") as caught:
-        used(weights, lambda model: model.complete(asked("who?", 1)))
-    assert caught.value.kind == "truncated"
 
 
 def test_a_prompt_longer_than_the_window_is_a_bad_request(weights: Path) -> None:
@@ -119,22 +114,15 @@ def test_a_prompt_longer_than_the_window_is_a_bad_request(weights: Path) -> None
 
 def test_the_beginning_of_a_prompt_is_read_once(weights: Path) -> None:
     async def use(model: LlamaCppModel) -> list[int]:
-        return [await n_cached(model, f"{HARBOUR}{i} who?") for i in range(3)]
-
-    first, *later = used(weights, use)
-    assert first == 0
-    assert min(later) > 300
-
-
-def test_documents_that_alternate_keep_their_state(weights: Path) -> None:
-    async def use(model: LlamaCppModel) -> list[int]:
         return [
             await n_cached(model, f"{document}{i} who?")
             for i in range(3)
             for document in (HARBOUR, STORY)
         ]
 
-    assert min(used(weights, use)[2:]) > 300
+    first, _, *later = used(weights, use)
+    assert first == 0
+    assert min(later) > 300, "documents that alternate keep their state"
 
 
 @needs_proc
@@ -165,35 +153,27 @@ def test_a_model_serves_one_event_loop_after_the_other(
 
 
 @needs_proc
-def test_closing_ends_the_process_and_a_later_request_starts_another(weights: Path) -> None:
+def test_a_process_that_was_closed_or_killed_is_started_anew(weights: Path) -> None:
     async def use(model: LlamaCppModel) -> None:
         await model.aclose()
+        pids = []
         await model.complete(asked("who?", None))
-        first = pid_of(model)
+        pids.append(pid_of(model))
         await model.aclose()
         await model.aclose()
-        assert not is_running(first)
+        assert not is_running(pids[-1])
         await model.complete(asked("who?", None))
-        assert pid_of(model) != first
+        pids.append(pid_of(model))
+        os.kill(pids[-1], signal.SIGKILL)
+        await_end(pids[-1])
+        assert (await model.complete(asked("who?", None))).text
+        assert len({*pids, pid_of(model)}) == 3
 
     used(weights, use)
 
 
 @needs_proc
-def test_a_process_killed_between_calls_is_started_anew(weights: Path) -> None:
-    async def use(model: LlamaCppModel) -> Completion:
-        await model.complete(asked("who?", None))
-        os.kill(pid_of(model), signal.SIGKILL)
-        await_end(pid_of(model))
-        return await model.complete(asked("who?", None))
-
-    assert used(weights, use).text
-
-
-@needs_proc
-def test_a_process_killed_over_a_request_is_an_error_that_says_so(tmp_path: Path) -> None:
-    endless = write_random_model(tmp_path / "endless.gguf", ending=0.0, n_context=16_384)
-
+def test_a_process_killed_over_a_request_is_an_error_that_says_so(endless: Path) -> None:
     async def use(model: LlamaCppModel) -> None:
         with contextlib.suppress(ModelError):
             await model.complete(asked("who?", 1))
@@ -213,8 +193,7 @@ def test_a_process_killed_over_a_request_is_an_error_that_says_so(tmp_path: Path
     used(endless, use)
 
 
-def test_a_reply_that_repeats_itself_is_cut_off_while_it_is_written(tmp_path: Path) -> None:
-    endless = write_random_model(tmp_path / "endless.gguf", ending=0.0, n_context=16_384)
+def test_a_reply_that_repeats_itself_is_cut_off_while_it_is_written(endless: Path) -> None:
     seen: list[CallProgress] = []
 
     async def use(model: LlamaCppModel) -> None:
@@ -344,7 +323,7 @@ def test_a_model_without_a_chat_template_is_given_plain_text(tmp_path: Path) -> 
         assert "base.gguf has no chat template" in model.notice
         reply = await model.complete(asked("who?", None))
         assert reply.usage.n_input_tokens < 60
-        shown = sent(model, "/apply-template", messages=CONVERSATION)["prompt"]
+        shown = posted(model, "/apply-template", messages=CONVERSATION)["prompt"]
         assert shown == (
             "Be brief.\n\n### Instruction:\nWho?\n\n### Response:\nNils.\n\n"
             "### Instruction:\nWhy?\n\n### Response:"
@@ -412,10 +391,7 @@ def test_the_window_is_what_the_model_was_trained_on_within_reason(tmp_path: Pat
 
 def test_a_model_that_is_too_slow_to_load_is_a_timeout(weights: Path) -> None:
     model = create(str(weights), ModelSettings(timeout_s=0.001))
-    with pytest.raises(ModelError, match="was not loaded within") as caught:
-        asyncio.run(model.complete(asked("who?")))
-    assert caught.value.kind == "deadline"
-    asyncio.run(model.aclose())
+    assert "was not loaded within" in str(asking.failure(model, "deadline"))
 
 
 def test_without_xllamacpp_the_error_says_how_to_get_it(
@@ -436,27 +412,15 @@ CONVERSATION = [
 ]
 
 
-def sent(model: LlamaCppModel, path: str, **body: object) -> dict[str, Any]:
+def posted(model: LlamaCppModel, path: str, **body: object) -> dict[str, Any]:
     """What the process of a model answers at a path."""
     request = urllib.request.Request(
         f"{model._worker.address}{path}",
-        json.dumps(body).encode() if body else None,
+        json.dumps(body).encode(),
         {"content-type": "application/json", "authorization": f"Bearer {model._key}"},
     )
     with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
         return dict(json.load(reply))
-
-
-def posted(model: LlamaCppModel, key: str, **parameters: object) -> str:
-    """The reply to a request that is sent as it stands."""
-    body = {"messages": [{"role": "user", "content": "Plan it."}], "temperature": 1, **parameters}
-    request = urllib.request.Request(
-        f"{model._worker.address}/v1/chat/completions",
-        json.dumps(body).encode(),
-        {"content-type": "application/json", "authorization": f"Bearer {key}"},
-    )
-    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
-        return str(json.load(reply)["choices"][0]["message"]["content"])
 
 
 @pytest.mark.parametrize("form", ["llguidance", "gbnf"])
@@ -468,7 +432,11 @@ def test_a_model_of_random_weights_writes_valid_plans_under_a_constraint(
 
     async def use(model: LlamaCppModel) -> list[str]:
         await model.complete(asked("who?", None))
-        return [posted(model, model._key, grammar=grammar, seed=i) for i in range(5)]
+        body = {"messages": [{"role": "user", "content": "Plan it."}], "temperature": 1}
+        replies = [
+            posted(model, "/v1/chat/completions", grammar=grammar, seed=i, **body) for i in range(5)
+        ]
+        return [reply["choices"][0]["message"]["content"] for reply in replies]
 
     for text in used(weights, use):
         compile_plan(text, library)
@@ -477,8 +445,9 @@ def test_a_model_of_random_weights_writes_valid_plans_under_a_constraint(
 def test_others_on_the_machine_are_not_served(weights: Path) -> None:
     async def use(model: LlamaCppModel) -> None:
         await model.complete(asked("who?", None))
+        model._key = "none"
         with pytest.raises(urllib.error.HTTPError, match="401") as refused:
-            posted(model, "none")
+            posted(model, "/tokenize", content="who?")
         refused.value.close()
 
     used(weights, use)

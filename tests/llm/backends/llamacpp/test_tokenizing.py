@@ -12,15 +12,9 @@ import pytest
 from pearl.documents.tokens import Counter, estimate
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.llamacpp import LlamaCppModel, create
-from tests.llm.backends.llamacpp.gguf_models import write_random_model
 from tests.llm.backends.llamacpp.test_llamacpp import TIMEOUT_S, asked
 
 TEXT = "the captain was in the harbour with his letter and the story of it " * 30
-
-
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_random_model(tmp_path_factory.mktemp("models") / "random.gguf")
 
 
 def counted(path: Path, use: Callable[[LlamaCppModel, Counter], None]) -> None:
