@@ -32,19 +32,11 @@ PROBE_PROMPT = "Please say hello."
 MAX_PROBE_TOKENS = 512  # Maximum tokens of the probe: ten for the sentence, the rest for reasoning
 
 
-def _sentence(value: Any) -> str:
-    if value != {"sentence": SENTENCE}:
-        raise ValueError("it is not what the schema asks for")
-    return SENTENCE
-
-
 PROBE = Constraint(
     "probe",
     # A rule, a terminal and a character class, as in the grammars of plans.
     'start: COUNT " umbrellas " verb " in quartz"\nverb: "hum"\nCOUNT: /[S]even/\n',
-    JsonForm(
-        closed_object({"sentence": {"type": "string", "enum": [SENTENCE]}}), _sentence, hint=""
-    ),
+    JsonForm(closed_object({"sentence": {"type": "string", "enum": [SENTENCE]}}), str, hint=""),
 )
 """The language of one sentence."""
 
@@ -222,11 +214,9 @@ def _is_obeyed(text: str, form: Form) -> bool:
     if form != "json-schema":
         return text.strip() == SENTENCE
     try:
-        return _sentence(json.loads(text)) == SENTENCE
+        return bool(json.loads(text) == {"sentence": SENTENCE})
     except (ValueError, RecursionError):
         return False
 
 
-@lru_cache(maxsize=64)
-def _validate(grammar: str) -> None:
-    validate(grammar)
+_validate = lru_cache(maxsize=64)(validate)

@@ -137,21 +137,21 @@ def refuses_probe(error: StatusError) -> bool:
 
 def may_be_unknown_model(error: StatusError, endpoint: Endpoint) -> bool:
     """Whether the model may be unknown, so that the listing of models should be checked."""
-    named = error.code == "model_not_found" or endpoint.model in _message(error.body)
-    return error.status == 404 or (error.status == 400 and named)
+    is_named = error.code == "model_not_found" or endpoint.model in _message(error.body)
+    return error.status == 404 or (error.status == 400 and is_named)
 
 
 def unknown_model(
-    error: StatusError, endpoint: Endpoint, served: Sequence[str], backend: str
+    error: StatusError, endpoint: Endpoint, names: Sequence[str], backend: str
 ) -> ModelError:
-    """The error for a model that is not among those `served`."""
-    close = did_you_mean(endpoint.model, served)
-    some = ", ".join(served[:5]) + (", ..." if len(served) > 5 else "")
+    """The error for a model that is not among the `names` that the server lists."""
+    close = did_you_mean(endpoint.model, names)
+    some = endpoint.quote(", ".join([*names[:5], *(["..."] if names[5:] else [])]))
+    advice = f"did you mean '{backend}:{close}'?" if close else f"it has {some};"
     return ModelError(
         f"{endpoint.shown} has no model '{endpoint.model}' ({error.status})",
         kind="bad_request",
-        help=(f"did you mean '{backend}:{close}'?" if close else f"it has {endpoint.quote(some)};")
-        + f" {endpoint.shown}/models lists them",
+        help=f"{advice} {endpoint.shown}/models lists them",
     )
 
 
@@ -167,30 +167,29 @@ def too_slow(timeout_s: float, endpoint: Endpoint) -> ModelError:
 def cut_off(error: Exception, endpoint: Endpoint) -> ModelError:
     """The error for a failed connection."""
     url = endpoint.shown
-    causes = list(_causes(error))
     if isinstance(error, TimeoutError):
         return ModelError(
             f"no answer from {url}",
             kind="deadline",
             help="check the address and the network, or try again later",
         )
+    causes = list(_causes(error))
     for cause in causes:
+        is_sent = False
         if isinstance(cause, socket.gaierror):
             message, advice = f"no such host: {url}", "check the address and the network"
+        elif isinstance(cause, ConnectionRefusedError):
+            message = f"no server at {url}"
+            advice = "start it, or give its address with --base-url"
         elif isinstance(cause, ssl.SSLError):
             message = f"no trusted connection to {url}: {endpoint.quote(str(cause))}"
             advice = (
                 "use http:// for a server without TLS; SSL_CERT_FILE sets your own certificates"
             )
-        elif isinstance(cause, ConnectionRefusedError):
-            message = f"no server at {url}"
-            advice = "start it, or give its address with --base-url"
+            # Other errors of TLS than that of a certificate may come after the request.
+            is_sent = not isinstance(cause, ssl.SSLCertVerificationError)
         else:
             continue
-        # Other errors of TLS may come after the request.
-        is_sent = isinstance(cause, ssl.SSLError) and not isinstance(
-            cause, ssl.SSLCertVerificationError
-        )
         return ModelError(message, kind="transport", help=advice, is_sent=is_sent)
     # The innermost cause is the most specific.
     reason = next((str(cause) for cause in reversed(causes) if str(cause)), "connection lost")
@@ -201,7 +200,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """An exception and its causes."""
     while error is not None:
         yield error
-        if isinstance(error, BaseExceptionGroup):
+        if isinstance(error, BaseExceptionGroup):  # of the official client: one for each address
             for part in error.exceptions:
                 yield from _causes(part)
         error = error.__cause__ or error.__context__
@@ -239,8 +238,8 @@ def _seconds(text: str) -> float | None:
     text = text.strip()
     if re.fullmatch(r"\d{1,9}(?:\.\d*)?", text, re.ASCII):
         return float(text)
-    if text and (found := _DURATION.fullmatch(text)):
-        hours, minutes, seconds, milliseconds = (float(part or 0) for part in found.groups())
+    if text and (match := _DURATION.fullmatch(text)):
+        hours, minutes, seconds, milliseconds = (float(part or 0) for part in match.groups())
         return 3600 * hours + 60 * minutes + seconds + milliseconds / 1000
     try:
         at = parsedate_to_datetime(text)

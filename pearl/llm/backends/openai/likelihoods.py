@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import AliasPath, BaseModel, Field
 
 from pearl.errors import ModelError
 from pearl.llm import Completion, Request, Usage
@@ -46,16 +46,8 @@ class _Taken(_Token):
     top_logprobs: list[_Token] = []
 
 
-class _Logprobs(BaseModel):
-    content: list[_Taken]
-
-
-class _NextChoice(BaseModel):
-    logprobs: _Logprobs
-
-
 class _NextReply(BaseModel):
-    choices: list[_NextChoice]
+    taken: list[_Taken] = Field([], validation_alias=AliasPath("choices", 0, "logprobs", "content"))
     usage: Any = None
     model: Text | None = None
 
@@ -128,10 +120,9 @@ async def by_next_token(request: Request, endpoint: Endpoint, post: Post) -> Com
             if not logprobs:
                 usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
                 model, n_cached = reply.model, usage.n_cached_tokens
-            taken = reply.choices[0].logprobs.content if reply.choices else []
-            if not taken or taken[0].id != token:
+            if not reply.taken or reply.taken[0].id != token:
                 raise _not_told(endpoint)
-            for each in (taken[0], *taken[0].top_logprobs):
+            for each in (reply.taken[0], *reply.taken[0].top_logprobs):
                 logprobs.setdefault((*path[:n], each.id), each.logprob)
     values = [sum(logprobs[tuple(path[: n + 1])] for n in range(len(path))) for path in paths]
     n_read = len(prompt) + sum(map(len, paths))

@@ -185,52 +185,52 @@ def _read(body: bytes, endpoint: Endpoint, *, is_by_tool: bool = False) -> Compl
 def completion_of(
     reply: ChatReply, usage: Usage, endpoint: Endpoint, *, is_by_tool: bool
 ) -> Completion:
-    """The completion in a reply, or the input of its tool call."""
-    message = reply.choices[0].message if reply.choices else None
+    """The completion in the first choice of a reply, or the input of its tool call."""
+    choice = reply.choices[0] if reply.choices else None
+    message = choice.message if choice else None
     text = (message.content if message else None) or ""
     with billed(usage, text):
-        choice, message = _complete_choice(reply, usage, endpoint, is_by_tool=is_by_tool)
+        if choice is None:
+            raise ModelError(f"{endpoint.shown} sent a reply without choices", kind="empty")
+        if choice.error:
+            raise reported(choice.error, endpoint)
+        if message is None:
+            raise _unlike("chat completion", "choices.0.message", endpoint)
+        if message.refusal:
+            raise refusal(message.refusal, endpoint)
+        # Checked before the text, because a truncated reply may be blank.
+        reasons = [choice.finish_reason]  # None from some servers, as from OpenAI's for months
+        native = choice.native_finish_reason
+        if isinstance(native, str) and ending(native) in ("truncated", "filtered", "refused"):
+            reasons.append(scrubbed(native))
+        for reason in reasons:
+            if reason is not None:
+                _check_ending(reason, usage, endpoint, is_by_tool=is_by_tool)
         if is_by_tool:
-            try:
-                calls = _ToolCalls.validate_python(message.tool_calls or [])
-            except ValidationError as error:
-                raise _invalid(error, endpoint, "call of a custom tool") from None
-            if not calls and not is_blank(text):
-                raise ModelError(
-                    f"{endpoint.model} replies without the required tool call: {endpoint.quote(text)}",
-                    kind="unconstrained",
-                )
-            text = calls[0].custom.input if calls else ""
+            text = _tool_input(message, text, endpoint)
         if is_blank(text):
             raise blank(endpoint)
     reasoning = message.reasoning_content or message.reasoning
     return Completion(
-        text, reply.model or endpoint.model, usage, "stop" if choice.finish_reason is not None else None,
+        text,
+        reply.model or endpoint.model,
+        usage,
+        "stop" if choice.finish_reason is not None else None,
         reasoning=scrubbed(reasoning) if isinstance(reasoning, str) else "",
-    )  # fmt: skip
+    )
 
 
-def _complete_choice(
-    reply: ChatReply, usage: Usage, endpoint: Endpoint, *, is_by_tool: bool
-) -> tuple[ChatChoice, ChatMessage]:
-    """The first choice; its finish reason is checked first, because a truncated reply may be blank."""
-    if not reply.choices:
-        raise ModelError(f"{endpoint.shown} sent a reply without choices", kind="empty")
-    choice = reply.choices[0]
-    if choice.error:
-        raise reported(choice.error, endpoint)
-    if choice.message is None:
-        raise _unlike("chat completion", "choices.0.message", endpoint)
-    if choice.message.refusal:
-        raise refusal(choice.message.refusal, endpoint)
-    reasons = [choice.finish_reason]  # None from some servers, as from OpenAI's for months
-    native = choice.native_finish_reason
-    if isinstance(native, str) and ending(native) in ("truncated", "filtered", "refused"):
-        reasons.append(scrubbed(native))
-    for reason in reasons:
-        if reason is not None:
-            _check_ending(reason, usage, endpoint, is_by_tool=is_by_tool)
-    return choice, choice.message
+def _tool_input(message: ChatMessage, text: str, endpoint: Endpoint) -> str:
+    try:
+        calls = _ToolCalls.validate_python(message.tool_calls or [])
+    except ValidationError as error:
+        raise _invalid(error, endpoint, "call of a custom tool") from None
+    if not calls and not is_blank(text):
+        raise ModelError(
+            f"{endpoint.model} replies without the required tool call: {endpoint.quote(text)}",
+            kind="unconstrained",
+        )
+    return calls[0].custom.input if calls else ""
 
 
 def read_models(body: bytes) -> list[Listed]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import BaseModel, Discriminator, Tag
+from pydantic import AliasPath, BaseModel, Discriminator, Field, Tag
 
 from pearl import plugins
 from pearl.dsl.decoding.constraint import Constraint, Form
@@ -162,14 +162,10 @@ _Item = Annotated[
 ]
 
 
-class _Incomplete(BaseModel):
-    reason: str | None = None
-
-
 class _Response(BaseModel):
     output: list[_Item]
     status: replies.Text | None = None
-    incomplete_details: _Incomplete | None = None
+    reason: str | None = Field(None, validation_alias=AliasPath("incomplete_details", "reason"))
     usage: Any = None
     model: replies.Text | None = None
 
@@ -214,7 +210,7 @@ def _as_chat(body: bytes, endpoint: Endpoint, *, is_by_tool: bool) -> Completion
         tool_calls=calls,
     )
     if response.status == "incomplete":
-        reason = response.incomplete_details and response.incomplete_details.reason
+        reason = response.reason
         # An incomplete reply is truncated, whatever the reason.
         if not reason or ending(reason) in ("whole", "tool"):
             reason = "length"
