@@ -1,9 +1,9 @@
 """`BACKEND:NAME` → `Model`. Every other module of this folder is one backend.
 
-`providers.toml` has short names of servers besides, which are `openai` at their address.
+A short name of a server in `providers.toml` stands for the backend `openai` at its address.
 
 A backend module has `DESCRIPTION` (one line) and `create(name, settings) -> Model`. Backends raise
-`ModelError`, of the right kind, for every unusable reply; they never retry (`middleware` does).
+`ModelError` for every unusable reply; `middleware` retries.
 
 A backend with a server also has `address(settings) -> str`, "" for the vendor's own. It may have
 `ADDRESS_VARIABLE`, the environment variable for the address, and `key_variable(url, is_named=...)
@@ -69,11 +69,11 @@ class Abilities:
     """Arguments and capabilities of a backend, for listings.
 
     Attributes:
-        takes: What stands after the colon; "" for nothing.
-        constrains: As `Model.constrains`; None where the kind of its server decides.
-        extra: That it needs; "" for none.
+        takes: The argument after the colon; "" for none.
+        constrains: As `Model.constrains`; None if it depends on the kind of the server.
+        extra: The extra of the package that it needs; "" for none.
         key: The environment variable of its key; "" for none.
-        tokenizes: Whether tokens are counted by the model's own tokenizer; None as above.
+        tokenizes: Whether the model's own tokenizer counts tokens; None if it depends on the server.
         embeddings: Whether it compares texts by the vectors of `--embeddings`.
     """
 
@@ -125,7 +125,7 @@ def address_of(spec: str, settings: ModelSettings | None = None) -> str | None:
 
 
 def address_variable(spec: str) -> str:
-    """The environment variable for the address of a model's server; "" if there is none."""
+    """The environment variable that sets the address of a model's server; "" if none is set."""
     variable: str = _optional(spec, "ADDRESS_VARIABLE") or ""
     return variable if variable and os.environ.get(variable, "").strip() else ""
 
@@ -183,7 +183,7 @@ class Provider:
     server: str | None = None
 
     def create(self, name: str, settings: ModelSettings) -> Model:
-        """Create the model `name` of this server, or of one like it at the address in `settings`."""
+        """Create the model `name` of this server; `settings` may have another address."""
         url, key = self.address(settings), settings.api_key_env
         settings = replace(
             settings,
@@ -199,7 +199,7 @@ class Provider:
         return settings.base_url or self.url
 
     def key_variable(self, url: str, *, is_named: bool = True) -> str:
-        """The variable of its key, which is sent to its own address only; elsewhere as `openai:` does."""
+        """The variable of its key, or that of `openai:` for another address than its own."""
         openai = _backend("openai")
         variable: str = openai.key_variable(url, is_named=is_named)
         is_own = url.rstrip("/") == self.url and variable != openai.ANY_KEY
@@ -208,6 +208,6 @@ class Provider:
 
 @cache
 def providers() -> Mapping[str, Provider]:
-    """Every server that has a short name, by that name."""
+    """The servers with a short name, by name."""
     text = Path(__file__).parent.with_name("providers.toml").read_text(encoding="utf-8")
     return {name: Provider(name, **table) for name, table in tomllib.loads(text).items()}

@@ -1,8 +1,8 @@
 r"""Scripted replies: for tests and demonstrations; no model, no network.
 
 `scripted:FILE` reads a JSON array of rules `[{"match": ..., "reply": ...}]`. The first rule whose
-regular expression is found in the prompt (`.` matches line ends) gives the reply; `\1` in a reply
-is the first group of its match.
+regular expression matches in the prompt (`.` matches line ends) gives the reply; `\1` in a reply is
+the first group of the match.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _read(path: Path) -> list[tuple[re.Pattern[str], str]]:
 
 
 def _expanded(found: re.Match[str], text: str) -> str:
-    """The reply with its groups filled in; unchanged if its backslashes are not references."""
+    """The reply with the groups of the match; unchanged if its backslashes are not references."""
     try:
         return found.expand(text)
     except (re.error, IndexError):

@@ -1,4 +1,4 @@
-"""A model in a GGUF file on this machine, embedded: `llamacpp:PATH.gguf`; no server to set up.
+"""A model in a GGUF file on this machine: `llamacpp:PATH.gguf`, without a server to set up.
 
 llama.cpp runs in a child process (`worker`), started by the first request and ended by `aclose` or
 with this process, so that a damaged file or a crash raises an error. `OpenAIModel` is the client;
@@ -8,11 +8,11 @@ The state of the longest common prefix of prompts, such as a document, is reused
 processed sequentially, because concurrent ones over one document would each process it (six over
 1,400 tokens on two cores: 11 s sequentially, 14 to 18 s in four slots).
 
-The memory of the context window is allocated at once: 2 GiB for 16,384 tokens of a common 8B model. What
-surely does not fit into memory is refused before it is loaded (`memory`).
+llama.cpp allocates the memory of the context window at once: 2 GiB for 16,384 tokens of a common 8B
+model. A model that does not fit into memory is refused before it is loaded (`header.memory_advice`).
 
-Without a chat template in the file, llama.cpp would write ChatML, whose marks are no tokens of such a
-model. It is given a completion prompt in plain text (`COMPLETION_TEMPLATE`).
+For a file without a chat template llama.cpp would use ChatML, whose marks are not among the tokens of
+such a model. So it gets a prompt in plain text (`COMPLETION_TEMPLATE`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["ABILITIES", "DESCRIPTION", "LlamaCppModel", "create"]
 DESCRIPTION = "a model in a file, by llama.cpp in a child process: llamacpp:PATH.gguf"
 MAX_WINDOW = 16_384  # Default maximum context window in tokens
 CACHE_MIB = 4_096  # Memory for cached prefix states, in MiB
-# In llama.cpp's error for a prompt that is longer than the window.
+# Part of llama.cpp's error for a prompt that is longer than the window
 TOO_LONG = "exceeds the available context size"
 
 COMPLETION_TEMPLATE = """\
@@ -54,10 +54,10 @@ COMPLETION_TEMPLATE = """\
 
 {% endfor %}### Response:
 """
-"""The prompt of a model without a chat template: plain text, as collections of instructions have it."""
+"""The prompt of a model without a chat template, in the form of common instruction datasets."""
 
 COMPLETION_STOPS = ["\n### "]
-"""Where such a model goes on with an instruction, an answer or an explanation of its own, its reply is over."""
+"""The reply of such a model ends where it begins another instruction or answer of its own."""
 
 NOTICE = (
     "llamacpp: {} has no chat template, so it may not be trained to follow instructions; it is "
@@ -96,7 +96,9 @@ class LlamaCppModel:
         self._timeout_s = timeout_s
         self._header = header
         self.notice = "" if self._header.has_template else NOTICE.format(path.name)
-        self._key = secrets.token_hex(16)  # other users of this machine may find the port
+        self._key = secrets.token_hex(
+            16
+        )  # keeps out other users of this machine, who may find the port
         settings = self._settings()
         self._worker = Worker(path, settings)
         self._client: tuple[str, OpenAIModel] | None = None

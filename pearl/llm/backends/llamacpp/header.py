@@ -1,6 +1,6 @@
-"""Header of a GGUF file: what has to be known of a model before it is loaded, its memory included.
+"""Header of a GGUF file: window, chat template and memory of a model before it is loaded.
 
-llama.cpp reads the rest in a child process; unreadable files are detected here, before it starts.
+Unreadable files are detected here, before the child process of llama.cpp starts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pearl.errors import DataError
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)  # Supported versions; llama.cpp dropped version 1, which has 32-bit counts.
 MAX_KEY_LENGTH = 65_535
-MAX_DEPTH = 4  # Maximum nesting of arrays: the format allows any depth, files have none
+MAX_DEPTH = 4  # Maximum nesting of arrays; real files have no nested ones
 
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}  # fmt: skip
 """Type of a value → how `struct` reads it."""
@@ -25,7 +25,7 @@ _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: 
 _STRING, _ARRAY = 8, 9
 
 HELP = "name a whole language model in the GGUF format, the first file where it is in several"
-# Maximum bytes searched for the chat template, which stands after the vocabulary.
+# Maximum bytes searched for the chat template, which follows the vocabulary
 MAX_METADATA = 256 * 2**20
 _TEMPLATE = struct.pack("<Q", len(b"tokenizer.chat_template")) + b"tokenizer.chat_template"
 _CACHED_NUMBER_BYTES = 2  # llama.cpp keeps keys and values in 16 bits.
@@ -132,7 +132,7 @@ class _HeaderReader:
 
 
 def _bytes_a_token(numbers: dict[str, int]) -> int:
-    """Memory that a token takes in the context window."""
+    """Bytes of memory per token of the context window; 0 if unknown."""
     if "attention.sliding_window" in numbers:
         return 0
     heads = numbers.get("attention.head_count", 0)
@@ -148,7 +148,7 @@ _STEP = 1_024  # Advised windows are multiples of it, in tokens
 
 
 def memory_advice(header: Header, window: int, available: int) -> tuple[str, str] | None:
-    """The memory that a model lacks, with advice; None if it fits."""
+    """Why a model does not fit into memory, and advice; None if it fits."""
     cache = window * header.bytes_a_token
     if header.n_bytes + cache <= available:
         return None
@@ -164,9 +164,9 @@ def memory_advice(header: Header, window: int, available: int) -> tuple[str, str
 
 
 def available_bytes() -> int | None:
-    """Memory that a new process may take, in bytes, without that of a GPU; None if unknown.
+    """Bytes of memory that a new process can use, GPUs excluded; None if unknown.
 
-    The least of what the system has to spare and what the limits of this process's group leave.
+    The minimum of the available memory of the system and of the control group of this process.
     """
     found: list[int] = []
     with suppress(OSError, ValueError):
@@ -174,13 +174,13 @@ def available_bytes() -> int | None:
     with suppress(OSError, ValueError):  # "max" is no limit
         limit = int((_GROUP / "memory.max").read_text())
         used = int((_GROUP / "memory.current").read_text())
-        # The group gives way with files that it has in memory.
+        # The system can free the cached files of the group.
         found.append(max(0, limit - used + _field(_GROUP / "memory.stat", "inactive_file")))
     return min(found, default=None)
 
 
 def _field(path: Path, name: str) -> int:
-    """The number behind a name at the beginning of a line."""
+    """The number after a name at the beginning of a line."""
     lines = map(str.split, path.read_text().splitlines())
     return int(next((words[1] for words in lines if words[0] == name), ""))
 

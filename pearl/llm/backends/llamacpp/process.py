@@ -1,4 +1,4 @@
-"""The child process that runs llama.cpp, and a tokenizer that asks it."""
+"""The child process that runs llama.cpp, and a tokenizer that uses it."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ class WorkerProcess:
             listener.start()
         stdin = self._process.stdin
         assert stdin
-        with suppress(OSError):  # if it has ended, stderr says why
+        with suppress(OSError):  # the process has ended; stderr says why
             stdin.write(json.dumps(settings) + "\n")
             stdin.flush()
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the process still runs."""
         return self._process.poll() is None
 
     async def settle(self) -> None:
@@ -84,7 +84,7 @@ class WorkerProcess:
             await asyncio.sleep(POLL_S)
 
     async def has_ended(self) -> bool:
-        """Whether it has ended, after a moment in which it may."""
+        """Whether the process ends within `EXIT_TIMEOUT_S`."""
         for _ in range(int(EXIT_TIMEOUT_S / POLL_S)):
             if not self.is_alive:
                 return True
@@ -98,22 +98,22 @@ class WorkerProcess:
         for listener in self._listeners:
             listener.join(END_TIMEOUT_S)
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            with suppress(OSError):  # what was not yet written is lost
+            with suppress(OSError):  # unwritten data is lost
                 stream.close()  # type: ignore[union-attr]
 
     def last_error(self) -> str:
-        """The reason of its end from stderr, on one line; call after `stop`."""
+        """Why the process ended, from stderr, on one line; call after `stop`."""
         reason = _reason([line for line in self._stderr if line])
         reason = reason or _ending(self._process.returncode)
         return reason if len(reason) <= MAX_QUOTED else f"{reason[: MAX_QUOTED - 1]}…"
 
     def _await_address(self, stdout: IO[str]) -> None:
-        with suppress(ValueError):  # it ended in place of an answer
+        with suppress(ValueError):  # the process ended without an answer
             self.address = json.loads(stdout.readline())["address"]
         self._is_settled.set()
 
     def _read_stderr(self, stderr: IO[str]) -> None:
-        for line in stderr:  # without llama.cpp's time and level
+        for line in stderr:  # llama.cpp writes the time and the level first
             self._stderr.append(re.sub(r"^[\d.]+ [A-Z] ", "", " ".join(line.split())))
 
 
@@ -145,7 +145,7 @@ def _ending(code: int) -> str:
 
 
 class Worker:
-    """The process of a model file, started when it is needed, for any thread and event loop."""
+    """The process of a model file, started on demand from any thread and event loop."""
 
     def __init__(self, path: Path, settings: Mapping[str, object]) -> None:
         self.process: WorkerProcess | None = None
@@ -160,7 +160,7 @@ class Worker:
         return process.address if process and process.is_alive else ""
 
     async def serving(self, timeout_s: float) -> WorkerProcess:
-        """The process, after it has loaded the model."""
+        """Start the process if necessary, and wait until it has loaded the model."""
         with self._starting:
             if self.process is None or not self.process.is_alive:
                 self.stop()
@@ -181,7 +181,7 @@ class Worker:
                 help="allow more with --timeout-s, or use a smaller model",
             ) from None
         if not process.address:
-            await process.has_ended()  # its own message is more specific
+            await process.has_ended()  # its error message is complete only then
             process.stop()
             raise ModelError(
                 f"llama.cpp cannot load {self._path}: {process.last_error()}",
@@ -198,7 +198,7 @@ class Worker:
 
 
 class FileTokenizer(ServerTokenizer):
-    """The tokenizer of a model file: of the process that runs the model, else of one of its own."""
+    """The tokenizer of a model file, in the process that runs the model, else in its own."""
 
     def __init__(self, name: str, alias: str, key: str, running: Worker, own: Worker) -> None:
         self.name = name

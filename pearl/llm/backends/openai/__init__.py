@@ -65,7 +65,7 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
 
 
 def create_named(backend: str, name: str, settings: ModelSettings) -> OpenAIModel:
-    """The same under another name than `openai` (`pearl.llm.backends`)."""
+    """As `create`, with the name of another backend."""
     if not name:
         help = "for example openai:gpt-4o-mini" if backend == "openai" else "as the server names it"
         raise UsageError(f"{backend}: needs the name of a model", help=help)
@@ -101,18 +101,7 @@ def address(settings: ModelSettings) -> str:
 
 
 class OpenAIModel:
-    """One model of one server.
-
-    Args:
-        endpoint: The model and its server.
-        timeout_s: Time limit of one call in seconds.
-        window: Context window in tokens; None to ask the server for it.
-        server: The kind of the server; None to detect it when a request has a constraint.
-        backend: The name before the colon.
-        is_asked: Whether the server may be asked for its window and its tokenizer.
-        is_streamed: Whether replies are streamed.
-        wire: The connections of an official client, in place of our own.
-    """
+    """One model of one server; a `server` of None is detected when a request has a constraint."""
 
     reads_prompts = True
 
@@ -152,7 +141,7 @@ class OpenAIModel:
         """Context window in tokens: as set, as reported by the server, or by the model's name."""
         if self._window is None:
             known = known_window(self._endpoint.model)
-            # The makers' servers have the windows that are known of their models.
+            # Vendors' own servers serve models with the window known for their names.
             is_told = self._endpoint.is_local or (known is None and not self._endpoint.is_openai)
             told = None
             if is_told and self._is_asked:
@@ -200,11 +189,11 @@ class OpenAIModel:
         return Batches(self._session)
 
     async def listing(self) -> list[Listed]:
-        """The models that the server lists, which costs nothing; empty if it does not list."""
+        """The models that the server lists, free of charge; empty if it has no listing."""
         try:
             return await self._session.listed()
         except StatusError as error:
-            if error.status in (404, 405, 501):  # it is there, and does not list
+            if error.status in (404, 405, 501):  # a server without a listing
                 return []
             raise await self._session.refused(error) from None
         except TimeoutError:
@@ -215,8 +204,8 @@ class OpenAIModel:
     async def served(self) -> list[str]:
         """Names of the models that the server lists.
 
-        With the short forms that it takes, too (`model` for Ollama's `model:latest` and Google's
-        `models/model`); empty if it lists none, or has one model and takes any name for it.
+        Including accepted short forms (`model` for Ollama's `model:latest` and Google's
+        `models/model`); empty if the server lists none, or accepts any name for its only model.
         """
         listed = await self.listing()
         kind = servers.by_listing(listed, self._endpoint.model)

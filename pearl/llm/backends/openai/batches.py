@@ -31,12 +31,12 @@ MAX_BYTES = 200_000_000  # Maximum bytes of a request file (OpenAI's limit)
 PATH: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 TRANSFER_TIMEOUT_S = 3600.0  # Time limit of an upload or download in seconds
 MAX_RESULT_BYTES = 2**30  # Maximum bytes of a reply file: five times the request file
-PAGE = 100
-MAX_PAGES = 10  # Entries of the listing of batches that are searched, latest first
+PAGE = 100  # Batches per page of the listing
+MAX_PAGES = 10  # Pages of the listing of batches that are searched, latest first
 _MARK = lazy_pattern(r"\[ref: ([a-p]{6})\]")
 _MARK_LINE = lazy_pattern(rf"[ \t*_`>#]*+{_MARK.pattern}[ \t*_`]*+:?+\n?")
 _ASKED = "\n\nBegin your reply with this line: [ref: {}]"
-_MARK_TOKENS = 16  # What the mark takes of a reply at most
+_MARK_TOKENS = 16  # Maximum tokens of the mark in a reply
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _OVER = frozenset({"completed", "failed", "expired", "cancelled"})
 _UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
@@ -76,7 +76,7 @@ class Batch(BaseModel):
 
     @property
     def is_under_way(self) -> bool:
-        """Whether its status is one that passes."""
+        """Whether its status is known and will change."""
         return self.status in _UNDER_WAY
 
     @property
@@ -107,7 +107,7 @@ class Batches:
     def line(self, key: bytes, request: Request) -> bytes:
         """An unconstrained request with its key of 32 bytes, as one line of a file.
 
-        It asks for a mark at the head of the reply, which tells a reply to another request.
+        It asks for a mark at the head of the reply, which reveals a reply to another request.
         """
         *before, last = request.messages
         asked = replace(last, content=last.content + _ASKED.format(_mark(key)))
@@ -160,7 +160,7 @@ class Batches:
         if batch.status != "failed":
             return None
         first = batch.first_problem or _Problem()
-        reason = self._endpoint.quote(first.message or first.code or "it does not say why")
+        reason = self._endpoint.quote(first.message or first.code or "no reason given")
         where = f" (line {first.line})" if first.line is not None else ""
         return ModelError(
             f"{self.server} refused the batch: {reason}{where}",
@@ -174,7 +174,7 @@ class Batches:
         """The results of a finished batch, by request key; None if the server does not have them.
 
         Unreadable lines and requests without a line are missing. Of several lines for a request,
-        the first usable one counts; where they give different replies, none does.
+        the first usable one counts; different replies to one request are an error.
         """
         files = [id for id in (batch.output_file_id, batch.error_file_id) if id]
         if batch.status == "completed" and not files:
@@ -252,7 +252,7 @@ class Batches:
     def _unmarked(
         self, key: bytes, completion: Completion, asked: Mapping[bytes, Request]
     ) -> Completion:
-        """The reply without its mark; one without a mark is taken, as many models write none."""
+        """The reply without its mark; a missing mark is accepted, because many models omit it."""
         marks = set(_MARK.findall(completion.text))
         if _mark(key) not in marks:
             if marks & set(map(_mark, asked)):
@@ -290,5 +290,5 @@ class Batches:
 
 
 def _mark(key: bytes) -> str:
-    """Six letters that tell a request from the others of a file; no digits, which are figures."""
+    """Six letters that identify a request within its file; digits could be read as figures."""
     return key.hex()[:6].translate(_LETTERS)

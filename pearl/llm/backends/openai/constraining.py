@@ -55,7 +55,7 @@ _WANTED: dict[ConstrainBy, str] = {
 
 
 class Constraining:
-    """Constrained requests to one server, of a kind or of one to detect."""
+    """Constrained requests to one server, whose kind is detected if it is None."""
 
     def __init__(self, session: HttpSession, server: Server | None) -> None:
         self._session = session
@@ -114,7 +114,7 @@ class Constraining:
             return
         except StatusError as error:
             if error.status in (408, 425, 429) or error.status >= 500:
-                return  # it may list them later
+                return  # the server may list its models later
             listed = []
         except ValueError:
             listed = []
@@ -131,7 +131,7 @@ class Constraining:
             raise faults.too_slow(timeout_s, self._endpoint) from None
 
     async def _probe(self, server: Server, request: Request) -> Form | ModelError:
-        """The first form that is obeyed, or else the failure of the best one."""
+        """The first form that the server obeys, or the error of the best form."""
         probe = replace(
             request,
             messages=(Message("user", PROBE_PROMPT),),
@@ -151,7 +151,9 @@ class Constraining:
                 continue
             if _is_obeyed(reply.text, form):
                 return form
-            said = self._endpoint.quote(reply.text)[:60]  # truncated last: no partial key is left
+            said = self._endpoint.quote(reply.text)[
+                :60
+            ]  # truncated after keys are hidden, so that no partial key is left
             outcomes.append(
                 f"{server.title} ignores a {wanted}: {self._endpoint.shown} replied '{said}'"
             )
@@ -189,7 +191,7 @@ class Constraining:
             # JSON escapes may encode lone surrogates.
             text = scrubbed(constraint.json_form.text_of(json.loads(reply)))
         except (ValueError, RecursionError) as error:
-            from pearl.replies.unusable import unusable  # late: 20 ms of patterns
+            from pearl.replies.unusable import unusable  # late: its patterns take 20 ms
 
             problem = unusable(reply)
             if problem and problem.kind != "empty":

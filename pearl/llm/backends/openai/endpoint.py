@@ -1,4 +1,4 @@
-"""Address, model and key of a server, how messages show them without the key, and the parameters of its requests."""
+"""Address, model and key of a server, their form in messages, and the parameters of requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pearl.errors.escaping import LEFT_OUT, redacted
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import Request
 
-# The variable of OpenAI's key, which is sent to other servers only on request.
+# The variable of OpenAI's key, which other servers get only if the user names it
 KEY_VARIABLE = "OPENAI_API_KEY"
 ANY_KEY = "PEARL_API_KEY"  # The variable of a key for any server
 
@@ -25,10 +25,9 @@ _LOCAL = tuple(
 """Loopback and private addresses (RFC 1918, RFC 4193); `is_private` would take link-local ones, too."""
 
 MAX_QUOTED = 200  # Maximum characters of a server's message in ours
-# Minimum characters of a key that is hidden in replies, too: shorter ones, as `EMPTY`, may be
-# words.
+# Minimum characters of a key that is hidden in replies, too: a shorter one may be a word (`EMPTY`)
 LONG_SECRET = 16
-# Minimum characters of a password or query value that is hidden: shorter ones are in every text.
+# Minimum characters of a hidden password or query value: shorter ones occur in every text
 SECRET_LENGTH = 4
 
 
@@ -172,8 +171,8 @@ def _shown(url: str) -> str:
     return f"{parts.scheme}://{host}{'' if port is None else f':{port}'}{parts.path.rstrip('/')}"
 
 
-LEAST_TOKENS = 500  # Minimum of a lowered limit of the reply
-# OpenAI's newer models reject the older name, other servers do not know the newer one.
+LEAST_TOKENS = 500  # Minimum to which the limit of a reply is halved
+# OpenAI's newer models reject the first name, other servers do not know the second.
 _LIMITS = ("max_tokens", "max_completion_tokens")
 
 _IS_OF_LIMIT = lazy_pattern(
@@ -214,10 +213,10 @@ class Parameters:
     def mended(
         self, body: dict[str, Any], said: str, named: object = None
     ) -> dict[str, Any] | None:
-        """A rejected body without the rejected parameter; None if that is not the reason.
+        """A rejected body without the rejected parameter; None if no parameter was the reason.
 
-        A limit that is too large for the model is halved for all requests; one that is too large
-        with this prompt, for this request.
+        A limit that is too large for the model is halved for all later requests; one that is too
+        large together with the prompt, for this request only.
         """
         if "temperature" in body and (named == "temperature" or "temperature" in said):
             self.takes_temperature = False

@@ -51,7 +51,7 @@ class StatusError(Exception):
 
 
 def reported(error: object, endpoint: Endpoint) -> ModelError:
-    """The error for one in a body with status 200, as gateways send them."""
+    """The `ModelError` for an error in a body with status 200, as gateways send it."""
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and 400 <= code < 600 else 200
     return refused(StatusError(status, error), endpoint)
@@ -136,7 +136,7 @@ def refuses_probe(error: StatusError) -> bool:
 
 
 def may_be_unknown_model(error: StatusError, endpoint: Endpoint) -> bool:
-    """Whether the model may be unknown, so that the listing of models should be checked."""
+    """Whether the server may not have the model, which its listing would tell."""
     is_named = error.code == "model_not_found" or endpoint.model in _message(error.body)
     return error.status == 404 or (error.status == 400 and is_named)
 
@@ -200,7 +200,9 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """An exception and its causes."""
     while error is not None:
         yield error
-        if isinstance(error, BaseExceptionGroup):  # of the official client: one for each address
+        if isinstance(
+            error, BaseExceptionGroup
+        ):  # from the official client: an error for each address
             for part in error.exceptions:
                 yield from _causes(part)
         error = error.__cause__ or error.__context__
@@ -215,7 +217,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     """Seconds that a server asks to wait; None if it does not.
 
     From `retry-after-ms`, `retry-after` (seconds, `1m30s`, a date), else the later of the
-    `x-ratelimit-reset-...` headers, by names in lower case.
+    `x-ratelimit-reset-...` headers; names are in lower case.
 
     Example:
         >>> retry_after_s({"retry-after": "1.5"}), retry_after_s({"retry-after-ms": "300"})

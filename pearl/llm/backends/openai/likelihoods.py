@@ -1,8 +1,8 @@
-"""Tokens of texts, and log-likelihoods of candidates, from servers that tell them.
+"""Tokens of texts and log-likelihoods of candidates, as servers report them.
 
-No chat API tells the probability of a given token: llama.cpp tells the probability of the token that it takes, and can be made to take
-any; vLLM tells those of the tokens of a prompt. Both apply the model's chat template on request.
-Candidates are tokenised apart from the prompt, as they would be written.
+No chat API reports the probability of a given token. llama.cpp reports that of the generated token,
+and a logit bias makes it generate any; vLLM reports those of the tokens of a prompt. Both apply the
+model's chat template on request. Candidates are tokenised apart from the prompt, as in a reply.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Post = Callable[[str, Mapping[str, Any]], Awaitable[bytes]]
 Likelihoods = Callable[[Request, Endpoint, Post], Awaitable[Completion]]
 """Computes the log-likelihoods of a request's candidates; raises `ModelError`."""
 
-# Logit bias of a token that has to be taken; the server tells its probability without the bias.
+# Logit bias that forces a token; the server reports its probability without the bias
 FORCED = 10_000.0
-N_TOLD = 200  # Most likely tokens told beside it: siblings among them need no request of their own
+N_TOLD = 200  # Most likely tokens reported beside it: they need no requests of their own
 
 
 class _Prompt(BaseModel):
@@ -69,7 +69,7 @@ class _PromptReply(BaseModel):
 async def text_tokens(text: str, parameter: str, endpoint: Endpoint, post: Post) -> list[int]:
     """The tokens of a text; `parameter` is its name in the body (`Server.tokenizes`)."""
     body: dict[str, Any] = {"model": endpoint.model, parameter: scrubbed(text)}
-    # Marks of a template that stand in the text are letters, not tokens of their own.
+    # A mark of the chat template within the text is text, not a token of its own.
     if parameter == "content":
         return await _tokens({**body, "add_special": False, "parse_special": False}, endpoint, post)
     return await _tokens({**body, "add_special_tokens": False}, endpoint, post)
@@ -94,9 +94,9 @@ async def _tokens(body: Mapping[str, Any], endpoint: Endpoint, post: Post) -> li
 
 
 async def by_next_token(request: Request, endpoint: Endpoint, post: Post) -> Completion:
-    """By llama.cpp's server: walks the tree of the candidates' tokens, one request per unknown token.
+    """By llama.cpp's server, with one request for each token whose probability is still unknown.
 
-    The server keeps the state of the prompt, so a request takes as long as one token of a reply.
+    The server caches the state of the prompt, so a request takes as long as one token of a reply.
     """
     prompt = await prompt_tokens(messages_of(request), "content", endpoint, post)
     paths = [await text_tokens(each, "content", endpoint, post) for each in request.candidates]
@@ -131,7 +131,7 @@ async def by_next_token(request: Request, endpoint: Endpoint, post: Post) -> Com
 
 
 async def by_prompt(request: Request, endpoint: Endpoint, post: Post) -> Completion:
-    """By vLLM's server: each candidate at the end of a prompt of its own, all in one request."""
+    """By vLLM's server, in one request of a prompt for each candidate, which ends with it."""
     prompt = await prompt_tokens(messages_of(request), "prompt", endpoint, post)
     paths = [await text_tokens(each, "prompt", endpoint, post) for each in request.candidates]
     body = {
@@ -155,7 +155,7 @@ async def by_prompt(request: Request, endpoint: Endpoint, post: Post) -> Complet
         if None in chances:
             raise _not_told(endpoint)
         values.append(sum(each.logprob for each in chances if each))
-    # As one reading of the prompt: a server that computes it again does not bill it again.
+    # The prompt counts once, although the server may compute it for each candidate.
     usage = Usage(len(prompt) + sum(map(len, paths)))
     return Completion(write_numbers(values), reply.model or endpoint.model, usage)
 

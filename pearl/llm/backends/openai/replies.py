@@ -156,7 +156,7 @@ _ToolCalls = TypeAdapter(list[_ChatToolCall])
 
 
 class Listed(BaseModel, extra="allow"):
-    """One model of a listing, with all that it says."""
+    """One model of a listing, with all fields of the server."""
 
     id: Text
     owned_by: Any = None
@@ -199,7 +199,7 @@ def completion_of(
         if message.refusal:
             raise refusal(message.refusal, endpoint)
         # Checked before the text, because a truncated reply may be blank.
-        reasons = [choice.finish_reason]  # None from some servers, as from OpenAI's for months
+        reasons = [choice.finish_reason]  # some servers send None, as OpenAI did for months
         native = choice.native_finish_reason
         if isinstance(native, str) and ending(native) in ("truncated", "filtered", "refused"):
             reasons.append(scrubbed(native))
@@ -249,7 +249,7 @@ _HELP = "check the address, which usually ends in /v1"
 def read_as(
     model: type[_Model], body: bytes, endpoint: Endpoint, what: str = "chat completion"
 ) -> _Model:
-    """Validate a body with status 200 as a `model`, which messages call `what`."""
+    """Validate a body with status 200 as a `model`; `what` is its name in messages."""
     try:
         data = endpoint.hidden(json.loads(body))
     except (ValueError, RecursionError):
@@ -324,7 +324,7 @@ def blank(endpoint: Endpoint) -> ModelError:
 
 
 def within(completion: Completion, request: Request, endpoint: Endpoint) -> Completion:
-    """The completion, with its usage checked against its request."""
+    """The completion, after its usage is checked against its request."""
     usage = plausible(completion.usage, request)
     if usage is not completion.usage:
         completion = replace(completion, usage=usage)
@@ -338,7 +338,7 @@ def within(completion: Completion, request: Request, endpoint: Endpoint) -> Comp
 
 @contextmanager
 def billed(usage: Usage, said: str = "") -> Iterator[None]:
-    """Add the usage and text of a reply to errors that it causes."""
+    """Context that adds the usage and the text of a reply to its errors."""
     try:
         yield
     except ModelError as error:

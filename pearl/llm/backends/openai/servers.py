@@ -42,7 +42,7 @@ def response_format(body: Body, schema: Schema) -> Body:
 
 
 def _is_anywhere(endpoint: Endpoint) -> bool:
-    """For self-hosted kinds, which have no fixed address."""
+    """False: self-hosted kinds have no fixed address."""
     return False
 
 
@@ -56,15 +56,15 @@ class Server:
         owner: The `owned_by` of the models that it lists; "" if not specific.
         is_at: Whether an address is that of such a server.
         renderings: Supported forms of a grammar, the best first.
-        with_grammar: Body of Chat Completions, grammar in one of those forms → body that is sent.
-        with_schema: The same for JSON.
+        with_grammar: Body of Chat Completions and grammar in one of those forms → body to send.
+        with_schema: Body of Chat Completions and JSON Schema → body to send.
         read_grammar: Reads the reply to a grammar.
         read_json: Reads the reply to a schema: the JSON as text.
         path: Path of constrained requests, from the base URL.
         likelihoods: Computes the log-likelihoods of candidates; None where the server cannot.
         tokenizes: Name of the text in a request to `/tokenize`; "" without that path.
-        is_of_any_name: Whether a server of one model answers to any name.
-        tells_props: Whether it tells its window at `/props`.
+        is_of_any_name: Whether a server with one model accepts any name for it.
+        tells_props: Whether it reports its window at `/props`.
     """
 
     title: str
@@ -328,7 +328,7 @@ def load(name: str) -> Server:
     """The kind of a name.
 
     Raises:
-        UsageError: There is none of that name.
+        UsageError: No kind has that name.
     """
     plugin: Server | ServerModule = plugins.load(__name__, name, "server")
     return plugin if isinstance(plugin, Server) else plugin.SERVER
@@ -340,7 +340,7 @@ def by_address(endpoint: Endpoint) -> Server | None:
 
 
 def by_listing(listed: Sequence[Listed], model: str) -> Server | None:
-    """The kind of a server by the owner of a model, or of all that it lists; None if ambiguous."""
+    """The kind of a server by the owner of its model, or of all its models; None if ambiguous."""
     own = [each for each in listed if each.id == model]
     owners = {str(each.owned_by) for each in own or listed}
     kinds = [server for server in map(load, names()) if server.owner and server.owner in owners]

@@ -36,22 +36,14 @@ def aside(call: Coroutine[Any, Any, Result]) -> Future[Result]:
 
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
-    """The event loop of all such calls; its thread ends with the process."""
+    """The background event loop; its thread ends with the process."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="aside", daemon=True).start()
     return loop
 
 
 class HttpSession:
-    """Requests about one model of one server, and the parameters that it accepts.
-
-    Args:
-        endpoint: The model and its server.
-        timeout_s: Time limit of a request in seconds, which callers apply.
-        backend: The name before the colon, for advice.
-        official: The connections of an official client, in place of our own.
-        is_streamed: Whether chat completions are streamed.
-    """
+    """Requests about one model of one server; callers apply `timeout_s`."""
 
     def __init__(
         self,
@@ -99,7 +91,7 @@ class HttpSession:
     async def post(
         self, path: str, body: Mapping[str, Any], is_of_constraint: Refuses | None = None
     ) -> bytes:
-        """Post a body, repeated without a parameter that the server rejects; the body of the reply.
+        """Post a body, again without a parameter that the server rejects; returns that of the reply.
 
         Raises:
             ModelError: Of the kind `unconstrained` if the server rejects the constraint.
@@ -123,7 +115,7 @@ class HttpSession:
                 raise refused from None
 
     async def refused(self, error: StatusError) -> ModelError:
-        """The error for a status other than 2xx, which names similar models if this is unknown."""
+        """The error for a status other than 2xx; for an unknown model it names a similar one."""
         if faults.may_be_unknown_model(error, self.endpoint):
             listed = [model.id for model in await self.listed_if_possible()]
             if listed and self.endpoint.model not in listed:
@@ -136,7 +128,7 @@ class HttpSession:
         Raises:
             StatusError, ModelError, TimeoutError, ValueError: It does not list them.
         """
-        wire = self.connect()  # the import must not count towards the timeout
+        wire = self.connect()  # its import of aiohttp must not count towards the timeout
         async with asyncio.timeout(TIMEOUT_S):
             return replies.read_models(await wire.get("/models"))
 
@@ -160,7 +152,7 @@ LEAST, MOST = 256, 10**8  # Tokens that a window may have
 def listed_window(model: Listed) -> int | None:
     """The window in tokens that a listing reports for a model, the smallest of several."""
     fields = model.model_extra or {}
-    # llama.cpp's `n_ctx_train` beside it is another.
+    # llama.cpp reports its window as `n_ctx`; `n_ctx_train` is that of the training.
     windows = [_window(fields.get("meta"), "n_ctx"), *(_window(fields, name) for name in _WINDOWS)]
     return min((window for window in windows if window is not None), default=None)
 
@@ -171,13 +163,17 @@ async def find_window(endpoint: Endpoint, server: Server | None) -> int | None:
     try:
         listed = await session.listed_if_possible()
         entries = [model for model in listed if model.id == endpoint.model]
-        for entry in entries or (listed if len(listed) == 1 else ()):  # takes any name
+        for entry in entries or (
+            listed if len(listed) == 1 else ()
+        ):  # it accepts any name for its only model
             if (window := listed_window(entry)) is not None:
                 return window
         kind = server or servers.by_listing(listed, endpoint.model)
         if kind is None or not kind.tells_props:
             return None
-        async with asyncio.timeout(TIMEOUT_S):  # an older llama.cpp: the window of one slot
+        async with asyncio.timeout(
+            TIMEOUT_S
+        ):  # an older llama.cpp reports the window of one slot here
             props = json.loads(await session.connect().get("/../props"))
     except (StatusError, ModelError, ValueError, TimeoutError, RecursionError):
         return None
@@ -208,7 +204,7 @@ class ServerTokenizer:
         return aside(self._count(text)).result()
 
     def frame_tokens(self) -> int:
-        """Tokens of the chat template around one message; 0 if the server does not tell."""
+        """Tokens of the chat template around one message; 0 if the server does not report them."""
         return aside(self._count(_MESSAGE, is_framed=True)).result()
 
     async def aclose(self) -> None:
@@ -229,7 +225,9 @@ class ServerTokenizer:
         except TimeoutError:
             raise TokenizerError(f"no answer within {TIMEOUT_S:g} s") from None
         except ModelError as error:
-            if is_framed and error.kind == "bad_request":  # an older server takes no messages here
+            if (
+                is_framed and error.kind == "bad_request"
+            ):  # an older server does not accept messages
                 return 0
             raise TokenizerError(error.message) from None
         return n_framed - n if is_framed else n
@@ -240,7 +238,7 @@ class ServerTokenizer:
             listed = await self._session.listed_if_possible()
             self._server = servers.by_listing(listed, self._session.endpoint.model)
         if self._server is None or not self._server.tokenizes:
-            raise NoTokenizerError("a server of a kind without one")
+            raise NoTokenizerError("servers of this kind have no tokenizer")
         return self._session, self._server
 
     async def _close(self) -> None:

@@ -1,6 +1,6 @@
-"""A streamed reply → its body as without streaming, which `replies` validates.
+"""A streamed reply → the body of the same reply without streaming, which `replies` validates.
 
-Meanwhile progress is reported, and a repetitive reply is stopped by closing the connection.
+Progress is reported, and closing the connection stops a repetitive reply.
 
 Only llama.cpp in our own child process is streamed: servers and gateways differ in how they end a
 stream and report errors, and some omit the usage, which budgets need.
@@ -51,7 +51,7 @@ class _Chunk(BaseModel):
 
 
 async def post(wire: Wire, path: str, body: dict[str, Any], endpoint: Endpoint) -> bytes:
-    """Post a body with streaming; returns the body of the reply as without."""
+    """Post a body with streaming; returns the body of the same reply without streaming."""
     body = {
         **body,
         "stream": True,

@@ -1,7 +1,7 @@
 """HTTP connections to a server: headers, proxy, certificates, redirects, limits of a reply's size.
 
 An error status raises `StatusError`; a missing response raises `ModelError`. Redirects are followed
-within the server only, because they take along the whole prompt and the key.
+within the server only, because the redirected request has the whole prompt and the key.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ MAX_CONNECTIONS = 1_000
 KEEP_ALIVE_S = 4.0  # Less than uvicorn's 5 s
 MAX_HEADER_BYTES = 64 * 1024
 
-# Maximum bytes of a reply, decompressed: a constant, and per requested token (streamed replies
-# have an event for each token); of the body of an error status, whose rest is not read.
+# Maximum bytes of a decompressed reply: a constant, and per requested token (a streamed reply has an
+# event for each token). Only the beginning of the body of an error status is read.
 MAX_BYTES = 4 * 2**20
 BYTES_A_TOKEN = 64
 BYTES_A_STREAMED_TOKEN = 512
 MAX_ERROR_BYTES = 64 * 1024
 MAX_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_WITH_BODY = frozenset({307, 308})  # Those that repeat the request; after the others it is a GET
+_WITH_BODY = frozenset({307, 308})  # Those that repeat the request; the others turn it into a GET
 
 _most: ContextVar[int] = ContextVar("most", default=MAX_BYTES)
 
@@ -79,7 +79,7 @@ class Wire:
         proxy = proxy_of(endpoint.base)
         self._proxy = None if proxy is None else URL(proxy)
         connect_s = min(CONNECT_TIMEOUT_S, timeout_s)
-        # Without a limit for reading, which aiohttp sets anew with every piece of a reply.
+        # Without `sock_read`, a timer that aiohttp sets anew for every piece of a reply
         self._timeout_of_json = aiohttp.ClientTimeout(sock_connect=connect_s)
         self._timeout = aiohttp.ClientTimeout(sock_connect=connect_s, sock_read=timeout_s)
         self._session = aiohttp.ClientSession(
@@ -239,10 +239,7 @@ class Wire:
 
 
 def _headers(endpoint: Endpoint, url: URL) -> CIMultiDict[str]:
-    """The headers of requests with JSON data, as the official client would send them.
-
-    They differ from its headers in the names of software (`user-agent`, `x-stainless-...`).
-    """
+    """The headers of the official client, except those about software (`x-stainless-...`)."""
     key = f"Bearer {endpoint.key or 'none'}"  # servers without keys ignore it
     if url.user is not None:
         key = aiohttp.encode_basic_auth(url.user, url.password or "")
@@ -275,7 +272,7 @@ def connector_of(*urls: str) -> aiohttp.TCPConnector:
     connector = aiohttp.TCPConnector(
         limit=MAX_CONNECTIONS,
         keepalive_timeout=KEEP_ALIVE_S,
-        ssl=_certificates() if is_tls else True,  # reading them takes a while
+        ssl=_certificates() if is_tls else True,  # reading certificates is slow
     )
     # aiohttp < 4 has no argument for the protocol of a connection.
     connector._factory = partial(_Handler, asyncio.get_running_loop())  # type: ignore[assignment]
@@ -284,7 +281,7 @@ def connector_of(*urls: str) -> aiohttp.TCPConnector:
 
 class _Handler(ResponseHandler):
     def is_connected(self) -> bool:
-        """Whether it can be reused: not if there is unread data, such as the end of the connection.
+        """Whether it can be reused: not with unread data, such as the end of the connection.
 
         llama.cpp's server ends connections right after some replies, before the event loop notices
         (test_the_beginning_of_a_prompt_is_read_once fails without this).
@@ -334,12 +331,12 @@ def proxy_of(url: str) -> str | None:
 def _is_in(host: str, network: str) -> bool:
     try:
         return ip_address(host) in ip_network(network, strict=False)
-    except ValueError:  # a name, on either side
+    except ValueError:  # one of them is a name
         return False
 
 
 def _cause(error: Exception, url: URL) -> Exception:
-    """The cause; a connection that ends in the middle of a handshake does not name it."""
+    """The cause, also of a connection that ends in the handshake, where aiohttp does not name it."""
     if isinstance(error, aiohttp.ClientConnectorError) and url.scheme == "https":
         reason = error.os_error
         if isinstance(reason, ConnectionError) and not isinstance(reason, ConnectionRefusedError):

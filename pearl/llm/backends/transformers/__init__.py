@@ -1,7 +1,7 @@
 """Weights in a folder, run in this process by transformers: `transformers:PATH`.
 
-Replies can be constrained by a grammar, or by a new one after every line (`masks`). The state of a
-common prefix of prompts is reused (`prefixes`). Requests are processed sequentially, in a worker
+Replies can be constrained by a grammar, or by a new one after every line (`Masks`). The state of a
+common prefix of prompts is reused (`Prefixes`). Requests are processed sequentially, in a worker
 thread.
 
 Without a chat template in the tokenizer, the prompt is the contents of the messages, separated by
@@ -161,7 +161,7 @@ class TransformersModel:
         n_cached = len(prefix.tokens)
         tokens: list[int] = []
         temperature = request.temperature or 0.0
-        # After another error its tokens and its cache may differ, so that it is not cached.
+        # After any other error its tokens and its cache may differ, so it is not given back.
         try:
             for token in write(
                 weights, prefix, prompt, temperature, request.seed, masks, before_call
@@ -169,7 +169,7 @@ class TransformersModel:
                 tokens.append(token)
                 if token in weights.ends:
                     break
-                # A letter of several tokens is none before the last of them.
+                # A letter of several tokens is incomplete until the last of them.
                 tail = weights.tokenizer.decode(tokens[-TAIL_TOKENS:]).strip("\ufffd")
                 on_progress(CallProgress("writing", len(tokens), text=tail[-MAX_TAIL:]))
                 if len(tokens) % CHECKED_EVERY == 0:
@@ -187,7 +187,7 @@ class TransformersModel:
         return Completion(self._usable(tokens, masks, weights, usage), self.name, usage)
 
     def _timer(self, is_cancelled: threading.Event) -> Callable[[], None]:
-        """A check that raises when a call times out or is cancelled."""
+        """A function that raises `ModelError` after a timeout or a cancellation."""
         until = time.monotonic() + self._timeout_s
 
         def check() -> None:

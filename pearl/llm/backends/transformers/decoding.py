@@ -1,4 +1,4 @@
-"""Tokens of a prompt to tokens of a reply, or to log-likelihoods: cached prefixes, masks, the loop."""
+"""Tokens of a prompt → tokens of a reply or log-likelihoods, with cached prefixes and masks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Prefixes:
             self._cached.remove(best)
             best.crop(n)
             return best
-        # The rest may be another document, which is needed again.
+        # The rest may be another document of which a later prompt asks.
         return self._copied(best, n)
 
     def give(self, prefix: Prefix) -> None:
@@ -207,7 +207,7 @@ def _read(
         tokens = tokens[len(part) :]
         inputs = torch.tensor([part], device=weights.model.device)
         with torch.inference_mode():
-            # The logits of a whole prompt may have gigabytes.
+            # The logits of a whole prompt can take gigabytes.
             done = weights.model(
                 input_ids=inputs, past_key_values=prefix.cache, use_cache=True,
                 **weights.keeping(n_kept if is_last else 1),

@@ -1,4 +1,4 @@
-"""Folder of weights: its model and its tokenizer."""
+"""The model and the tokenizer of a folder of weights."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def load(folder: Path) -> LoadedWeights:
     own: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     has_gpu = torch.cuda.is_available()
     dtype = torch.bfloat16 if has_gpu else torch.float32
-    # A broken file may raise any exception here.
+    # A damaged file may raise any exception here.
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(folder, **own)
     except Exception as error:
@@ -146,7 +146,7 @@ class FolderTokenizer:
         return len(self._tokenizer.encode(valid, add_special_tokens=False).ids)
 
     def frame_tokens(self) -> int:
-        """0: the template is filled in with the weights, and a reply is cut where the window ends."""
+        """0: the model itself applies its template, and cuts the reply at the end of the window."""
         return 0
 
     def _loaded(self) -> Any:
@@ -154,7 +154,7 @@ class FolderTokenizer:
             from tokenizers import Tokenizer
 
             tokenizer = Tokenizer.from_file(str(self._path))
-        except Exception as error:  # tokenizers raises bare ones
+        except Exception as error:  # tokenizers raises plain exceptions
             reason = " ".join(str(error).split())[:200]
             raise TokenizerError(f"{self._path.name}: {reason}") from error
         tokenizer.no_truncation()
