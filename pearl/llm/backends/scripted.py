@@ -92,7 +92,7 @@ class Scripted:
 
 
 class _Rule(Frozen):
-    match: str
+    match: re.Pattern[str]
     reply: str
 
 
@@ -131,13 +131,7 @@ def _read(path: Path) -> list[tuple[re.Pattern[str], str]]:
         first = error.errors(include_url=False)[0]
         where = "".join(f"[{part!r}]" for part in first["loc"])
         raise DataError(f"rules{where}: {first['msg']}", path=path, help=FORMAT) from None
-    compiled = []
-    for i, rule in enumerate(rules):
-        try:
-            compiled.append((re.compile(rule.match, re.DOTALL), rule.reply))
-        except re.error as error:
-            raise DataError(f"rules[{i}]['match']: {error}", path=path, help=FORMAT) from None
-    return compiled
+    return [(re.compile(rule.match.pattern, re.DOTALL), rule.reply) for rule in rules]
 
 
 def _expanded(found: re.Match[str], text: str) -> str:

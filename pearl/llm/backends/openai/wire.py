@@ -75,7 +75,7 @@ class Wire:
         url = URL(endpoint.base)
         self._headers = _headers(endpoint, url)
         self._base = url.with_user(None)
-        self._urls: dict[str, URL] = {}
+        self._urls: dict[str, URL] = {}  # making one takes 20 microseconds
         proxy = proxy_of(endpoint.base)
         self._proxy = None if proxy is None else URL(proxy)
         connect_s = min(CONNECT_TIMEOUT_S, timeout_s)
@@ -138,14 +138,13 @@ class Wire:
 
     def _url(self, path: str) -> URL:
         """The address of a path; `/../` stands for the server without `/v1`."""
-        url = self._urls.get(path)
-        if url is None:
+        if path not in self._urls:
             base, name = self._base, path.removeprefix("/../")
             if name != path:
                 base = base.with_path(base.path.rstrip("/").removesuffix("/v1"))
-            url = base.joinpath(name.lstrip("/")).update_query(self._endpoint.query)
-            self._urls[path] = url
-        return url
+            url = base.joinpath(name.lstrip("/"))
+            self._urls[path] = url.update_query(self._endpoint.query)
+        return self._urls[path]
 
     @asynccontextmanager
     async def _sent(
@@ -190,17 +189,13 @@ class Wire:
         """The target of a redirect."""
         target = response.headers["location"]
         why, help = "which is another server", "if it is yours, give that address: --base-url"
-        try:
+        with suppress(ValueError):
             url = asked.join(URL(target))
             target = str(url)
-            is_within = url.origin() == asked.origin()
-        except ValueError:
-            is_within = False
-        if is_within and method != "GET" and response.status not in _WITH_BODY:
-            is_within = False
-            why, help = "without its body", "check the address: --base-url"
-        if is_within:
-            return url.with_user(None)
+            if url.origin() == asked.origin():
+                if method == "GET" or response.status in _WITH_BODY:
+                    return url.with_user(None)
+                why, help = "without its body", "check the address: --base-url"
         raise ModelError(
             f"{self._endpoint.shown} redirects the request to "
             f"{self._endpoint.quote(redacted(target))}, {why}: not followed",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -10,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl import Document, Pearl
 from pearl.documents.tokens import DEFAULT_WINDOW, Counter, estimate
 from pearl.llm.backends import ModelSettings, create_model
-from pearl.llm.backends.openai import OpenAIModel, create, sessions
+from pearl.llm.backends.openai import create, sessions
 from pearl.llm.backends.openai.replies import Listed
 from pearl.llm.backends.openai.sessions import LEAST, MOST, listed_window
-from pearl.trace import RunStarted, Trace
+from tests.llm.backends.asking import used
 from tests.server import FAULTS, Canned, Seen, Server
 
 
@@ -45,11 +43,8 @@ def test_a_window_is_read_from_the_list_of_models(
     assert window(openai_server, window=999) == 999
     assert window(openai_server, "unlisted") == DEFAULT_WINDOW
     assert openai_server.n_listings == 2
-
-
-def test_the_only_model_of_a_server_is_meant_by_whatever_name(openai_server: Server) -> None:
-    openai_server.listing = Canned({"data": [{"id": "/models/a.gguf", "max_model_len": 4_096}]})
-    assert window(openai_server, "llama-3.1") == 4_096
+    openai_server.listing = Canned({"data": [{"id": "/models/a.gguf", **told}]})
+    assert window(openai_server, "llama-3.1") == 4_096, "a server of one model takes any name"
 
 
 @pytest.mark.parametrize("server", [None, "llamacpp", "llguidance"])
@@ -106,22 +101,6 @@ def test_nothing_is_asked_where_nothing_will_be(openai_server: Server) -> None:
     assert window(openai_server, is_asked=False) == DEFAULT_WINDOW
     create_model("openai:m", ModelSettings(openai_server.url))
     assert openai_server.n_listings == 0
-
-
-def test_a_document_is_split_by_the_window_that_the_server_tells(openai_server: Server) -> None:
-    openai_server.listing = Canned({"data": [{"id": "m", "max_model_len": 2_048}]})
-    openai_server.on("", "Nothing found.")
-    document = Document("The captain waited for the tide, and nobody came. " * 400)
-
-    async def main() -> Trace:
-        async with Pearl("openai:m", base_url=openai_server.url, constrain="off") as pearl:
-            return (await pearl.execute('1. a = FIND(CTX, "tide") : f', document)).trace
-
-    trace = asyncio.run(main())
-    (started,) = [event for event in trace if isinstance(event, RunStarted)]
-    assert started.window == 2_048
-    assert len(openai_server.requests) > 1
-    assert openai_server.n_listings <= 2  # for the window, and for the tokenizer
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
@@ -188,24 +167,22 @@ def test_the_tokenizer_of_a_server_counts(
     assert openai_server.n_listings == (0 if is_named else 1)
 
 
-def test_nothing_is_sent_to_a_server_of_another_kind(openai_server: Server) -> None:
-    openai_server.owned_by = "library"
-    counter = counter_of(openai_server)
+@pytest.mark.parametrize(
+    ("owner", "settings"), [("library", {}), ("vllm", {"server": "vllm", "is_asked": False})]
+)
+def test_nothing_is_sent_to_a_server_of_another_kind_or_for_a_forecast(
+    openai_server: Server, owner: str, settings: dict[str, Any]
+) -> None:
+    openai_server.owned_by = owner
+    counter = counter_of(openai_server, **settings)
     assert counter.count(TEXT) == estimate(TEXT)
     assert counter.method == "estimate"
     assert openai_server.requests == []
 
 
-def test_a_forecast_asks_no_server(openai_server: Server) -> None:
-    counter = counter_of(openai_server, server="vllm", is_asked=False)
-    assert counter.count(TEXT) == estimate(TEXT)
-    assert openai_server.requests == []
-
-
 def test_openai_itself_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    assert create("gpt-new", ModelSettings()).tokenizer is None
+    assert create("gpt-new", ModelSettings("https://api.openai.com/v1")).tokenizer is None
 
 
 @pytest.mark.parametrize(
@@ -232,22 +209,14 @@ def test_a_server_that_fails_is_left(
     assert len(counter.method) < 400
 
 
-def test_a_text_that_is_no_unicode_is_counted(openai_server: Server) -> None:
-    openai_server.owned_by, openai_server.answer = "vllm", as_vllm
-    assert counter_of(openai_server).count(f"{TEXT} \ud800") == N_WORDS + 1
-
-
 def test_it_counts_in_a_loop_and_out_of_it_and_after_closing(openai_server: Server) -> None:
     openai_server.owned_by, openai_server.answer = "vllm", as_vllm
     model = create("test-model", ModelSettings(openai_server.url, api_key_env=""))
-    assert isinstance(model, OpenAIModel)
     counter = Counter.for_model(model.name, model.tokenizer)
 
     async def count(text: str) -> int:
-        n = counter.count(text)
-        await model.aclose()
-        return n
+        return counter.count(text)
 
     assert counter.count(TEXT) == N_WORDS
-    assert asyncio.run(count(f"{TEXT} more")) == N_WORDS + 1
-    assert asyncio.run(count(f"{TEXT} and more")) == N_WORDS + 2
+    assert used(model, lambda _: count(f"{TEXT} more")) == N_WORDS + 1
+    assert used(model, lambda _: count(f"{TEXT} and \ud800")) == N_WORDS + 2
