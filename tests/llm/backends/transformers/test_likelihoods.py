@@ -32,8 +32,8 @@ def rated(
 
 
 def in_one_pass(model: TransformersModel, text: str, candidate: str) -> float:
-    weights, _ = model._loaded()
-    prompt = model._encoded(asked(text), weights.tokenizer)
+    weights, _ = model.loaded(lambda: None)
+    prompt = model.encoded(asked(text), weights.tokenizer)
     path = weights.tokenizer(candidate, add_special_tokens=False)["input_ids"]
     with torch.inference_mode():
         logits = weights.model(input_ids=torch.tensor([[*prompt, *path]])).logits[0]
