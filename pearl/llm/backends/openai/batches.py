@@ -176,15 +176,17 @@ class Batches:
         Unreadable lines and requests without a line are missing. Of several lines for a request,
         the first usable one counts; different replies to one request are an error.
         """
+        from pearl.llm.backends.openai.wire import at_most  # late: it imports aiohttp
+
         files = [id for id in (batch.output_file_id, batch.error_file_id) if id]
         if batch.status == "completed" and not files:
             return None
         results: dict[bytes, Completion | ModelError] = {}
         ambiguous: set[bytes] = set()
         for file_id in files:
-            data = await self._call(
-                self._found(f"/files/{quote(file_id, safe='')}/content"), TRANSFER_TIMEOUT_S
-            )
+            content = self._found(f"/files/{quote(file_id, safe='')}/content")
+            with at_most(MAX_RESULT_BYTES):
+                data = await self._call(content, TRANSFER_TIMEOUT_S)
             if data is None:
                 return None
             # In a thread: a file of 50,000 lines would block the event loop for seconds.
@@ -199,12 +201,8 @@ class Batches:
 
     async def _found(self, path: str) -> bytes | None:
         """The body of a path; None if the server does not have it."""
-        wire = self._session.connect()
-        from pearl.llm.backends.openai.wire import at_most
-
         try:
-            with at_most(MAX_RESULT_BYTES):
-                return await wire.get(path)
+            return await self._session.connect().get(path)
         except StatusError as error:
             if error.status != 404:
                 raise

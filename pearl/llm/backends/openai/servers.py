@@ -170,14 +170,18 @@ class _Response(BaseModel):
     model: replies.Text | None = None
 
 
+_NAMES = {
+    "model": "model",
+    "messages": "input",
+    "temperature": "temperature",
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+}
+
+
 def _responses_body(body: Body, **more: Any) -> Body:
     """A request of Chat Completions as one of Responses, which has no `seed`."""
-    limits = ("max_completion_tokens", "max_tokens")
-    names = {
-        "model": "model", "messages": "input", "temperature": "temperature",
-        **dict.fromkeys(limits, "max_output_tokens"),
-    }  # fmt: skip
-    renamed = {names[name]: value for name, value in body.items() if name in names}
+    renamed = {_NAMES[name]: value for name, value in body.items() if name in _NAMES}
     # Responses are stored for a month by default; chat completions are not.
     return {**renamed, "store": False, **more}
 
