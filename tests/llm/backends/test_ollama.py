@@ -43,7 +43,7 @@ def test_the_address_is_that_of_ollama(
     assert address_of("ollama:m", ModelSettings("http://here/v1")) == "http://here/v1"
 
 
-def test_what_is_sent_and_that_no_key_is(
+def test_no_key_is_sent_unless_it_is_named(
     openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OLLAMA_HOST", openai_server.url.removesuffix("/v1"))
@@ -58,7 +58,7 @@ def test_what_is_sent_and_that_no_key_is(
     assert named.headers["authorization"] == "Bearer of-a-proxy"
 
 
-def test_the_window_is_ollamas_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_window_is_the_default_of_ollama(monkeypatch: pytest.MonkeyPatch) -> None:
     assert create_model("ollama:gpt-4o").window == 4_096
     monkeypatch.setenv("OLLAMA_CONTEXT_LENGTH", "32768")
     assert create_model("ollama:gpt-4o").window == 32_768
@@ -68,7 +68,7 @@ def test_the_window_is_ollamas_own(monkeypatch: pytest.MonkeyPatch) -> None:
         create_model("ollama:gpt-4o")
 
 
-def test_replies_are_told_apart_by_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_identity_contains_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     here = create_model("ollama:m").identity
     monkeypatch.setenv("OLLAMA_HOST", "gpu")
     there = create_model("ollama:m").identity
@@ -90,7 +90,7 @@ def test_a_prompt_that_ollama_would_cut_is_not_sent(
     assert len(openai_server.requests) == 2
 
 
-def test_a_model_that_is_not_pulled_is_named_as_ollama_has_it(
+def test_a_missing_model_is_named_as_ollama_names_it(
     openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OLLAMA_HOST", openai_server.url.removesuffix("/v1"))

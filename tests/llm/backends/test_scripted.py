@@ -43,7 +43,7 @@ def test_a_function_replies_and_requests_are_kept() -> None:
     assert model.requests == asked
 
 
-def test_a_blank_reply_is_none() -> None:
+def test_a_blank_reply_is_an_error() -> None:
     with pytest.raises(ModelError) as caught:
         ask(Scripted(lambda request: " \n"), request("?"))
     assert caught.value.kind == "empty"
@@ -77,12 +77,12 @@ def test_the_first_rule_that_matches_replies_as_often_as_asked(tmp_path: Path) -
         (r"C:\Users", r"C:\Users"),
     ],
 )
-def test_a_reply_may_take_up_groups(tmp_path: Path, reply: str, text: str) -> None:
+def test_a_reply_may_refer_to_groups(tmp_path: Path, reply: str, text: str) -> None:
     model = rules(tmp_path, (r"name is (?P<name>\w+)", reply))
     assert ask(model, request("The name is Ada")) == text
 
 
-def test_no_rule_says_so(tmp_path: Path) -> None:
+def test_a_prompt_without_a_rule_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(
         ModelError, match=r"no rule of .*rules\.json matches[^\0]*'a cat'"
     ) as caught:

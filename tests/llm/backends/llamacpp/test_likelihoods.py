@@ -26,14 +26,14 @@ def rated(weights: Path, *asked: tuple[str, ...]) -> list[tuple[float, ...]]:
     return used(create(str(weights), ModelSettings(timeout_s=60.0)), rate)
 
 
-def test_a_candidate_is_as_likely_whatever_stands_beside_it(weights: Path) -> None:
+def test_other_candidates_do_not_change_a_likelihood(weights: Path) -> None:
     together, *alone = rated(weights, CANDIDATES, *((each,) for each in CANDIDATES))
     assert together == pytest.approx([value for (value,) in alone], abs=1e-3)
     assert together[2] < together[0]  # it begins with it
     assert len(set(together)) == len(CANDIDATES)
 
 
-def test_first_tokens_share_the_whole_probability(weights: Path) -> None:
+def test_probabilities_of_first_tokens_add_up_to_one(weights: Path) -> None:
     """Bytes are tokens of every vocabulary of this kind, and the most of this one."""
     letters = tuple(map(chr, range(ord("a"), ord("z") + 1)))
     (values,) = rated(weights, letters)

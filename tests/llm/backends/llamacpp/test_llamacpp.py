@@ -173,7 +173,7 @@ def test_a_process_that_was_closed_or_killed_is_started_anew(weights: Path) -> N
 
 
 @needs_proc
-def test_a_process_killed_over_a_request_is_an_error_that_says_so(endless: Path) -> None:
+def test_a_process_killed_during_a_request_is_an_error(endless: Path) -> None:
     async def use(model: LlamaCppModel) -> None:
         with contextlib.suppress(ModelError):
             await model.complete(asked("who?", 1))
@@ -267,9 +267,7 @@ def calling(weights: Path, *manner: str) -> Iterator[tuple[subprocess.Popen[str]
         ),
     ],
 )  # fmt: skip
-def test_a_program_that_is_ended_leaves_no_process_behind(
-    weights: Path, by: signal.Signals, manner: str
-) -> None:
+def test_no_process_survives_its_program(weights: Path, by: signal.Signals, manner: str) -> None:
     with calling(weights, manner) as (program, worker):
         assert is_running(worker)
         program.send_signal(by)
@@ -291,7 +289,9 @@ def test_a_program_that_is_ended_leaves_no_process_behind(
         (b"GGUF\x03\0\0\0" + b"\0" * 8 + b"\x01" + b"\0" * 7 + b"\x01" + b"\0" * 7 + b"a" + b"\x63\0\0\0", "damaged"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_no_model_is_told_at_once(tmp_path: Path, content: bytes, said: str) -> None:
+def test_a_file_without_a_model_is_refused_at_once(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(content)
     with pytest.raises(DataError, match=said) as caught:
@@ -303,7 +303,7 @@ def test_a_file_that_is_no_model_is_told_at_once(tmp_path: Path, content: bytes,
 @pytest.mark.parametrize(
     ("share", "said"), [(0.9, "not within the file bounds"), (0.02, "failed to read key-value")]
 )
-def test_a_file_that_is_cut_off_is_a_model_error(
+def test_a_truncated_file_is_a_model_error(
     weights: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], share: float, said: str
 ) -> None:
     path = tmp_path / "cut.gguf"
@@ -379,7 +379,7 @@ def test_the_header_tells_the_memory_of_the_window(weights: Path, tmp_path: Path
     assert not read_header(bare).has_template
 
 
-def test_the_window_is_what_the_model_was_trained_on_within_reason(tmp_path: Path) -> None:
+def test_the_window_is_that_of_the_training_up_to_a_maximum(tmp_path: Path) -> None:
     short = write_random_model(tmp_path / "short.gguf", n_context=2_048)
     long = write_random_model(tmp_path / "long.gguf", n_context=131_072)
     assert create(str(short), ModelSettings()).window == 2_048
@@ -442,7 +442,7 @@ def test_a_model_of_random_weights_writes_valid_plans_under_a_constraint(
         compile_plan(text, library)
 
 
-def test_others_on_the_machine_are_not_served(weights: Path) -> None:
+def test_the_process_requires_its_key(weights: Path) -> None:
     async def use(model: LlamaCppModel) -> None:
         await model.complete(asked("who?", None))
         model._key = "none"

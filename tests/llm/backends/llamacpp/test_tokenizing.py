@@ -25,7 +25,7 @@ def counted(path: Path, use: Callable[[LlamaCppModel, Counter], None]) -> None:
     used(create(str(path), ModelSettings(timeout_s=TIMEOUT_S, is_asked=False)), count)
 
 
-def test_a_count_is_that_of_the_model(weights: Path) -> None:
+def test_a_count_equals_that_of_the_model(weights: Path) -> None:
     """The same tokens as the model reads, but for those of the chat template."""
 
     async def use(model: LlamaCppModel) -> tuple[int, int, int]:
@@ -68,7 +68,7 @@ def test_closing_ends_the_process(weights: Path) -> None:
 
 
 @pytest.mark.parametrize("share", [0.9, 0.02])
-def test_a_file_that_is_cut_off_is_estimated_and_the_reason_said(
+def test_tokens_of_a_truncated_file_are_estimated_with_a_reason(
     weights: Path, tmp_path: Path, share: float
 ) -> None:
     path = tmp_path / "cut.gguf"
@@ -82,7 +82,9 @@ def test_a_file_that_is_cut_off_is_estimated_and_the_reason_said(
     counted(path, use)
 
 
-def test_without_a_process_it_is_estimated(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_are_estimated_without_a_process(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
 
     def use(model: LlamaCppModel, counter: Counter) -> None:

@@ -47,7 +47,7 @@ async def carried_out(
     return await batches.results(batch, asked) or {}
 
 
-def test_a_line_is_a_call(server: BatchServer) -> None:
+def test_a_line_holds_a_request_and_its_mark(server: BatchServer) -> None:
     using(server, lambda batches: carried_out(batches, KEY))
     (row,) = server.jobs[0].rows
     assert row == {
@@ -81,7 +81,7 @@ def test_a_line_is_a_call(server: BatchServer) -> None:
         ("[ref: bbbbbb]\nAda.", None),
     ],
 )
-def test_a_reply_is_that_of_its_request(
+def test_a_reply_with_the_mark_of_another_request_is_refused(
     server: BatchServer, written: str, read: str | None
 ) -> None:
     server.line = lambda row: answered(completion(written))
@@ -130,7 +130,7 @@ def test_every_fault_is_an_error_of_three_lines(server: BatchServer, call: str) 
 
 
 @pytest.mark.parametrize("call", [call for call in CALLS if call != "GET /files/"])
-def test_what_is_no_description_is_malformed(server: BatchServer, call: str) -> None:
+def test_an_invalid_description_is_malformed(server: BatchServer, call: str) -> None:
     server.fail(call, *UNREADABLE)
 
     async def work(batches: Batches) -> set[str]:
@@ -148,7 +148,7 @@ def test_a_file_of_junk_has_no_lines(server: BatchServer) -> None:
     assert not any(using(server, work))
 
 
-def test_a_batch_that_is_not_there_is_none(server: BatchServer) -> None:
+def test_an_unknown_batch_is_none(server: BatchServer) -> None:
     assert using(server, CALLS["GET /batches/"]) is None
     assert using(server, CALLS["GET /batches"]) is None
 

@@ -119,7 +119,7 @@ def test_a_listing_that_fails_for_now_is_asked_for_again(
     assert complete(model, ASKED).text == PLAN
 
 
-def test_a_server_that_is_not_there_is_not_an_unknown_one() -> None:
+def test_an_unreachable_server_is_not_an_unknown_kind() -> None:
     model = create_model("openai:test-model", ModelSettings("http://127.0.0.1:9/v1", 5.0))
     assert "no server at" in refusal(model, kind="transport")
 
@@ -178,7 +178,7 @@ def test_twenty_first_requests_make_one_probe(by: ConstrainBy, vllm: Server) -> 
     assert vllm.n_listings == 1
 
 
-def test_a_probe_goes_on_where_the_first_caller_is_cancelled(vllm: Server) -> None:
+def test_a_probe_continues_when_its_first_caller_is_cancelled(vllm: Server) -> None:
     vllm.delay_s = 0.3
 
     async def main(model: Model) -> Completion:
@@ -206,7 +206,7 @@ def test_a_fault_in_the_probe_is_no_verdict(fault: str, kind: ModelErrorKind, vl
     assert len(vllm.requests) == 3
 
 
-def test_all_callers_that_wait_hear_of_a_fault_at_once(vllm: Server) -> None:
+def test_all_waiting_callers_get_a_copy_of_the_error(vllm: Server) -> None:
     vllm.delay_s = 0.2
     vllm.next(Canned(error("slow down"), 429, {"retry-after": "7"}))
 
@@ -220,14 +220,14 @@ def test_all_callers_that_wait_hear_of_a_fault_at_once(vllm: Server) -> None:
     assert len(vllm.requests) == 1
 
 
-def test_a_probe_has_to_come_in_time(vllm: Server) -> None:
+def test_a_probe_has_a_time_limit(vllm: Server) -> None:
     vllm.next("hang")
     refusal(model_of(vllm, "vllm", timeout_s=0.3), kind="deadline")
 
 
 @pytest.mark.parametrize("by", ["grammar", "json"])
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_a_constraint_that_is_ignored_is_found_out(
+def test_an_ignored_constraint_is_detected(
     kind: str, by: ConstrainBy, openai_server: Server
 ) -> None:
     if by not in servers.load(kind).by:
@@ -243,7 +243,7 @@ def test_a_constraint_that_is_ignored_is_found_out(
 
 
 @pytest.mark.parametrize("kind", LISTED)
-def test_the_refusal_of_a_constraint_is_quoted(kind: str, openai_server: Server) -> None:
+def test_a_refused_constraint_is_quoted(kind: str, openai_server: Server) -> None:
     openai_server.answer = Fake(kind, "refuse")
     text = refusal(model_of(openai_server, kind))
     assert "answered 400: The grammar is too complex" in text
@@ -260,7 +260,7 @@ def test_the_refusal_of_a_constraint_is_quoted(kind: str, openai_server: Server)
         (error("unexpected token"), 400),
     ],
 )
-def test_other_replies_than_the_sentence_are_verdicts(
+def test_a_reply_other_than_the_sentence_rules_out_the_form(
     answer: dict[str, object], status: int, vllm: Server
 ) -> None:
     vllm.next(Canned(answer, status))
@@ -268,7 +268,7 @@ def test_other_replies_than_the_sentence_are_verdicts(
     assert renderings(vllm) == ["lark", "gbnf", "gbnf"]
 
 
-def test_an_unknown_model_is_not_an_unconstrained_one(vllm: Server) -> None:
+def test_an_unknown_model_is_no_failure_of_the_constraint(vllm: Server) -> None:
     vllm.next(Canned(error("no such", code="model_not_found"), 404))
     model = create_model("openai:tset-model", ModelSettings(vllm.url))
     assert "did you mean 'openai:test-model'?" in refusal(model, kind="bad_request")
@@ -332,7 +332,7 @@ def test_a_reply_that_is_not_of_the_schema_is_malformed(reply: str, vllm: Server
         ('{{"plan": "a\\ud800b"}}', "a\ufffdb"),
     ],
 )
-def test_the_sentence_in_json_is_read_past_the_reasoning(
+def test_a_reply_in_json_is_read_without_its_reasoning(
     reply: str, text: str | None, vllm: Server
 ) -> None:
     vllm.answer = Fake("vllm", json=reply.format(json='{"plan": "the plan"}'))
@@ -344,7 +344,7 @@ def test_the_sentence_in_json_is_read_past_the_reasoning(
     refusal(model, JSON, kind=kinds[reply[0]])
 
 
-def test_the_verdicts_of_grammars_and_of_json_are_two(openai_server: Server) -> None:
+def test_grammars_and_json_have_verdicts_of_their_own(openai_server: Server) -> None:
     openai_server.answer = Fake("sglang", plan="no plan at all")
     model = model_of(openai_server, "sglang")
     assert complete(model, JSON).text == "the plan"

@@ -81,6 +81,6 @@ def test_a_wait_may_be_a_date(after_s: float, wait_s: float) -> None:
 
 
 @given(st.text())
-def test_any_header_is_a_wait_or_none(text: str) -> None:
+def test_every_header_is_a_wait_or_none(text: str) -> None:
     wait_s = retry_after_s({"retry-after": text, "x-ratelimit-reset-tokens": text})
     assert wait_s is None or 0 <= wait_s < float("inf")

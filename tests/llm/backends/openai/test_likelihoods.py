@@ -87,20 +87,22 @@ def rated(
 @pytest.mark.parametrize(
     ("kind", "reply"), [("llamacpp", llamacpp), ("llguidance", llamacpp), ("vllm", vllm)]
 )
-def test_they_are_the_sums_of_their_tokens(
+def test_likelihoods_are_the_sums_of_their_tokens(
     openai_server: Server, kind: str, reply: Callable[[Seen], dict[str, Any]]
 ) -> None:
     assert rated(openai_server, kind, reply) == pytest.approx(WANTED)
 
 
-def test_what_was_told_is_not_asked_again(openai_server: Server) -> None:
+def test_known_likelihoods_are_not_requested_again(openai_server: Server) -> None:
     rated(openai_server, "llamacpp", lambda seen: llamacpp(seen, n_told=10))
     # "abc" takes three; "d" and "b" were told beside its letters.
     assert sum(seen.path == "/v1/completions" for seen in openai_server.requests) == 3
 
 
 @pytest.mark.parametrize("kind", ["sglang", "ollama", "generic", "openai", None])
-def test_other_servers_are_not_asked(openai_server: Server, kind: str | None) -> None:
+def test_other_kinds_get_no_request_for_likelihoods(
+    openai_server: Server, kind: str | None
+) -> None:
     with pytest.raises(ModelError, match="does not report likelihoods"):
         rated(openai_server, kind, llamacpp)
     assert not openai_server.requests
@@ -138,7 +140,7 @@ def spoilt(
         ),
     ],
 )
-def test_a_server_that_tells_something_else_is_not_believed(
+def test_likelihoods_of_other_tokens_are_malformed(
     openai_server: Server, kind: str, reply: Callable[[Seen], dict[str, Any]]
 ) -> None:
     with pytest.raises(ModelError) as caught:

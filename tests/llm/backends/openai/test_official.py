@@ -159,7 +159,7 @@ def test_faults_are_those_of_our_own_transport(
     assert "sk-0123456789" not in str(caught.value)
 
 
-def test_a_name_is_needed_and_a_synchronous_client_refused() -> None:
+def test_a_client_without_a_model_or_a_synchronous_client_is_refused() -> None:
     with pytest.raises(UsageError, match="needs the name of a model"):
         Pearl(AsyncOpenAI(api_key="k"))
     with pytest.raises(UsageError, match="synchronous"):

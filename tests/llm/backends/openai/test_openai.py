@@ -36,7 +36,7 @@ def test_a_reply_comes_with_its_usage(openai_server: Server) -> None:
     )
 
 
-def test_messages_go_out_as_they_are(openai_server: Server) -> None:
+def test_messages_are_sent_unchanged(openai_server: Server) -> None:
     complete(model_of(openai_server))
     (seen,) = openai_server.requests
     assert seen.body == {
@@ -49,7 +49,7 @@ def test_messages_go_out_as_they_are(openai_server: Server) -> None:
     assert seen.headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_limits_go_out_under_the_name_that_other_servers_know(openai_server: Server) -> None:
+def test_limits_are_sent_as_max_tokens(openai_server: Server) -> None:
     request = replace(REQUEST, max_output_tokens=7, temperature=None)
     complete(model_of(openai_server), request)
     body = openai_server.requests[0].body
@@ -58,7 +58,7 @@ def test_limits_go_out_under_the_name_that_other_servers_know(openai_server: Ser
     assert "max_completion_tokens" not in body
 
 
-def test_lone_surrogates_do_not_go_out(openai_server: Server) -> None:
+def test_lone_surrogates_are_not_sent(openai_server: Server) -> None:
     request = replace(REQUEST, messages=(Message("user", "a\ud800b"),))
     assert complete(model_of(openai_server), request).text == "ok"
     assert openai_server.requests[0].prompt == "a\ufffdb"
@@ -166,7 +166,7 @@ def test_a_model_without_temperature_is_asked_without(
         ("https://{host}/v1", "no trusted connection"),
     ],
 )
-def test_a_server_that_cannot_be_reached(
+def test_an_unreachable_server_is_an_error_with_advice(
     url: str, words: str, openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in PROXIES:
@@ -193,7 +193,7 @@ def test_openai_itself_needs_a_key_that_can_be_sent(
     assert not key or key not in str(caught.value)
 
 
-def test_other_servers_need_none(openai_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_servers_need_no_key(openai_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\n")
     assert complete(model_of(openai_server)).text == "ok"
     monkeypatch.delenv("OPENAI_API_KEY")
@@ -270,7 +270,7 @@ def test_a_cancelled_call_ends(openai_server: Server) -> None:
     used(model_of(openai_server), use)
 
 
-def test_the_wait_comes_with_the_error(openai_server: Server) -> None:
+def test_an_error_has_the_wait_of_the_server(openai_server: Server) -> None:
     openai_server.next(Canned(error("slow down"), 429, {"Retry-After": "1m30s"}))
     caught = failure(model_of(openai_server), "rate_limited")
     assert caught.retry_after_s == 90

@@ -192,7 +192,7 @@ BYTES: dict[str, tuple[bytes | str, Outcome]] = {
 
 
 @pytest.mark.parametrize(("body", "outcome"), BYTES.values(), ids=BYTES)
-def test_a_body_of_other_bytes_than_json_is_malformed(body: bytes | str, outcome: Outcome) -> None:
+def test_a_body_that_is_not_json_is_malformed(body: bytes | str, outcome: Outcome) -> None:
     assert is_of(read(body if isinstance(body, bytes) else body.encode()), outcome)
 
 
@@ -328,7 +328,7 @@ def test_a_key_that_a_server_repeats_is_in_no_reply() -> None:
     assert read_completion(word, replace(endpoint, key="EMPTY")).text == "EMPTY"
 
 
-def test_a_list_of_models_is_one_in_either_form() -> None:
+def test_a_listing_may_be_a_list_or_an_object() -> None:
     assert [each.id for each in read_models(b' [{"id": "a"}]')] == ["a"]
     with pytest.raises(ValueError, match="data"):
         read_models(b'{"models": []}')

@@ -92,7 +92,7 @@ def ask(server: Server, kind: str, request: Request = ASKED) -> Completion:
     return complete(model, request)
 
 
-def test_every_kind_is_tried_here() -> None:
+def test_the_tables_have_every_kind() -> None:
     assert set(SCHEMAS) == set(servers.names())
     assert set(GRAMMARS) == {name for name in SCHEMAS if servers.load(name).renderings}
 
@@ -101,7 +101,7 @@ def test_every_kind_is_tried_here() -> None:
     ("kind", "by"),
     [*((kind, "grammar") for kind in GRAMMARS), *((kind, "json") for kind in SCHEMAS)],
 )
-def test_a_constraint_over_the_wire(kind: str, by: str, openai_server: Server) -> None:
+def test_the_body_of_a_constrained_request(kind: str, by: str, openai_server: Server) -> None:
     openai_server.answer = Fake(kind)
     request, text = (ASKED, PLAN) if by == "grammar" else (JSON, "the plan")
     assert ask(openai_server, kind, request).text == text
@@ -110,7 +110,7 @@ def test_a_constraint_over_the_wire(kind: str, by: str, openai_server: Server) -
     assert seen.path == ("/v1/responses" if kind == "responses" else "/v1/chat/completions")
 
 
-def test_vllm_finds_no_mark_of_gbnf_in_lark(openai_server: Server) -> None:
+def test_lark_for_vllm_has_no_mark_of_gbnf(openai_server: Server) -> None:
     openai_server.answer = Fake("vllm")
     odd = Constraint("odd", 'start: "a ::= " B\nB: /[::=]+/\n')
     ask(openai_server, "vllm", replace(ASKED, constraint=odd))

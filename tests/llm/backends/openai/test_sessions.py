@@ -48,7 +48,9 @@ def test_a_window_is_read_from_the_list_of_models(
 
 
 @pytest.mark.parametrize("server", [None, "llamacpp", "llguidance"])
-def test_an_older_llamacpp_tells_it_of_itself(openai_server: Server, server: str | None) -> None:
+def test_the_window_of_an_older_llamacpp_is_read_from_its_properties(
+    openai_server: Server, server: str | None
+) -> None:
     openai_server.models, openai_server.owned_by = ["m"], "llamacpp"
 
     def props(seen: Seen) -> Canned:
@@ -63,9 +65,7 @@ def test_an_older_llamacpp_tells_it_of_itself(openai_server: Server, server: str
 @pytest.mark.parametrize(
     "fault", ["404", "500", "page", "deep", "number", "list", "null", "half JSON"]
 )
-def test_a_server_that_tells_none_leaves_what_is_known_of_the_name(
-    openai_server: Server, fault: str
-) -> None:
+def test_without_a_listed_window_that_of_the_name_counts(openai_server: Server, fault: str) -> None:
     openai_server.listing = FAULTS[fault]
     assert window(openai_server, "gpt-4o-mini") == 128_000
     assert window(openai_server, "qwen2.5-7b") == window(
@@ -76,7 +76,7 @@ def test_a_server_that_tells_none_leaves_what_is_known_of_the_name(
     assert window(openai_server, "test-model") == DEFAULT_WINDOW
 
 
-def test_a_server_that_is_not_there_or_hangs_is_not_waited_for(
+def test_a_server_without_an_answer_leaves_the_default_window(
     openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "TIMEOUT_S", 0.2)
@@ -86,7 +86,7 @@ def test_a_server_that_is_not_there_or_hangs_is_not_waited_for(
     assert create_model("vllm:m", gone).window == DEFAULT_WINDOW
 
 
-def test_the_makers_servers_are_asked_only_of_names_that_are_not_known(
+def test_a_vendor_is_asked_only_for_windows_of_unknown_names(
     openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     openai_server.listing = Canned({"data": [{"id": "gpt-4", "context_length": 999_999}]})
@@ -97,14 +97,14 @@ def test_the_makers_servers_are_asked_only_of_names_that_are_not_known(
     assert openai_server.n_listings == 1
 
 
-def test_nothing_is_asked_where_nothing_will_be(openai_server: Server) -> None:
+def test_no_window_is_requested_without_need(openai_server: Server) -> None:
     assert window(openai_server, is_asked=False) == DEFAULT_WINDOW
     create_model("openai:m", ModelSettings(openai_server.url))
     assert openai_server.n_listings == 0
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
-def test_what_cannot_be_a_window_is_passed_over(told: Any) -> None:
+def test_an_impossible_window_is_ignored(told: Any) -> None:
     found = listed_window(Listed.model_validate({"id": "m", "max_model_len": told, "meta": told}))
     assert found is None or (type(told) is int and LEAST <= told <= MOST and found == told)
 
@@ -180,7 +180,7 @@ def test_nothing_is_sent_to_a_server_of_another_kind_or_for_a_forecast(
     assert openai_server.requests == []
 
 
-def test_openai_itself_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openai_has_no_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     assert create("gpt-new", ModelSettings("https://api.openai.com/v1")).tokenizer is None
 
@@ -195,7 +195,7 @@ def test_openai_itself_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param(Canned(b"[" + b"1," * 10_000, manner="endless"), id="endless"),
     ],
 )  # fmt: skip
-def test_a_server_that_fails_is_left(
+def test_tokens_are_estimated_after_a_fault(
     openai_server: Server, fault: str | Canned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "TIMEOUT_S", 1.0)
@@ -209,7 +209,9 @@ def test_a_server_that_fails_is_left(
     assert len(counter.method) < 400
 
 
-def test_it_counts_in_a_loop_and_out_of_it_and_after_closing(openai_server: Server) -> None:
+def test_tokens_are_counted_in_and_outside_an_event_loop_and_after_closing(
+    openai_server: Server,
+) -> None:
     openai_server.owned_by, openai_server.answer = "vllm", as_vllm
     model = create("test-model", ModelSettings(openai_server.url, api_key_env=""))
     counter = Counter.for_model(model.name, model.tokenizer)

@@ -40,7 +40,7 @@ def model_of(server: Server, answer: Canned) -> OpenAIModel:
     return OpenAIModel(Endpoint(server.url, "test-model", ""), 10.0, 128_000, is_streamed=True)
 
 
-def test_a_stream_is_the_reply_that_comes_at_once(openai_server: Server) -> None:
+def test_a_stream_is_read_as_the_whole_reply(openai_server: Server) -> None:
     seen: list[CallProgress] = []
     prompt = {**chunk(), "prompt_progress": {"total": 9, "processed": 5, "cache": 4}}
     answer = stream(
@@ -93,7 +93,9 @@ def test_an_incomplete_stream_is_an_error(
     failure(model_of(openai_server, answer), kind)
 
 
-def test_a_loop_costs_what_was_seen_of_it(openai_server: Server) -> None:
+def test_the_usage_of_a_repetitive_reply_is_counted_until_it_is_stopped(
+    openai_server: Server,
+) -> None:
     prompt = {**chunk(), "prompt_progress": {"total": 9, "processed": 9, "cache": 4}}
     answer = stream(prompt, *[chunk("and so on, ")] * 500)
     caught = failure(model_of(openai_server, answer), "repetition")

@@ -305,7 +305,7 @@ def test_some_servers_are_asked_without_a_proxy(
         ("http://h", "http://h/tokenize"),
     ],
 )
-def test_paths_of_a_kind_of_server_stand_beside_v1(url: str, path: str) -> None:
+def test_paths_of_a_kind_of_server_are_siblings_of_v1(url: str, path: str) -> None:
     async def address() -> str:
         wire = Wire(Endpoint(url, "m", ""), 5.0)
         await wire.close()

@@ -42,7 +42,7 @@ def in_one_pass(model: TransformersModel, text: str, candidate: str) -> float:
 
 
 @pytest.mark.parametrize("n_at_once", [3, 512])
-def test_they_are_those_of_one_pass(
+def test_likelihoods_equal_those_of_one_pass(
     model: TransformersModel, monkeypatch: pytest.MonkeyPatch, n_at_once: int
 ) -> None:
     monkeypatch.setattr(decoding, "N_READ_AT_ONCE", n_at_once)

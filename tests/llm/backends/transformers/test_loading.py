@@ -31,13 +31,13 @@ def broken(folder: Path) -> str:
     return str(caught.value)
 
 
-def test_a_folder_has_to_be_named() -> None:
+def test_the_name_of_a_folder_is_required() -> None:
     with pytest.raises(UsageError, match="needs a folder"):
         create_model("transformers")
 
 
 @pytest.mark.parametrize("name", ["/no/such/folder", "gpt2", "meta-llama/Llama-3.2-1B", "a\0b"])
-def test_nothing_is_looked_for_but_in_folders(name: str) -> None:
+def test_models_are_loaded_from_folders_only(name: str) -> None:
     with pytest.raises(DataError):
         create_model(f"transformers:{name}")
 
@@ -97,7 +97,7 @@ def test_a_folder_that_cannot_be_used(
     assert words in broken(copy)
 
 
-def test_weights_that_are_no_numbers(copy: Path) -> None:
+def test_weights_that_are_nan_are_an_error(copy: Path) -> None:
     model = transformers.LlamaForCausalLM.from_pretrained(copy)
     with torch.no_grad():
         model.lm_head.weight.fill_(float("nan"))
@@ -106,7 +106,7 @@ def test_weights_that_are_no_numbers(copy: Path) -> None:
     assert "NaN" in str(failure(model, "transport", asked()))
 
 
-def test_missing_packages_are_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_names_missing_packages(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(UsageError, match=r"needs torch.*\n.*pip install .*\[transformers\]"):
         create(str(folder), ModelSettings())

@@ -91,7 +91,7 @@ def test_a_grammar_may_have_characters_of_many_bytes(model: TransformersModel) -
         assert "\ufffd" not in text
 
 
-def test_one_sentence_only_is_what_is_written(model: TransformersModel) -> None:
+def test_a_grammar_of_one_sentence_yields_it(model: TransformersModel) -> None:
     constraint = Constraint("yes", 'start: "yes ☂"')
     assert drawn(model, constraint, "grammar", 1) == ["yes ☂"]
 
@@ -126,7 +126,7 @@ def test_lines_follow_one_another_without_a_break_at_the_end(model: Transformers
         (Constraint("lines", 'start: "a"', next_line=lambda _: "start: missing"), "line"),
     ],
 )
-def test_what_a_reply_cannot_be_held_to_is_said(
+def test_an_impossible_constraint_is_an_error(
     model: TransformersModel, constraint: Constraint, by: str
 ) -> None:
     with pytest.raises(ModelError) as caught:
@@ -150,7 +150,7 @@ def test_a_reply_ends_where_the_model_ends_it(tmp_path: Path) -> None:
     assert completion.usage.n_output_tokens == len(tokenizer("it leaked")["input_ids"]) + 1
 
 
-def test_how_far_a_reply_is_is_told_token_by_token(tmp_path: Path) -> None:
+def test_progress_is_reported_token_by_token(tmp_path: Path) -> None:
     save_saying(tmp_path, "it leaked")
     seen: list[CallProgress] = []
     with listening(seen.append):
@@ -202,12 +202,12 @@ def test_a_blank_reply_is_empty(model: TransformersModel) -> None:
     failure(model, "empty", replace(asked(), constraint=Constraint("blank", 'start: "  "')))
 
 
-def test_bytes_that_are_no_characters_are_left_out(tmp_path: Path) -> None:
+def test_invalid_bytes_are_removed(tmp_path: Path) -> None:
     save_saying(tmp_path, "it", "Ã", "Ġthe", "â", "ĺ")
     assert complete(create(str(tmp_path), ModelSettings()), asked()).text == "it the"
 
 
-def test_the_window_is_the_models_own_unless_it_is_said(folder: Path) -> None:
+def test_the_window_is_that_of_the_model_unless_it_is_set(folder: Path) -> None:
     assert create(str(folder), ModelSettings()).window == 4_096
     assert create(str(folder), ModelSettings(window=77)).window == 77
 
@@ -218,12 +218,12 @@ def test_the_same_seed_draws_the_same_reply(model: TransformersModel) -> None:
     assert first == second
 
 
-def test_half_a_character_in_a_prompt_does_no_harm(tmp_path: Path) -> None:
+def test_a_lone_surrogate_in_a_prompt_is_replaced(tmp_path: Path) -> None:
     save_saying(tmp_path, "it leaked")
     assert complete(create(str(tmp_path), ModelSettings()), asked("a \ud800 b")).text == "it leaked"
 
 
-def test_a_template_makes_the_prompt(tmp_path: Path) -> None:
+def test_the_prompt_is_built_by_the_chat_template(tmp_path: Path) -> None:
     save_saying(tmp_path, "it leaked")
     template = (
         "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}"
@@ -245,9 +245,7 @@ def test_a_template_makes_the_prompt(tmp_path: Path) -> None:
 # Prompts that begin alike
 
 
-def test_what_is_known_of_a_document_is_not_read_again(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cached_document_is_not_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Greedy replies are the same with and without it, whichever document was asked about last."""
     constraint = steps_constraint(LIBRARY, max_steps=2, max_text=12)
     other = DOCUMENT.replace("boat", "ship")
@@ -313,7 +311,9 @@ def test_a_call_that_takes_too_long_is_a_timeout(folder: Path) -> None:
     assert isinstance(after, Completion)
 
 
-def test_who_is_cancelled_makes_way_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancelled_call_stops_at_the_next_token(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = create(str(folder), ModelSettings(window=20_000))
     threads = watched(monkeypatch)
 
