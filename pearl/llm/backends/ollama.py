@@ -17,7 +17,7 @@ from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint, read_key
 from pearl.llm.backends.openai.servers import load
 
-DESCRIPTION = "Ollama, here or at $OLLAMA_HOST: ollama:NAME, as `ollama list` has it"
+DESCRIPTION = "Ollama, here or at $OLLAMA_HOST: ollama:NAME, as in `ollama list`"
 ADDRESS_VARIABLE = "OLLAMA_HOST"
 PORT = 11434
 WINDOW = 4_096  # Ollama's default window in tokens, with less than 24 GiB of video memory

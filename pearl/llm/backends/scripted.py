@@ -23,7 +23,7 @@ from pearl.llm.flaws import is_blank
 
 DESCRIPTION = "replies from a file of rules, for tests: scripted:rules.json"
 
-NOTICE = "scripted: these replies were written beforehand, no model wrote them"
+NOTICE = "scripted: these replies were prepared; no model wrote them"
 
 FORMAT = 'a JSON array of rules: [{"match": "regular expression", "reply": "text"}]'
 
@@ -63,7 +63,7 @@ class Scripted:
             step = task.step if isinstance(task, CombineTask) else task
             if not isinstance(step, ActionTask):
                 raise ModelError(
-                    "the recording has replies to steps only, not to plans or choices",
+                    "the recording has replies to steps, but not to plans or choices",
                     kind="bad_request",
                 )
             if step.output not in outputs:

@@ -56,7 +56,7 @@ def test_a_recording_replies_by_the_name_of_the_output() -> None:
     with pytest.raises(ModelError, match=r"step 'heroo'[^\0]*did you mean 'hero'\?") as caught:
         ask(model, request("?", step("heroo")))
     assert not caught.value.is_retryable
-    with pytest.raises(ModelError, match="replies to steps only"):
+    with pytest.raises(ModelError, match="replies to steps, but"):
         ask(model, request("?", ChooseTask("?", ("a", "b"))))
 
 

@@ -61,7 +61,7 @@ COMPLETION_STOPS = ["\n### "]
 
 NOTICE = (
     "llamacpp: {} has no chat template, so it may not be trained to follow instructions; it is "
-    "given plain text to continue"
+    "prompted with plain text"
 )
 
 
@@ -76,7 +76,7 @@ def create(name: str, settings: ModelSettings) -> LlamaCppModel:
     if settings.window and settings.window > trained:
         raise UsageError(
             f"a window of {settings.window:,} tokens is too long for {path}",
-            help=f"it was trained on {trained:,}: --window {trained}",
+            help=f"the model was trained on {trained:,} tokens: --window {trained}",
         )
     window = settings.window or min(trained, MAX_WINDOW)
     return LlamaCppModel(path, settings.timeout_s, window, header)
@@ -184,11 +184,13 @@ class LlamaCppModel:
         found = re.search(r"\((\d+) tokens\)", error.message)
         size = f"{int(found[1]):,} tokens" if found else "more tokens"
         trained = self._header.trained
-        help = "a shorter prompt (--nearest 2, --context retrieve), or a model with a larger window"
+        help = "shorten the prompt (--nearest 2, --context retrieve), or use a model with a larger window"
         if (self.window or 0) < trained:
-            help = f"--window {trained} is what it was trained on; or a shorter prompt: --nearest 2"
+            help = (
+                f"use --window {trained}, the training window, or shorten the prompt: --nearest 2"
+            )
         return ModelError(
-            f"the prompt has {size}, the window of {self._path.name} {self.window:,}",
+            f"the prompt has {size}; the window of {self._path.name} has {self.window:,}",
             kind="bad_request",
             help=help,
         )

@@ -24,7 +24,7 @@ _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: 
 
 _STRING, _ARRAY = 8, 9
 
-HELP = "name a whole language model in the GGUF format, the first file where it is in several"
+HELP = "name a complete language model in the GGUF format; of a split model, its first file"
 # Maximum bytes searched for the chat template, which follows the vocabulary
 MAX_METADATA = 256 * 2**20
 _TEMPLATE = struct.pack("<Q", len(b"tokenizer.chat_template")) + b"tokenizer.chat_template"
@@ -81,7 +81,7 @@ class _HeaderReader:
             if isinstance(value, int)
         }
         if "context_length" not in numbers:
-            raise self._wrong(f"holds no language model (its architecture is '{prefix[:-1]}')")
+            raise self._wrong(f"contains no language model (its architecture is '{prefix[:-1]}')")
         trained = numbers["context_length"]
         return Header(trained, self._has_template(), _bytes_a_token(numbers), self._size)
 
@@ -102,7 +102,7 @@ class _HeaderReader:
                     self._value(of, depth + 1)
             return None
         if kind not in _NUMBERS:
-            raise self._wrong("is damaged: its metadata hold a value of an unknown type")
+            raise self._wrong("is damaged: a value of its metadata has an unknown type")
         return self._number(_NUMBERS[kind])
 
     def _number(self, form: str) -> int:
@@ -119,12 +119,12 @@ class _HeaderReader:
     def _bytes(self, n: int) -> bytes:
         data = self._file.read(n)
         if len(data) < n:
-            raise self._wrong("is cut off")
+            raise self._wrong("is truncated")
         return data
 
     def _skip(self, n: int) -> None:
         if n > self._size - self._file.tell():
-            raise self._wrong("is cut off")
+            raise self._wrong("is truncated")
         self._file.seek(n, 1)
 
     def _wrong(self, what: str) -> DataError:

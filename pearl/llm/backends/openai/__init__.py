@@ -67,7 +67,11 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
 def create_named(backend: str, name: str, settings: ModelSettings) -> OpenAIModel:
     """As `create`, with the name of another backend."""
     if not name:
-        help = "for example openai:gpt-4o-mini" if backend == "openai" else "as the server names it"
+        help = (
+            "for example openai:gpt-4o-mini"
+            if backend == "openai"
+            else "use the server's name for it"
+        )
         raise UsageError(f"{backend}: needs the name of a model", help=help)
     is_asked = settings.is_asked
     endpoint = endpoint_of(name, settings.base_url, settings.api_key_env, is_asked=is_asked)

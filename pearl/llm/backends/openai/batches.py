@@ -282,7 +282,9 @@ class Batches:
             raise ModelError(f"a line from {self.server} has no status", kind="malformed")
         if status == 400 and "temperature" in str(said):
             self._session.parameters.takes_temperature = False
-            message = f"{self._endpoint.model} takes no temperature, and is asked without"
+            message = (
+                f"{self._endpoint.model} rejects a temperature; the request is repeated without it"
+            )
             raise ModelError(message, kind="transport")
         raise faults.refused(StatusError(status, said), self._endpoint)
 

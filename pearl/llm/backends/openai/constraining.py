@@ -77,7 +77,7 @@ class Constraining:
         if server is None:
             raise _unconstrained(
                 f"{self._endpoint.shown} does not report its kind, "
-                f"so it is unknown how it takes a {_WANTED[by]}",
+                f"so the form of its {_WANTED[by]} is unknown",
                 f"name the kind of the server: --server vllm, or {', '.join(servers.names())}",
             )
         if not server.forms(by):

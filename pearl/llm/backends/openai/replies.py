@@ -304,7 +304,7 @@ def _check_ending(reason: str, usage: Usage, endpoint: Endpoint, *, is_by_tool: 
             message = f"the content filter of {endpoint.shown} stopped the reply"
             raise ModelError(message, kind="filtered")
         case "refused":
-            raise refusal(f"it ended the reply as '{reason}'", endpoint)
+            raise refusal(f"it ended the reply with '{reason}'", endpoint)
         case "repetition":
             raise ModelError(
                 f"{endpoint.shown} stopped the reply because it repeated itself",
@@ -313,7 +313,7 @@ def _check_ending(reason: str, usage: Usage, endpoint: Endpoint, *, is_by_tool: 
             )
         case _:
             raise ModelError(
-                f"{endpoint.shown} ended the reply as '{endpoint.quote(reason)}', not as complete",
+                f"{endpoint.shown} ended the reply with '{endpoint.quote(reason)}', so it may be incomplete",
                 kind="transport",
             )
 

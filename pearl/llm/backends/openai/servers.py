@@ -258,7 +258,7 @@ _LLAMACPP = Server(
 
 _OPENAI = Server(
     title="OpenAI",
-    help="use a model that knows custom tools, such as gpt-5, or --constrain off",
+    help="use a model that supports custom tools, such as gpt-5, or --constrain off",
     is_at=lambda endpoint: endpoint.is_openai,
     renderings=("lark",),
     with_grammar=_with_openai_grammar,
@@ -282,7 +282,7 @@ PLUGINS = {
     # JSON of a schema (0.5 and newer), no grammars; cloud models accept the schema and ignore it.
     "ollama": Server(
         title="Ollama",
-        help="run a model of your own machine in Ollama 0.5 or newer, or use --constrain off",
+        help="run a local model in Ollama 0.5 or newer, or use --constrain off",
         owner="library",  # models of the official registry; others have their publisher's name
     ),
     "openai": _OPENAI,

@@ -180,7 +180,7 @@ class Wire:
         except (aiohttp.ClientError, OSError) as error:
             raise faults.cut_off(_cause(error, url), self._endpoint) from None
         raise ModelError(
-            f"{self._endpoint.shown} redirects the request again and again ({MAX_REDIRECTS} times)",
+            f"{self._endpoint.shown} redirected the request more than {MAX_REDIRECTS} times",
             kind="bad_request",
             help="give the final address: --base-url",
         )
@@ -198,7 +198,7 @@ class Wire:
                 why, help = "without its body", "check the address: --base-url"
         raise ModelError(
             f"{self._endpoint.shown} redirects the request to "
-            f"{self._endpoint.quote(redacted(target))}, {why}: not followed",
+            f"{self._endpoint.quote(redacted(target))}, {why}: the redirect is not followed",
             kind="bad_request",
             help=help,
         )
@@ -225,7 +225,7 @@ class Wire:
                     return
                 raise ModelError(
                     f"the reply of {self._endpoint.shown} is longer than {most / 2**20:,.1f} MiB, "
-                    "far more than was asked for",
+                    "far more than was requested",
                     kind="malformed",
                     help="check the server; --max-output-tokens allows 64 bytes more per token",
                 )

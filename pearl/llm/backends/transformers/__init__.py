@@ -59,7 +59,7 @@ def create(name: str, settings: ModelSettings) -> TransformersModel:
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"is no folder: {error}", path=ascii(name)) from None
+        raise DataError(f"is not a folder: {error}", path=ascii(name)) from None
     require_extra("transformers", "a model in this process", "torch", "transformers", "llguidance")
     return TransformersModel(folder, name, settings.window or window, settings.timeout_s)
 
@@ -132,7 +132,7 @@ class TransformersModel:
             else:
                 return _tokens(tokenizer, text, is_whole=False)
         raise ModelError(
-            f"the chat template of {self.name} refuses the messages: {reason}", kind="bad_request"
+            f"the chat template of {self.name} rejects the messages: {reason}", kind="bad_request"
         )
 
 
@@ -233,7 +233,7 @@ class _Call:
             return limit
         if n_prompt >= window:
             raise ModelError(
-                f"the prompt has {n_prompt:,} tokens, the window of {self._model.name} {window:,}",
+                f"the prompt has {n_prompt:,} tokens; the window of {self._model.name} has {window:,}",
                 kind="bad_request",
                 help="use --context map-reduce or retrieve, or a model with a larger window",
             )

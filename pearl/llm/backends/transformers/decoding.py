@@ -101,7 +101,7 @@ class Masks:
         self._next_line = constraint.next_line if by == "line" else None
         if by != "grammar" and self._next_line is None:
             raise ModelError(
-                f"the language '{constraint.name}' has no form '{by}' that weights in this process take",
+                f"the backend transformers cannot constrain '{constraint.name}' in the form '{by}'",
                 kind="unconstrained",
             )
         self._written = bytearray()
@@ -149,7 +149,7 @@ class Masks:
         if matcher.is_error():
             reason = matcher.get_error().strip().partition("\n")[0]
             raise ModelError(
-                f"llguidance cannot hold a reply to '{self._constraint.name}': {reason[:200]}",
+                f"llguidance cannot enforce the grammar of '{self._constraint.name}': {reason[:200]}",
                 kind="unconstrained",
             )
 

@@ -13,7 +13,7 @@ from typing import Any
 from pearl.documents.tokens import TokenizerError
 from pearl.errors import DataError
 
-_EXPECTED = "a folder as save_pretrained writes it: config.json, *.safetensors, tokenizer.json"
+_EXPECTED = "expected files of save_pretrained: config.json, *.safetensors, tokenizer.json"
 # Names of the window in configurations.
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
 
@@ -81,7 +81,9 @@ def load(folder: Path) -> LoadedWeights:
     except Exception as error:
         raise _broken(folder, "no tokenizer can be loaded", error) from error
     if not getattr(tokenizer, "is_fast", False) or not len(tokenizer):
-        raise DataError("it has no fast tokenizer (tokenizer.json)", path=folder, help=_EXPECTED)
+        raise DataError(
+            "the folder has no fast tokenizer (tokenizer.json)", path=folder, help=_EXPECTED
+        )
     try:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             folder, dtype=dtype, output_loading_info=True, **own
@@ -94,13 +96,13 @@ def load(folder: Path) -> LoadedWeights:
         if names := sorted(map(str, info.get(problem) or ())):
             count = f"{len(names)} of them, such as {names[0][:100]}"
             raise DataError(
-                f"weights are missing or do not fit: {count}", path=folder, help=_EXPECTED
+                f"weights are missing or have other shapes: {count}", path=folder, help=_EXPECTED
             )
     n_tokens = len(tokenizer)
     n_rows = model.get_input_embeddings().num_embeddings
     if n_tokens > n_rows:
         raise DataError(
-            f"the tokenizer has {n_tokens:,} tokens, the model {n_rows:,}: one is of another model",
+            f"the tokenizer has {n_tokens:,} tokens, the model has {n_rows:,}: one belongs to another model",
             path=folder,
         )
     model.eval()

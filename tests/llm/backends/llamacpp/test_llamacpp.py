@@ -106,7 +106,7 @@ def test_a_reply_says_which_model_wrote_it_and_what_it_took(weights: Path) -> No
 
 
 def test_a_prompt_longer_than_the_window_is_a_bad_request(weights: Path) -> None:
-    said = r"the prompt has \d+ tokens, the window of random.gguf 256\n.*--window 8192"
+    said = r"the prompt has \d+ tokens; the window of random.gguf has 256\n.*--window 8192"
     with pytest.raises(ModelError, match=said) as caught:
         used(weights, lambda model: model.complete(asked(HARBOUR)), window=256)
     assert caught.value.kind == "bad_request"
@@ -282,10 +282,10 @@ def test_no_process_survives_its_program(weights: Path, by: signal.Signals, mann
     [
         (b"", "is empty"),
         (b"It was a dark and stormy night.", "is not a GGUF file"),
-        (b"GGUF", "is cut off"),
+        (b"GGUF", "is truncated"),
         (b"GGUF\x00\x00\x00\x03", "version 50331648"),
-        (b"GGUF\x03\x00\x00\x00" + b"\xff" * 64, "is cut off"),
-        (b"GGUF\x03\x00\x00\x00" + b"\x00" * 16, "holds no language model"),
+        (b"GGUF\x03\x00\x00\x00" + b"\xff" * 64, "is truncated"),
+        (b"GGUF\x03\x00\x00\x00" + b"\x00" * 16, "contains no language model"),
         (b"GGUF\x03\0\0\0" + b"\0" * 8 + b"\x01" + b"\0" * 7 + b"\x01" + b"\0" * 7 + b"a" + b"\x63\0\0\0", "damaged"),
     ],
 )  # fmt: skip
