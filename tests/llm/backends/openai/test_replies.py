@@ -91,7 +91,7 @@ def endings() -> Iterator[Case]:
         for reason in sent:
             yield f"ends {reason!r}", chat({"finish_reason": reason}), outcome
     for native, outcome in (
-        ("length", "truncated"), ("SAFETY", "filtered"), ("stop", "=ok"), ("banana", "=ok"), (5, "=ok"),
+        ("length", "truncated"), ("SAFETY", "filtered"), ("refusal", "refused"), ("stop", "=ok"), ("banana", "=ok"), (5, "=ok"),
     ):  # fmt: skip
         yield f"ended {native!r} behind a gateway", chat({"native_finish_reason": native}), outcome
     yield "no reason at all", {"choices": [{"message": {"content": "ok"}}]}, "=ok"
