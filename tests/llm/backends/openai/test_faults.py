@@ -31,6 +31,10 @@ def test_a_status_has_a_kind() -> None:
             assert refused(StatusError(status, {"message": "no"}), ENDPOINT).kind == kind
 
 
+def test_a_refused_key_is_not_quoted_in_part() -> None:
+    assert "abc" not in str(refused(StatusError(401, {"message": "abc...xyz?"}), ENDPOINT))
+
+
 @pytest.mark.parametrize("field", ["code", "type"])
 @pytest.mark.parametrize(
     ("status", "code", "kind"),
