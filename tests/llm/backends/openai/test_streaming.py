@@ -77,6 +77,7 @@ WRONG: dict[str, tuple[Canned, ModelErrorKind]] = {
     "hidden words alone": (stream(chunk(reasoning_content="Hm."), chunk(None, "stop")), "empty"),
     "an error in its midst": (stream(chunk("Ada"), {"error": {"message": "out of memory"}}), "malformed"),
     "no JSON": (stream(chunk("Ada"), end="data: {\n\n"), "transport"),
+    "no JSON after the reply": (stream(chunk("Ada"), chunk(None, "stop"), end="data: {\n\n"), "transport"),
     "no object": (stream([1]), "transport"),
     "a text of another type": (stream(chunk(), {"choices": [{"delta": {"content": 5}}]}), "transport"),
     "a loop": (stream(*[chunk("and so on, ")] * 500), "repetition"),
