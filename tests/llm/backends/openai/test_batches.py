@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -89,6 +90,16 @@ def test_a_reply_with_the_mark_of_another_request_is_refused(
     asked = {KEY: REQUEST, b"\x11" * 32: REQUEST}
     result = using(server, lambda batches: carried_out(batches, KEY, asked=asked))[KEY]
     assert (result.text if isinstance(result, Completion) else None) == read
+
+
+@pytest.mark.parametrize(("other", "kind"), [("Ada", None), ("Ben", "malformed")])
+def test_two_different_replies_to_one_request_are_an_error(
+    server: BatchServer, other: str, kind: str | None
+) -> None:
+    server.line = lambda row: answered(completion("Ada"))
+    server.edit = lambda rows: [*rows, json.dumps(rows[0]).replace("Ada", other).encode() + b"\n"]
+    result = using(server, lambda batches: carried_out(batches, KEY))[KEY]
+    assert getattr(result, "kind", None) == kind
 
 
 CALLS: dict[str, Callable[[Batches], Awaitable[Any]]] = {
