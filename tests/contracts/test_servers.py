@@ -12,6 +12,7 @@ from pearl.dsl.decoding.constraint import FORMS, Constraint, JsonForm
 from pearl.errors import ModelError
 from pearl.llm.backends.openai import servers
 from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.backends.openai.replies import Listed
 
 KINDS = servers.names()
 
@@ -49,11 +50,12 @@ def test_no_two_kinds_are_recognised_by_the_same() -> None:
     assert servers.by_address(ENDPOINT) is None
     openai = Endpoint("https://eu.api.openai.com/v1", "m", "")
     assert [kind for kind in KINDS if servers.load(kind).is_at(openai)] == ["openai"]
-    for kind in KINDS:
-        server = servers.load(kind)
+    listed = [Listed(id=owner, owned_by=owner) for owner in ("", *owners)]
+    for server in map(servers.load, KINDS):
         if server.owner:
-            assert servers.by_owner([server.owner]) is server
-    assert servers.by_owner([]) is servers.by_owner([""]) is servers.by_owner(owners) is None
+            assert servers.by_listing(listed, server.owner) is server
+    assert servers.by_listing([], "m") is servers.by_listing(listed, "") is None
+    assert servers.by_listing(listed, "m") is None
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -343,7 +343,7 @@ class Submitter:
                 continue
             if batch is None or len(asked) == 1:
                 message = f"{self._batches.server} knows nothing of a batch it has created"
-                problem = batch and batch.problem
+                problem = batch and self._batches.problem(batch)
                 self._fail(asked, problem or ModelError(message, kind="bad_request"))
                 return
             keys = list(asked)
@@ -391,9 +391,9 @@ class Submitter:
         self, asked: Mapping[bytes, Request], record: PendingBatch, batch: Batch
     ) -> None:
         """Store the replies, also to requests that nobody awaits now, and deliver the results."""
-        if batch.problem is not None:
+        if (problem := self._batches.problem(batch)) is not None:
             self._records.remove(record)
-            self._fail(asked, batch.problem)
+            self._fail(asked, problem)
             return
         results = await self._patiently(lambda: self._batches.results(batch, asked))
         if results is None:
