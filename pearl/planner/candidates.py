@@ -21,9 +21,6 @@ from pearl.dsl.nodes import (
     print_plan,
 )
 from pearl.dsl.signatures import Action, ActionLibrary
-from pearl.embedded.planner import write_other_plan as write_another_by_rule
-from pearl.embedded.planner import write_plan as write_by_rule
-from pearl.embedded.questions import parts
 from pearl.errors import ModelError, PearlError, PlanError, UsageError
 from pearl.llm import Message, Model, PlanTask, Usage
 from pearl.llm.messages import against_null, log_likelihoods
@@ -146,10 +143,12 @@ def by_rule(
     is_other: bool = False,
 ) -> CheckedPlan:
     """The plan of the rules (`pearl.embedded.planner`)."""
+    from pearl.embedded import planner  # late: `pearl execute` writes no plan
+
     text = (
-        write_another_by_rule(question, library)
+        planner.write_other_plan(question, library)
         if is_other
-        else write_by_rule(question, library, kind)
+        else planner.write_plan(question, library, kind)
     )
     return compile_plan(text, library, max_steps=max_steps, question=question)
 
@@ -158,6 +157,8 @@ def by_example(
     question: str, examples: Sequence[Example], library: ActionLibrary, max_steps: int
 ) -> CheckedPlan | None:
     """The plan of the example nearest to a question, with its strings replaced."""
+    from pearl.embedded.questions import parts
+
     nearest = select(examples, question, 1, 0)
     if not nearest or nearest[0].plan.new_actions:
         return None

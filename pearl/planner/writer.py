@@ -33,7 +33,6 @@ from pearl.dsl.nodes import (
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import CTX, Action, ActionLibrary
 from pearl.dsl.tolerance import QUESTION, Line, rows
-from pearl.embedded.questions import parts
 from pearl.errors import (
     Diagnostic,
     LibraryError,
@@ -72,6 +71,8 @@ _MAX_EXPLANATION = 100
 
 def n_reading_steps(question: str, max_steps: int) -> int:
     """Maximum steps of a small model's plan: one per part of the question, two for a comparison."""
+    from pearl.embedded.questions import parts  # late: larger models need none of it
+
     found = parts(question)
     return min(max_steps, len(found) + sum(part.form == "comparison" for part in found))
 
@@ -144,6 +145,8 @@ class _Draft:
 
     def combine(self) -> None:
         """Add the step that combines the outputs that no step uses."""
+        from pearl.embedded.questions import parts
+
         used = {each.name for step in self.steps for each in step.references()}
         loose = [Reference(s.output) for s in self.steps if s.output not in used]
         form = parts(self.question)[0].form

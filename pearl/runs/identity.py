@@ -7,45 +7,20 @@ Headers of logs and banks hold a `RunConfig`; runs of the store and the keys of 
 from __future__ import annotations
 
 import platform
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cache
-from itertools import chain
 from pathlib import Path
-from typing import Any, get_args
+from pkgutil import get_data
+from typing import Any
 
-from pearl.actions import by_search
 from pearl.actions.library import library_digest
-from pearl.actions.operators import LOOKUP
 from pearl.data.journal import Frozen
-from pearl.data.samples import Turn
 from pearl.documents.digest import digest, text_sha256
 from pearl.dsl.nodes import print_plan
-from pearl.dsl.signatures import ROWS, Action, ActionLibrary, Parameter, ValueType
-from pearl.interpreter.prompt import (
-    FORMS,
-    action_messages,
-    again_messages,
-    choose_messages,
-    combine_messages,
-    items_messages,
-)
-from pearl.llm import ActionTask, ChooseTask, ItemsTask, Message, messages_digest
 from pearl.llm.backends import address_of
-from pearl.llm.messages import json_messages
 from pearl.pipeline import Pearl
-from pearl.planner.prompt import (
-    plan_messages,
-    repair_messages,
-    short_plan_messages,
-    steps_messages,
-)
-from pearl.planner.routing import decompose_messages
-from pearl.planner.routing import repair_messages as parts_repair_messages
-from pearl.planner.understanding import standalone_messages, unusable_messages
 from pearl.plugins.version import __version__
-from pearl.replies.items import ItemKind
 from pearl.settings import Deciding
-from pearl.tables.lookup import PROMPT_TEXTS
 
 DECIDING = tuple(field.name for field in fields(Deciding))
 
@@ -149,44 +124,25 @@ def version() -> str:
     return f"pearl {__version__} (prompts {prompts_sha256()[:8]}, Python {python})"
 
 
+_PROMPTS = (
+    "pearl.interpreter.prompt",
+    "pearl.llm.messages",
+    "pearl.planner.prompt",
+    "pearl.planner.routing",
+    "pearl.planner.understanding",
+    "pearl.tables.lookup",
+)
+"""Modules that have the texts of prompts."""
+
+
 @cache
 def prompts_sha256() -> str:
-    """SHA-256 of all prompt texts in hexadecimal.
+    """SHA-256 of the modules with prompts, in hexadecimal.
 
     Example:
         >>> len(prompts_sha256())
         64
     """
-    find = Action("FIND", (Parameter("CTX", ValueType.CONTEXT), Parameter("X")), "Find X")
-    task = ActionTask("a", find, (("X", "x"), ("Y", "y")), "text", "why", "what?", frozenset({"Y"}))
-    each = Action("EACH", (Parameter.named(ROWS),), "Read each")
-    search = by_search.known().values()
-    turns = (Turn("who?", "she"),)
-    called = ActionLibrary("all", [find, each, LOOKUP, *search])
-    plan = plan_messages("what?", called, card="1 document", kind="table")
-    prompts = (
-        plan,
-        short_plan_messages("what?", called, (), 3),
-        repair_messages(plan, "1. a = FIND(CTX)", ()),
-        steps_messages(plan, "New actions:\n- None"),
-        json_messages(plan, "an object"),
-        parts_repair_messages(decompose_messages("what?"), "no parts", ("wrong",)),
-        unusable_messages(standalone_messages("what?", turns), "she", "why"),
-        action_messages(task),
-        *(action_messages(replace(task, gives=form)) for form in FORMS),
-        *(again_messages(action_messages(task), "one", "why", form) for form in FORMS),
-        combine_messages(task, ("one", "two")),
-        *(
-            items_messages(
-                ItemsTask("a", find, (("X", "x"),), ("one",), kind, ("b",), 1, is_echoed=True)
-            )
-            for kind in get_args(ItemKind)
-        ),
-        *(
-            choose_messages(ChooseTask("what?", ("a", "b"), document, answer, is_reasoned))
-            for document, answer in (("text", None), (None, "x"))
-            for is_reasoned in (False, True)
-        ),
-    )
-    of_tables = [Message("user", text) for text in PROMPT_TEXTS]
-    return messages_digest(chain(*prompts, of_tables))
+    # The source, and not the texts: these would take as many imports as a run.
+    packages = (name.rpartition(".") for name in _PROMPTS)
+    return digest(get_data(package, f"{module}.py") or b"" for package, _, module in packages).hex()

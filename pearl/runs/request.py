@@ -29,20 +29,9 @@ from pearl.errors import StoreError, UsageError
 from pearl.errors.escaping import LEFT_OUT, redacted
 from pearl.llm.backends import ModelSettings, address_of
 from pearl.llm.prices import Price
-from pearl.plugins.files import why_unsafe
-from pearl.runs.store import FILE, RunInfo, RunSpec
+from pearl.runs.store import RunInfo, RunSpec
 from pearl.runs.tasks import corpus_source
-from pearl.settings import Settings, resumed
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or "\0" in value:
-        raise ValueError("no text")
-    return value
-
-
-Text = Annotated[str, PlainValidator(_text)]
-"""A text that may be the name of any file: pydantic's own takes none that is not Unicode."""
+from pearl.settings import Settings, Text, resumed
 
 
 def _executor(value: object) -> str:
@@ -254,18 +243,6 @@ def request_of(info: RunInfo) -> RunRequest:
         raise StoreError(
             f"the work of run {info.id} cannot be read: {reason(error)}", help=again
         ) from None
-
-
-def refuse_others(folder: Path) -> None:
-    """Check that only the user can write to a store."""
-    for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
-        why = why_unsafe(path) if path.exists() else ""
-        if why:
-            raise StoreError(
-                f"a run of this store is not resumed: {why}",
-                path=path,
-                help="take over what you trust into a store of yours: pearl runs merge",
-            )
 
 
 def _content(path: str) -> str:

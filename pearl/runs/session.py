@@ -53,8 +53,7 @@ from pearl.runs.executors.local import each_kept
 from pearl.runs.executors.local import run as run_here
 from pearl.runs.forecast import Forecast, Forecaster
 from pearl.runs.identity import fingerprint
-from pearl.runs.request import refuse_others
-from pearl.runs.store import FILE, Run, RunSpec, Status, Store
+from pearl.runs.store import FILE, Run, RunSpec, Status, Store, refuse_others
 from pearl.runs.tasks import read_tasks, tasks_to_json
 from pearl.telemetry.tracing import RunSpans, Telemetry
 

@@ -11,6 +11,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, assert_never
 
@@ -92,7 +93,8 @@ again because the reply could not be parsed, about a batch of rows, or to choose
 class EventBase(BaseModel):
     """Fields of every event."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Deferred: to build all validators takes 20 ms, and a run needs few of them.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     is_recorded: ClassVar[bool] = True
     """Whether traces record the event; otherwise only listeners receive it."""
@@ -517,7 +519,10 @@ SCHEMA_VERSION = 1
 
 Stamped = TypeVar("Stamped", bound=EventBase)
 
-_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+
+@cache
+def _adapter() -> TypeAdapter[Event]:
+    return TypeAdapter(Event)  # late: a run writes events, and reads none
 
 
 class Trace(ShownInNotebooks):
@@ -626,7 +631,7 @@ class Trace(ShownInNotebooks):
                 continue
             row = json.loads(line)
             del row["v"], row["id"]
-            trace._events.append(_ADAPTER.validate_python(row))
+            trace._events.append(_adapter().validate_python(row))
         return trace
 
 
@@ -745,7 +750,7 @@ def read_trace(path: str | Path) -> list[Trace]:
             try:
                 row = json.loads(line)
                 version, id = row.pop("v"), row.pop("id")
-                event = _ADAPTER.validate_python(row)
+                event = _adapter().validate_python(row)
             except (ValueError, KeyError, AttributeError, ValidationError) as error:
                 if not line.endswith(b"\n"):
                     told = f"{path}:{number}: the last event was cut off and is left out"

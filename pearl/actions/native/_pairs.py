@@ -12,7 +12,6 @@ from pearl.documents.numbers import read_number, whole_number
 from pearl.documents.passages import terms
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.dsl.signatures import Parameter, ValueType
-from pearl.retrieval.weighting import TermRanker
 
 PLUGINS = Family()
 
@@ -175,6 +174,8 @@ def near(a: Rows, b: Rows, k: int | float) -> Value:
     lefts = [(row, i < len(a)) for i, row in enumerate((*a, *a.doubtful)) if row.value is not None]
     rights = [(row, i < len(b)) for i, row in enumerate((*b, *b.doubtful)) if row.value is not None]
     check_n_pairs(len(lefts) * min(n_best, len(rights)))
+    from pearl.retrieval.weighting import TermRanker  # late: `pearl check` ranks nothing
+
     index = TermRanker([_words(row) for row, _ in rights])
     n_unsure = sum(not is_sure for _, is_sure in rights)
     sure: list[Row] = []

@@ -144,7 +144,8 @@ def resume(
     does it with --yes only; OPENAI_API_KEY goes to the server of such a run only if that is OpenAI's,
     local, or named by you, as with --base-url.
     """
-    from pearl.runs.request import refuse_others, request_of
+    from pearl.runs.request import request_of
+    from pearl.runs.store import refuse_others
 
     folder = opened_folder(store)
     refuse_others(folder)

@@ -16,6 +16,7 @@ from typing import Self
 
 from pearl.errors import StoreError
 from pearl.llm import Completion
+from pearl.plugins.files import why_unsafe
 from pearl.plugins.persistence import FAILURES, WriteLock, connect, to_store_error
 from pearl.runs.store.database import (
     FILE,
@@ -42,6 +43,7 @@ __all__ = [
     "Status",
     "Store",
     "default_folder",
+    "refuse_others",
 ]
 
 _KEEP = """
@@ -61,6 +63,18 @@ def default_folder() -> Path:
         return Path.home() / ".local" / "share" / "pearl"
     except RuntimeError:
         raise StoreError("no home folder found", help="name a folder with --store") from None
+
+
+def refuse_others(folder: Path) -> None:
+    """Check that only the user can write to a store."""
+    for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
+        why = why_unsafe(path) if path.exists() else ""
+        if why:
+            raise StoreError(
+                f"a run of this store is not resumed: {why}",
+                path=path,
+                help="take over what you trust into a store of yours: pearl runs merge",
+            )
 
 
 class FreshCache:
