@@ -73,6 +73,19 @@ class PearlError(ShownInNotebooks, Exception):
         self.message = message
         self.help = help
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Not by its constructor: each class has other arguments, and the text is made already.
+        return _restored, (type(self), self.args, vars(self))
+
+
+def _restored(
+    kind: type[PearlError], args: tuple[Any, ...], attributes: dict[str, Any]
+) -> PearlError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    vars(error).update(attributes)
+    return error
+
 
 class UsageError(PearlError, ValueError):
     """An argument or a setting is wrong."""

@@ -161,7 +161,6 @@ async def run(
     *,
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
-    window: int | None = None,
     on_begun: OnBegun | None = None,
 ) -> AsyncGenerator[Outcome[U], None]:
     """Run the units; outcomes come in the order of the units.
@@ -174,18 +173,15 @@ async def run(
     async def one(unit: U) -> Outcome[U]:
         return await perform(unit, resources, listener)
 
-    if window is not None:
-        found = in_order(units, one, window, is_stopping=is_stopping)
-    else:
-        found = in_order(
-            units,
-            one,
-            UNDER_WAY * n if n > 1 else 1,
-            ahead=AHEAD * n,
-            group=document_of,
-            rank=lambda unit: unit.n_chained(resources),
-            is_stopping=is_stopping,
-        )
+    found = in_order(
+        units,
+        one,
+        UNDER_WAY * n if n > 1 else 1,
+        ahead=AHEAD * n,
+        group=document_of,
+        rank=lambda unit: unit.n_chained(resources),
+        is_stopping=is_stopping,
+    )
     with pearl.client.breaker.running():
         async with aclosing(found) as outcomes:
             async for outcome in outcomes:

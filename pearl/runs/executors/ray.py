@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import pickle
+import platform
 import sys
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import aclosing, chdir, contextmanager, nullcontext
@@ -19,21 +21,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pearl.errors import PearlError, UsageError
+from pearl.llm.client import Client, ClientSettings
 from pearl.pipeline import Pearl
 from pearl.plugins.extras import require_extra
 from pearl.runs.executors import Listener, Outcome, Task, Unit
 from pearl.runs.executors.local import AHEAD, UNDER_WAY, document_of, in_order, perform
-from pearl.runs.executors.ray.worker import (
-    RayWorker,
-    WorkerConfig,
-    unpacked_error,
-    unpacked_outcome,
-)
 from pearl.runs.identity import version
 from pearl.runs.resources import Resources
 from pearl.trace import Trace
-
-__all__ = ["DESCRIPTION", "KEEPS_LIMITS", "UNITS", "run"]
 
 DESCRIPTION = "on a Ray cluster whose nodes come and go"
 KEEPS_LIMITS = False
@@ -70,13 +65,13 @@ async def run(
         async def one(unit: U) -> Outcome[U]:
             if isinstance(unit, Task) and (unit.problem is not None or unit.document is None):
                 return await perform(unit, here, listener)
-            found = await crew.run(unit)
-            if isinstance(found.halted, PearlError):
-                pearl.client.breaker.throw(found.halted)
+            outcome, halted = await crew.run(unit)
+            if halted is not None:
+                pearl.client.breaker.throw(halted)
             if listener is not None:
-                for event in found.outcome.trace:
+                for event in outcome.trace:
                     listener(unit.id, event)
-            return found.outcome
+            return outcome
 
         outcomes = in_order(
             units,
@@ -154,12 +149,6 @@ class _Slot:
     """The pending restart of the worker; None while it is alive."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    outcome: Outcome[Any]
-    halted: Exception | None = None
-
-
 class _Crew:
     """The workers, each with an equal share of the limits."""
 
@@ -194,28 +183,27 @@ class _Crew:
                 slot.reviving.cancel()
             ray.kill(slot.actor)
 
-    async def run(self, unit: Unit) -> _Found:
-        """Execute a unit on any worker, retrying elsewhere if the worker is lost."""
+    async def run(self, unit: U) -> tuple[Outcome[U], PearlError | None]:
+        """Execute a unit on any worker, again elsewhere if that is lost; also what has halted the worker."""
         from ray import exceptions
 
         for _ in range(ATTEMPTS):
             slot = await self._slot(unit)
             slot.n_tasks += 1
             try:
-                said = await slot.actor.work.remote(unit, version())
+                outcome, halted = await slot.actor.work.remote(unit, version())
             except (exceptions.RayTaskError, TypeError) as error:  # it cannot even be sent
                 reason = str(getattr(error, "cause", error)).strip().partition("\n")[0]
-                return _Found(_failed(unit, f"it cannot be run on a cluster: {reason}"))
+                return _failed(unit, f"it cannot be run on a cluster: {reason}"), None
             except exceptions.RayError:  # the worker is lost, or its node with what it said
                 self._lose(slot)
                 continue
             finally:
                 slot.n_tasks -= 1
-            if "refused" in said:
-                raise unpacked_error(said["refused"])
-            halted = unpacked_error(said["halted"]) if said["halted"] else None
-            return _Found(unpacked_outcome(unit, said["outcome"]), halted)
-        return _Found(_failed(unit, f"{ATTEMPTS} workers were lost while they ran it"))
+            if outcome is None:
+                raise halted
+            return replace(outcome, unit=unit), halted
+        return _failed(unit, f"{ATTEMPTS} workers were lost while they ran it"), None
 
     async def _slot(self, unit: Unit) -> _Slot:
         """The slot with units over the same document, else the least loaded one."""
@@ -280,5 +268,59 @@ def _actor(kind: type, node: Mapping[str, Any] | None, **options: Any) -> Any:
     )
 
 
-def _failed(unit: Unit, message: str) -> Outcome[Unit]:
+def _failed(unit: U, message: str) -> Outcome[U]:
     return Outcome(unit, None, PearlError(f"task {unit.id}: {message}"), Trace(unit.id))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """Configuration of a worker."""
+
+    version: str
+    settings: Mapping[str, Any]
+    client: ClientSettings
+    folder: str
+
+
+class RayWorker:
+    """Executes many units on a node concurrently, like `local`, with its own `Pearl`."""
+
+    def __init__(self, setup: WorkerConfig) -> None:
+        # Nothing here may fail: Ray would not report why to the driver.
+        self._setup = setup
+        self._resources: Resources | None = None
+
+    async def is_there(self) -> None:
+        """Return once the worker is ready."""
+
+    async def work(self, unit: Unit, driver: str) -> tuple[Outcome[Any] | None, Exception | None]:
+        """The outcome of a unit, without the unit, and what has halted the model; None and why it cannot be run."""
+        try:
+            resources = self._ready(driver)
+        except PearlError as error:
+            return None, error
+        outcome = await perform(unit, resources)
+        outcome = replace(outcome, unit=None, error=_portable(outcome.error))  # type: ignore[arg-type]
+        return outcome, resources.pearl.client.breaker.error
+
+    def _ready(self, driver: str) -> Resources:
+        if driver != version():
+            raise UsageError(
+                f"the node {platform.node()} runs {version()}, the driver {driver}",
+                help="install the same on every node of the cluster",
+            )
+        if self._resources is None:
+            if Path(self._setup.folder).is_dir():
+                os.chdir(self._setup.folder)
+            client = Client(self._setup.client)
+            self._resources = Resources(Pearl(client, **self._setup.settings))
+        return self._resources
+
+
+def _portable(error: Exception | None) -> Exception | None:
+    """The error, or one with its text if it cannot be pickled: many classes do not keep their arguments."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # noqa: BLE001 - whatever a class of another library does
+        return PearlError(f"{type(error).__name__}: {error}")
+    return error
