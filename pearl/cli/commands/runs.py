@@ -282,8 +282,7 @@ def prune(
     keep: int | None, older_than: float | None, replies: bool, yes: bool, store: str | None
 ) -> None:
     """Remove runs with their results; those in use stay."""
-    from pearl.runs.store import Store
-    from pearl.runs.store.writing import chosen
+    from pearl.runs.store import Store, chosen
 
     if keep is None and older_than is None and not replies:
         raise UsageError(

@@ -7,14 +7,16 @@ import os
 import re
 import secrets
 import socket
+import sqlite3
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from pearl.documents.digest import digest
+from pearl.errors.escaping import json_bytes
 from pearl.errors.patterns import lazy_pattern
 from pearl.runs.store.database import decoded, unpacked
 
@@ -105,6 +107,12 @@ class RunSpec:
     work: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def asked(self) -> tuple[bytes, bytes]:
+        """The columns `command` and `folder`."""
+        argv = {"argv": list(self.command), "work": dict(self.work)}
+        return json_bytes(argv), self.folder.encode("utf-8", "backslashreplace")
+
+    @property
     def key(self) -> bytes:
         """32 bytes that identify settings and inputs."""
         said = {"settings": dict(self.settings), "inputs": dict(self.inputs)}
@@ -117,22 +125,18 @@ class RunSpec:
         return said if is_shard(said) else ""
 
     @property
-    def whole(self) -> RunSpec:
+    def whole(self) -> Self:
         """The same work, all of it."""
         settings = {name: value for name, value in self.settings.items() if name != "shard"}
         return replace(self, settings=settings)
 
 
-@dataclass(frozen=True, slots=True)
-class RunInfo:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo(RunSpec):
     """State of a run."""
 
     id: str
     spec_key: bytes
-    command: tuple[str, ...]
-    folder: str
-    settings: Mapping[str, Any]
-    inputs: Mapping[str, Any]
     status: Status
     created: float
     updated: float
@@ -140,7 +144,6 @@ class RunInfo:
     n_results: int
     n_failed: int
     holder: Holder | None
-    work: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def state(self) -> str:
@@ -200,3 +203,24 @@ def _seconds(value: object) -> float:
     """A time; 0 for a damaged value."""
     is_time = isinstance(value, int | float) and 0 <= value <= time.time() + 1e9
     return float(value) if is_time else 0.0  # type: ignore[arg-type]
+
+
+def insert_run(
+    connection: sqlite3.Connection,
+    id: str,
+    spec: RunSpec,
+    key: bytes,
+    status: Status,
+    created: float,
+    counts: Mapping[str, Any],
+) -> None:
+    """Add a run to the table."""
+    connection.execute(
+        "INSERT INTO runs (id, spec_key, command, folder, settings, inputs, status, created, updated,"
+        " counts) VALUES (?, ?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT),"
+        " ?, ?, ?, CAST(? AS TEXT))",
+        (
+            id, key, *spec.asked, json_bytes(dict(spec.settings)), json_bytes(dict(spec.inputs)),
+            status, created, time.time(), json_bytes(dict(counts)),
+        ),
+    )  # fmt: skip

@@ -1,0 +1,230 @@
+"""Import of results and replies of other stores."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pearl.documents.digest import digest
+from pearl.errors import StoreError
+from pearl.errors.escaping import json_bytes
+from pearl.plugins.persistence import Lease
+from pearl.runs.store import Store, lease_run
+from pearl.runs.store.database import is_done, unpacked, unpacked_reply
+from pearl.runs.store.runs import (
+    COLUMNS,
+    RunInfo,
+    Status,
+    info_of,
+    insert_run,
+    is_id,
+    is_shard,
+)
+
+_PAGE = 200
+"""Replies in one transaction."""
+
+_KEEP = "INSERT OR REPLACE INTO replies (key, body, created) VALUES (?, CAST(? AS TEXT), ?)"
+_ADD = (
+    "INSERT OR REPLACE INTO results (run_id, key, seq, task_id, status, row, trace)"
+    " VALUES (?, ?, ?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))"
+)
+
+_HERE = (
+    "SELECT key, row FROM results WHERE run_id = ? AND key = ?"
+    " UNION SELECT key, row FROM results WHERE run_id = ? AND seq = ? AND task_id = CAST(? AS TEXT)"
+)
+_REMOVE = "DELETE FROM results WHERE run_id = ? AND key = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The result of a merge."""
+
+    n_runs: int = 0
+    n_results: int = 0
+    n_replies: int = 0
+    n_conflicts: int = 0
+    n_bad: int = 0
+
+    def __add__(self, other: Merged) -> Merged:
+        return Merged(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
+def merge(store: Store, folders: Sequence[Path]) -> Merged:
+    """Import other stores; repeating it changes nothing."""
+    merged = Merged()
+    for folder in folders:
+        if folder.resolve() == store.folder.resolve():
+            raise StoreError(
+                "a store cannot be merged into itself", path=folder, help="name another store"
+            )
+        with Store.open(folder, read_only=True) as source:
+            merged += _merge(store, source)
+    return merged
+
+
+def _merge(store: Store, source: Store) -> Merged:
+    """Import another store.
+
+    A run goes into the run with its id, else into the latest with its spec, else becomes a run of
+    its own. A shard goes into the run of all the work, so the shards of one command become one run.
+    """
+    merged = Merged()
+    for page in _replies(source):
+        merged += store.writer.transact(partial(_keep, page=page))
+    seen: set[bytes] = set()
+    for info in source.runs():
+        # Of several runs of one spec only the latest joins another: a fresh one starts over.
+        merged += _merge_run(store, source, info, by_spec=info.spec_key not in seen)
+        seen.add(info.spec_key)
+    return merged
+
+
+def _merge_run(store: Store, source: Store, info: RunInfo, *, by_spec: bool) -> Merged:
+    leases: list[Lease] = []
+    whole = replace(info.whole, spec_key=info.whole.key) if info.shard else info
+
+    def begin(connection: sqlite3.Connection) -> str:
+        target = _target(connection, whole, by_spec=by_spec)
+        id = target.id if target else _free_id(connection, whole)
+        leases.append(lease_run(store.folder, id, target))
+        _join(connection, id, whole, target, info.shard)
+        return id
+
+    try:
+        id = store.writer.transact(begin)
+        merged = Merged(n_runs=1)
+        for page in source.results(info.id):
+            merged += store.writer.transact(partial(_add, id=id, page=page))
+    finally:
+        for lease in leases:
+            lease.release()
+    return merged
+
+
+def _target(connection: sqlite3.Connection, info: RunInfo, *, by_spec: bool) -> RunInfo | None:
+    """The run of this store that receives the rows."""
+    same = f"SELECT {COLUMNS} FROM runs WHERE spec_key = ?"
+    row = connection.execute(
+        f"{same} AND id IN (?, ?)", (info.spec_key, info.id, _other_id(info))
+    ).fetchone()
+    if row is None and by_spec:
+        row = connection.execute(
+            f"{same} ORDER BY created DESC, rowid DESC LIMIT 1", (info.spec_key,)
+        ).fetchone()
+    return None if row is None else info_of(row)
+
+
+def _free_id(connection: sqlite3.Connection, info: RunInfo) -> str:
+    """Its own id, unless another run of this store has it."""
+    is_taken = connection.execute("SELECT 1 FROM runs WHERE id = ?", (info.id,)).fetchone()
+    return info.id if is_id(info.id) and is_taken is None else _other_id(info)
+
+
+def _other_id(info: RunInfo) -> str:
+    """A derived id, the same at every merge."""
+    told = digest([info.spec_key, info.id, str(info.created)]).hex()
+    return f"{datetime.fromtimestamp(info.created):%Y%m%d}-{told[:8]}"
+
+
+def _join(
+    connection: sqlite3.Connection, id: str, info: RunInfo, target: RunInfo | None, shard: str
+) -> None:
+    """Create the run, or update the existing one with the status of both."""
+    status: Status = "stopped" if info.status == "running" else info.status  # nobody goes on here
+    counts = dict(target.counts) if target else {}
+    was_done = target is not None and target.status == "done"  # as it has all rows, it stays so
+    if shard and ("shards" in counts or not was_done):
+        parts = _parts(counts) - {shard} | ({shard} if status == "done" else set())
+        status, counts["shards"] = "done" if _are_all(parts) else "stopped", sorted(parts)
+    elif target is not None and target.status != status != "done":
+        status = "stopped"
+    if was_done:
+        status = "done"
+    if target is not None:
+        connection.execute(
+            "UPDATE runs SET status = ?, counts = CAST(? AS TEXT) WHERE id = ?",
+            (status, json_bytes(counts), id),
+        )
+        return
+    insert_run(connection, id, info, info.spec_key, status, info.created, counts)
+
+
+def _parts(counts: Mapping[str, Any]) -> set[str]:
+    """The shards of a run that are done."""
+    known = counts.get("shards")
+    return (
+        {part for part in map(str, known) if is_shard(part)} if isinstance(known, list) else set()
+    )
+
+
+def _are_all(parts: set[str]) -> bool:
+    """Whether the parts are complete: all n shards of some n."""
+    found = Counter(int(part.partition("/")[2]) for part in parts)
+    return any(n_found == n for n, n_found in found.items())
+
+
+def _add(connection: sqlite3.Connection, id: str, page: list[tuple[Any, ...]]) -> Merged:
+    n_results = n_conflicts = n_bad = 0
+    for key, seq, task_id, status, row, trace in page:
+        if not _is_whole(key, seq, row):
+            n_bad += 1
+            continue
+        # Also under another key: a task whose document was another when it was run there.
+        here = connection.execute(_HERE, (id, key, id, seq, task_id)).fetchall()
+        whole = [before for _, before in here if unpacked(before) is not None]
+        if row in whole:
+            continue
+        if whole:
+            is_failed, was_failed = _is_failed(row), all(map(_is_failed, whole))
+            if is_failed == was_failed:
+                n_conflicts += 1
+            if is_failed or not was_failed:
+                continue
+        connection.executemany(_REMOVE, [(id, key_before) for key_before, _ in here])
+        connection.execute(_ADD, (id, key, seq, task_id, status, row, trace))
+        n_results += 1
+    return Merged(n_results=n_results, n_conflicts=n_conflicts, n_bad=n_bad)
+
+
+def _is_whole(key: object, seq: object, row: object) -> bool:
+    return isinstance(key, bytes) and isinstance(seq, int) and unpacked(row) is not None
+
+
+def _is_failed(row: bytes) -> bool:
+    return not is_done(unpacked(row) or {})
+
+
+def _replies(source: Store) -> Iterator[list[tuple[Any, ...]]]:
+    key = b""
+    while True:
+        page = source.all(
+            "SELECT key, body, created FROM replies WHERE key > ? ORDER BY key LIMIT ?",
+            (key, _PAGE),
+        )
+        if not page or not isinstance(page[-1][0], bytes) or page[-1][0] <= key:
+            return
+        key = page[-1][0]
+        yield page
+
+
+def _keep(connection: sqlite3.Connection, page: list[tuple[Any, ...]]) -> Merged:
+    n_replies = n_conflicts = n_bad = 0
+    for key, body, created in page:
+        if not isinstance(key, bytes) or unpacked_reply(body) is None:
+            n_bad += 1
+            continue
+        here = connection.execute("SELECT body FROM replies WHERE key = ?", (key,)).fetchone()
+        if here is not None and unpacked_reply(here[0]) is not None:
+            n_conflicts += here[0] != body
+            continue
+        connection.execute(_KEEP, (key, body, created))
+        n_replies += 1
+    return Merged(n_replies=n_replies, n_conflicts=n_conflicts, n_bad=n_bad)
