@@ -41,44 +41,6 @@ from pearl.llm.progress import AttemptError, CallAttempt, CallWait, News, Phase
 from pearl.notebooks import ShownInNotebooks
 from pearl.replies.typed import State
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "AnswerStatus",
-    "CallFailed",
-    "ConstraintRefused",
-    "Event",
-    "FoundPassage",
-    "LookedUp",
-    "ModelAttempted",
-    "ModelCalled",
-    "ModelProgressed",
-    "ModelWaited",
-    "OptionChosen",
-    "PlanAttempted",
-    "PlanCandidate",
-    "PlanChosen",
-    "PlanFailed",
-    "PlanRewritten",
-    "PlanWriter",
-    "PlansCompared",
-    "Purpose",
-    "QuestionRouted",
-    "QuestionUnderstood",
-    "Retrieved",
-    "RunFinished",
-    "RunStarted",
-    "Spent",
-    "StepFailed",
-    "StepFinished",
-    "StepStarted",
-    "Trace",
-    "event_line",
-    "read_trace",
-    "retrieved",
-    "spent",
-]
-
-
 AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided", "refused"]
 """Whether there is an answer, the document has none, it is uncertain, or the model refused a step."""
 
@@ -105,7 +67,17 @@ class EventBase(BaseModel):
     """The plan of the question that the event is about, from 1; None if one plan was requested."""
 
 
-class PlanAttempted(EventBase):
+class AskingEvent(EventBase):
+    """Fields of events that stand for calls of a model."""
+
+    usage: Usage = Usage()
+    n_calls: int = 0
+    """Replies, cached ones included."""
+    n_cached: int = 0
+    """Replies that were cached."""
+
+
+class PlanAttempted(AskingEvent):
     """One round of planning: a reply and its diagnostics."""
 
     event: Literal["plan_attempted"] = "plan_attempted"
@@ -118,15 +90,12 @@ class PlanAttempted(EventBase):
     """The remaining errors, rendered; empty for the accepted plan."""
     constraint: ConstraintLevelName = "none"
     """The constraint level that the reply was written under."""
-    usage: Usage = Usage()
     shape: str = ""
     """What the planner was told about the document; "" for nothing."""
     profile: Literal["full", "small"] = "full"
     """The part of the library and of the examples in the prompt of the planner."""
     n_calls: int = 1
-    """Replies that the plan consists of: with some constraints a separate reply defines new actions."""
-    n_cached: int = 0
-    """Those of them that were cached."""
+    """With some constraints a separate reply defines new actions."""
 
 
 PlanWriter = Literal["rule", "example", "model"]
@@ -145,7 +114,7 @@ class PlanCandidate(BaseModel):
     """Pointwise mutual information of its first action with the question, in nats; None if not rated."""
 
 
-class PlanChosen(EventBase):
+class PlanChosen(AskingEvent):
     """One of several plans was chosen: of a weak model, of rules and of examples."""
 
     event: Literal["plan_chosen"] = "plan_chosen"
@@ -155,14 +124,9 @@ class PlanChosen(EventBase):
     candidates: tuple[PlanCandidate, ...]
     note: str = ""
     """Why the model wrote none, or rated none; "" if it did."""
-    usage: Usage = Usage()
-    n_calls: int = 0
-    """Calls that rated candidates."""
-    n_cached: int = 0
-    """Those of them whose reply was cached."""
 
 
-class QuestionUnderstood(EventBase):
+class QuestionUnderstood(AskingEvent):
     """The interpretation of a question before planning."""
 
     event: Literal["question_understood"] = "question_understood"
@@ -171,14 +135,9 @@ class QuestionUnderstood(EventBase):
     """Clear by itself, with absolute periods."""
     notes: tuple[str, ...] = ()
     """Why it could not be made clear, if so; which periods were put in, and by which date."""
-    usage: Usage = Usage()
-    n_calls: int = 0
-    """Replies that say what it refers to."""
-    n_cached: int = 0
-    """Those of them that were cached."""
 
 
-class QuestionRouted(EventBase):
+class QuestionRouted(AskingEvent):
     """The parts of a question, and who plans it."""
 
     event: Literal["question_routed"] = "question_routed"
@@ -189,11 +148,7 @@ class QuestionRouted(EventBase):
     by: Literal["rule", "planner"]
     notes: tuple[str, ...] = ()
     """Where the parts contradict the level that was told, or why they are not known."""
-    usage: Usage = Usage()
     n_calls: int = 1
-    """Replies that tell the parts."""
-    n_cached: int = 0
-    """Those of them that were cached."""
 
 
 class ConstraintRefused(EventBase):
@@ -254,40 +209,35 @@ CallPurpose = Literal["question", "plan", "step", "combine", "choose", "mine", "
 """The purpose of a call."""
 
 
-class ModelProgressed(EventBase):
-    """Progress of a call; sent to listeners, but not recorded."""
+class LiveEvent(EventBase):
+    """Fields of events about a running call; sent to listeners, but not recorded."""
 
     is_recorded = False
 
-    event: Literal["model_progressed"] = "model_progressed"
     purpose: CallPurpose
     step: str = ""
     """The step that makes the call, if any."""
     attempt: int = 1
     """The round of planning, from 1."""
+
+
+class ModelProgressed(LiveEvent):
+    """Progress of a call."""
+
+    event: Literal["model_progressed"] = "model_progressed"
     phase: Phase
     n_tokens: int = 0
     """Tokens of the prompt processed, or of the reply generated, including hidden ones."""
     n_total: int | None = None
     """Tokens of the prompt; None while the reply is generated."""
     text: str = ""
-    """The end of the reply so far; "" where nothing of it is known before it is whole."""
+    """The end of the reply so far; "" until the server sends parts of it."""
 
 
-class ModelAttempted(EventBase):
-    """An attempt of a call ended; sent to listeners, but not recorded.
-
-    A call that is retried has several; one whose reply is kept from before has none.
-    """
-
-    is_recorded = False
+class ModelAttempted(LiveEvent):
+    """An attempt of a call ended; a retried call has several, a cached reply has none."""
 
     event: Literal["model_attempted"] = "model_attempted"
-    purpose: CallPurpose
-    step: str = ""
-    """The step that makes the call, if any."""
-    attempt: int = 1
-    """The round of planning, from 1."""
     model: str
     """`backend:name`."""
     server: str = ""
@@ -297,9 +247,9 @@ class ModelAttempted(EventBase):
     error: AttemptError | None = None
     """None for a usable reply."""
     replied_by: str = ""
-    """The model name that the server reports; "" where there is no usable reply."""
+    """The model name that the server reports; "" without a usable reply."""
     finish_reason: str = ""
-    """`stop`, or "" where the server reports none."""
+    """`stop`, or "" if the server reports none."""
     messages: tuple[Message, ...]
     """The prompt."""
     reply: str = ""
@@ -327,44 +277,39 @@ class ModelWaited(EventBase):
     """The step that makes the call; "" for another call, and in traces older than this field."""
 
 
-class ModelCalled(EventBase):
-    """One reply of the model."""
+class CallEvent(EventBase):
+    """Fields of events about a call that has ended."""
 
-    event: Literal["model_called"] = "model_called"
-    step: str
-    purpose: Purpose
-    model: str
-    duration_s: float
-    usage: Usage
-    """Zero for a cache hit."""
-    is_remembered: bool = False
-    """Whether the reply was cached, or shared with a concurrent identical call."""
-    prefix: PrefixUse | None = None
-    """How the call used the server's prefix cache; None if unknown."""
-    prompt: str = ""
-    """The messages, with the lengths of texts of the document in their place; "" in older traces."""
-    reply: str = ""
-    """What was replied; "" in older traces."""
-    reasoning: str = ""
-    """The reasoning that came with it; "" where none was sent, and in older traces."""
-
-
-class CallFailed(EventBase):
-    """A call gave no usable reply; what there is of one is kept here, with what it cost."""
-
-    event: Literal["call_failed"] = "call_failed"
     step: str
     """"" for a choice among options, which no step makes."""
     purpose: Purpose
     model: str
-    kind: ModelErrorKind
-    prompt: str = ""
-    """As that of `ModelCalled`."""
-    reply: str
-    """The text received; "" if there is none."""
     duration_s: float
     usage: Usage
-    """Zero where the server did not say."""
+    """Zero for a cache hit, and where the server did not say."""
+    prompt: str = ""
+    """The messages, with the lengths of texts of the document in their place; "" in older traces."""
+    reply: str = ""
+    """The text received; "" if there is none, and in older traces."""
+
+
+class ModelCalled(CallEvent):
+    """One reply of the model."""
+
+    event: Literal["model_called"] = "model_called"
+    is_remembered: bool = False
+    """Whether the reply was cached, or shared with a concurrent identical call."""
+    prefix: PrefixUse | None = None
+    """How the call used the server's prefix cache; None if unknown."""
+    reasoning: str = ""
+    """The reasoning that came with it; "" where none was sent, and in older traces."""
+
+
+class CallFailed(CallEvent):
+    """A call gave no usable reply."""
+
+    event: Literal["call_failed"] = "call_failed"
+    kind: ModelErrorKind
     is_sent: bool = True
     """Whether the server was reached."""
 
@@ -458,7 +403,7 @@ class PlansCompared(EventBase):
     is_tied: bool = False
 
 
-class OptionChosen(EventBase):
+class OptionChosen(AskingEvent):
     """An option was chosen, based on the answer in words or on the document."""
 
     event: Literal["option_chosen"] = "option_chosen"
@@ -471,9 +416,6 @@ class OptionChosen(EventBase):
     """Fraction of the document in the prompt; None for a choice based on the answer."""
     n_calls: int = 1
     """0 if the answer was an option verbatim, so that no model was called."""
-    n_cached: int = 0
-    """Whether the reply was cached, as a number."""
-    usage: Usage
     duration_s: float
 
 
@@ -663,13 +605,7 @@ def spent(events: Iterable[Event]) -> Spent:
     usage = Usage()
     for event in events:
         match event:
-            case (
-                QuestionUnderstood()
-                | QuestionRouted()
-                | PlanAttempted()
-                | PlanChosen()
-                | OptionChosen()
-            ):
+            case AskingEvent():
                 n_calls += event.n_calls
                 n_cached += event.n_cached
             case ModelCalled():
