@@ -55,7 +55,7 @@ from pearl.runs.forecast import Forecast, Forecaster
 from pearl.runs.identity import fingerprint
 from pearl.runs.store import FILE, Run, RunSpec, Status, Store, refuse_others
 from pearl.runs.tasks import read_tasks, tasks_to_json
-from pearl.telemetry.tracing import RunSpans, Telemetry
+from pearl.telemetry.tracing import Telemetry
 
 U = TypeVar("U", bound=Unit)
 
@@ -231,12 +231,12 @@ async def run_recorded(
 def unrecorded(
     pearl: Pearl,
     units: Iterable[tuple[int, U]],
-    has: Callable[[bytes], bool],
+    has: Callable[[bytes], bool] | None,
     on_known: Callable[[bytes], None] = lambda key: None,
 ) -> Iterator[tuple[int, U, bytes]]:
     """The units without a row."""
     for place, unit, key in keyed(pearl, units):
-        if unit.source and has(key):
+        if has is not None and unit.source and has(key):
             on_known(key)
         else:
             yield place, unit, key
@@ -249,7 +249,9 @@ def keyed(pearl: Pearl, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U
     settings = digest(map(repr, sorted(fingerprint(pearl).items()))).hex()
     n_alike: Counter[int] = Counter()  # by 8 bytes of their keys: millions of units may come
     for place, unit in units:
-        key = _key(unit, settings, place)
+        # A unit whose document nothing tells from others is known by its place, and never skipped.
+        source = unit.source or f"#{place}"
+        key = digest((settings, type(unit).__name__, unit.id, source, *unit.depends_on))
         short = int.from_bytes(key[:8])
         if n := n_alike[short]:  # a row for every unit, be it the same as an earlier one
             key = digest((key.hex(), str(n)))
@@ -260,12 +262,6 @@ def keyed(pearl: Pearl, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U
 def _named(unit: Unit) -> Hashable:
     """The identity of a unit; an executor may have replaced its loader."""
     return type(unit), unit.id, unit.source, *unit.depends_on
-
-
-def _key(unit: Unit, settings: str, place: int) -> bytes:
-    # A unit whose document nothing tells from others is known by its place, and never skipped.
-    source = unit.source or f"#{place}"
-    return digest((settings, type(unit).__name__, unit.id, source, *unit.depends_on))
 
 
 class Session:
@@ -393,10 +389,10 @@ class Session:
                 # There is no store yet, or the run itself will report the error.
                 with suppress(StoreError):
                     store = stack.enter_context(self._readable())
-            run_id = (id or _latest(store, self.spec(tasks, asked))) if store else None
-            has = _known(store, run_id, redo) if store and run_id else lambda key: False
-            left = unrecorded(self._pearl, self._numbered(tasks), has, known.append)
-            for _, task, _ in left:
+            if store is not None and id is None:
+                id = next((run.id for run in store.runs(self.spec(tasks, asked).key)), None)
+            has = _known(store, id, redo) if store is not None and id is not None else None
+            for _, task, _ in unrecorded(self._pearl, self._numbered(tasks), has, known.append):
                 forecaster.add(task)
         return replace(forecaster.result(), n_known=len(known))
 
@@ -561,7 +557,15 @@ class Session:
                     async for outcome in outcomes:
                         summary.add(outcome)
                         if spans is not None:
-                            _tell(spans, outcome)
+                            answer = outcome.result
+                            is_answer = isinstance(answer, Answer)
+                            spans.finished(
+                                outcome.unit.id,
+                                outcome.trace,
+                                error=outcome.error,
+                                status=answer.status if is_answer else "",
+                                answer=answer.text if is_answer else "",
+                            )
                         yield outcome
             finally:
                 summary.limits = pearl.client.limiter.limits
@@ -663,23 +667,6 @@ def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Sto
             on_notice(f"{n} kept replies were damaged and asked for again")
 
 
-def _tell(spans: RunSpans, outcome: Outcome[Any]) -> None:
-    """Tell the spans of a run of an outcome."""
-    answer = outcome.result if isinstance(outcome.result, Answer) else None
-    spans.finished(
-        outcome.unit.id,
-        outcome.trace,
-        error=outcome.error,
-        status=answer.status if answer else "",
-        answer=answer.text if answer else "",
-    )
-
-
-def _latest(store: Store, spec: RunSpec) -> str | None:
-    """The latest run of the same work."""
-    return next((info.id for info in store.runs() if info.spec_key == spec.key), None)
-
-
 def _known(
     store: Store, run_id: str, redo: Callable[[Mapping[str, Any]], bool] | None
 ) -> Callable[[bytes], bool]:
@@ -693,7 +680,7 @@ def _known(
 
 
 def _let_go(run: Run) -> None:
-    """Release an unfinished run. Errors of the store were reported earlier and are ignored here."""
+    """Release an unfinished run; its errors were reported when a row was not stored."""
     with suppress(StoreError):
         run.finish("stopped")
 
@@ -726,22 +713,17 @@ def run(awaitable: Awaitable[Result]) -> Result:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _runner().run(_awaited(awaitable))
+        runner: asyncio.Runner | None = getattr(_threads, "runner", None)
+        if runner is None:
+            runner = _threads.runner = asyncio.Runner()
+            atexit.register(runner.close)
+        return runner.run(_awaited(awaitable))
     if asyncio.iscoroutine(awaitable):
         awaitable.close()  # or it would be said that it was never awaited
     raise UsageError(
         "pearl.run is for scripts, and an event loop is running here",
         help="in a notebook or in asynchronous code: await pearl.ask(...)",
     )
-
-
-def _runner() -> asyncio.Runner:
-    """The runner of this thread, closed when the program ends."""
-    runner: asyncio.Runner | None = getattr(_threads, "runner", None)
-    if runner is None:
-        runner = _threads.runner = asyncio.Runner()
-        atexit.register(runner.close)
-    return runner
 
 
 async def _awaited(awaitable: Awaitable[Result]) -> Result:

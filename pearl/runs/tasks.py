@@ -162,17 +162,21 @@ def over_files(
         )
     paths = list(dict.fromkeys(map(str, documents)))  # each once: its path is the id of its row
     ids = paths if len(paths) > 1 or is_named else [""]
-    return [
-        Task(
-            id,
-            partial(load, path),
-            question,
-            plan,
-            source=file_source(path),
-            kind=kind_by_name(path),
-        )
-        for id, path in zip(ids, paths, strict=True)
-    ]
+    return [_over_file(id, path, None, question, plan) for id, path in zip(ids, paths, strict=True)]
+
+
+def _over_file(
+    id: str,
+    path: str,
+    name: str | None,
+    question: str | None,
+    plan: str | None,
+    extra: Mapping[str, Any] | None = None,
+) -> Task:
+    return Task(
+        id, partial(load, path, name=name), question, plan,
+        source=file_source(path), extra=extra or {}, kind=kind_by_name(name or path),
+    )  # fmt: skip
 
 
 class _KeptTask(BaseModel):
@@ -226,14 +230,11 @@ def read_tasks(info: RunInfo) -> list[Task]:
         rows = [_KeptTask.model_validate(row) for row in kept]
     except ValidationError as error:
         raise StoreError(f"the tasks of run {info.id} cannot be read: {reason(error)}") from None
-    tasks = []
-    for row in rows:
-        path = str(Path(info.folder) / row.path)
-        loaded = partial(load, path, name=row.name)
-        tasks.append(
-            Task(row.id, loaded, row.question, row.plan, None, file_source(path), row.extra)
-        )
-    return tasks
+    home = Path(info.folder)
+    return [
+        _over_file(row.id, str(home / row.path), row.name, row.question, row.plan, row.extra)
+        for row in rows
+    ]
 
 
 class DocumentTasks:
@@ -357,15 +358,11 @@ def _tasks(
         yield Task(id, partial(from_text, text, name), row.question, plan, None, digest, extra)
     elif path is not None:
         extra["document"] = name = str(row.document_path)
-        loaded = partial(load, path, name=name)
-        kind = kind_by_name(name)
-        yield Task(id, loaded, row.question, plan, None, file_source(path), extra, kind)
+        yield _over_file(id, str(path), name, row.question, plan, extra)
     elif documents:
         for document in documents:
-            each = id if len(documents) == 1 else f"{id}/{document}"
-            loaded, digest = partial(load, document), file_source(document)
-            kind = kind_by_name(document)
-            yield Task(each, loaded, row.question, plan, None, digest, extra, kind)
+            own_id = id if len(documents) == 1 else f"{id}/{document}"
+            yield _over_file(own_id, document, None, row.question, plan, extra)
     else:
         problem = source.error(
             "the row has neither document nor document_path, and no document was named",
