@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -114,19 +113,6 @@ def test_a_collector_that_is_of_no_use_is_told_once_and_changes_nothing(
     assert "secret" not in told.err
 
 
-@pytest.mark.slow
-def test_the_wait_at_the_end_is_bounded() -> None:
-    """The exporter may wait for an hour; the command, and the end of its process, do not."""
-    with never_answering() as url:
-        done = subprocess.run(
-            [sys.executable, "-m", "pearl", *ASK, "--telemetry"],
-            env={**os.environ, ENDPOINT: url, "OTEL_EXPORTER_OTLP_TIMEOUT": "3600"},
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-    assert "because it leaked" in done.stdout
-    assert "did not reach the collector" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("variable", "value"),
     [("OTEL_TRACES_EXPORTER", "zipkin"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")],
@@ -172,10 +158,3 @@ def test_without_opentelemetry_all_else_works_and_the_extra_is_named() -> None:
     first, second = refused.stderr.splitlines()
     assert first == "pearl: telemetry needs opentelemetry, which is not installed"
     assert "telemetry]" in second
-
-
-@pytest.mark.slow
-def test_it_is_not_imported_unless_it_is_asked_for() -> None:
-    code = "import sys; from pearl.cli import run; run(sys.argv[1:]); print('opentelemetry' in sys.modules)"
-    words = (sys.executable, "-c", code, *ASK)
-    assert subprocess.run(words, capture_output=True, text=True).stdout.splitlines()[-1] == "False"
