@@ -25,6 +25,7 @@ from pearl.runs.executors import Task, Unit
 from pearl.runs.resources import Resources
 from pearl.runs.session import Watcher
 from pearl.runs.store import RunSpec, Store
+from pearl.runs.store.merging import merge
 from tests.runs.store.children import await_replies
 from tests.server import Canned, Server, error
 
@@ -276,7 +277,7 @@ def test_shards_merge_into_the_run_of_all(
     assert sum(part.n_rows for part in parts) == N
     assert all(part.n_rows for part in parts)
     with Store.open(folder / "all") as store:
-        store.merge([folder / "s1", folder / "s2"])
+        merge(store, [folder / "s1", folder / "s2"])
     whole = pearl.run(pearl.Session(asked, store="all").run(tasks()))
     assert (whole.n_done, whole.n_known, whole.n_rows) == (0, N, N)
     assert len(openai_server.requests) == 2 * N

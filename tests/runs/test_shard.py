@@ -20,6 +20,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.runs.executors import Task
 from pearl.runs.session import Shard, parse_shard, run_recorded
 from pearl.runs.store import RunSpec, Store
+from pearl.runs.store.merging import merge
 
 PLAN = '1. why = FIND(CTX, "why") : Why'
 COMMAND = ("execute", "--tasks", "t.jsonl")
@@ -72,8 +73,8 @@ def test_shards_merged_are_the_whole_in_its_order(tmp_path: Path) -> None:
         counts = [run_shard(f, Shard(i, n), 40) for i, f in enumerate(folders, start=1)]
         assert sum(counts) == 40
         with Store.open(tmp_path / f"all-{n}") as store:
-            assert store.merge(folders).n_conflicts == 0
-            assert store.merge(folders).n_results == 0
+            assert merge(store, folders).n_conflicts == 0
+            assert merge(store, folders).n_results == 0
         found.append(exported(tmp_path / f"all-{n}"))
     assert found[0].count(b"\n") == 40
     assert found[0] == found[1] == found[2]
@@ -85,7 +86,7 @@ def test_shards_may_share_a_store(tmp_path: Path) -> None:
         run_shard(tmp_path / "one", Shard(i, 3), 20)
     run_shard(tmp_path / "whole", Shard(1, 1), 20)
     with Store.open(tmp_path / "all") as store:
-        store.merge([tmp_path / "one"])
+        merge(store, [tmp_path / "one"])
         assert [info.status for info in store.runs()] == ["done"]
     assert exported(tmp_path / "all") == exported(tmp_path / "whole")
 

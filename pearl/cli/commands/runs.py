@@ -318,11 +318,12 @@ def merge(stores: tuple[str, ...], into: str | None) -> int:
     trust: runs of your own store are resumed without a question.
     """
     from pearl.runs.store import Store
+    from pearl.runs.store.merging import merge as merge_stores
 
     for store in stores:  # before one is made to put them into
         _read(store).close()
     with Store.open(opened_folder(into)) as opened:
-        merged = opened.merge([Path(store) for store in stores])
+        merged = merge_stores(opened, [Path(store) for store in stores])
     click.echo(
         f"{counted(merged.n_runs, 'run')} read; new: {counted(merged.n_results, 'result')}, "
         f"{merged.n_replies:,} replies",

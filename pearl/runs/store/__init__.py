@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from pearl.errors import StoreError, did_you_mean
 from pearl.errors.escaping import json_bytes
@@ -48,9 +48,6 @@ from pearl.runs.store.runs import (
     is_id,
     new_id,
 )
-
-if TYPE_CHECKING:
-    from pearl.runs.store.merging import Merged
 
 __all__ = [
     "FILE",
@@ -518,12 +515,6 @@ class Store:
             return n_replies, n_pages * _pragma(connection, "page_size")
 
         return Pruned(len(named), n_results, *self.writer.transact(work))
-
-    def merge(self, folders: Sequence[Path]) -> Merged:
-        """Import results and replies of other stores; repeating it changes nothing."""
-        from pearl.runs.store.merging import merge
-
-        return merge(self, folders)
 
     def _remove(self, info: RunInfo) -> int:
         """Remove one run; returns the number of its results."""

@@ -13,6 +13,7 @@ from pearl.errors import StoreError
 from pearl.llm import Completion, Usage
 from pearl.runs.store import FILE, Run, RunSpec, Store, default_folder
 from pearl.runs.store.database import create_database
+from pearl.runs.store.merging import merge
 from tests.runs.store.filling import KEY, REPLY, SPEC, change, keep, key, record, row
 
 
@@ -223,10 +224,10 @@ def test_merge_is_a_union(tmp_path: Path) -> None:
             asyncio.run(store.keep(KEY, REPLY))
             run.finish("done")
     with Store.open(tmp_path / "all") as store:
-        merged = store.merge(folders)
+        merged = merge(store, folders)
         assert (merged.n_runs, merged.n_results, merged.n_replies) == (3, 30, 4)
         assert (merged.n_conflicts, merged.n_bad) == (0, 0)
-        again = store.merge(folders)
+        again = merge(store, folders)
         assert (again.n_results, again.n_replies, again.n_conflicts) == (0, 0, 0)
         (info,) = store.runs()
         assert info.state == "done"
@@ -244,13 +245,13 @@ def test_merge_keeps_what_was_there_but_for_failures(tmp_path: Path) -> None:
             asyncio.run(store.keep(KEY, Completion(name, "m")))
     change(tmp_path / "b", "INSERT INTO replies VALUES (x'00', '{}', 0)")
     with Store.open(tmp_path / "a") as store:
-        merged = store.merge([tmp_path / "b"])
+        merged = merge(store, [tmp_path / "b"])
         assert (merged.n_results, merged.n_conflicts, merged.n_bad) == (1, 2, 1)
         (info,) = store.runs()
         assert [each["answer"] for each in store.rows(info.id)] == ["mine", "a1", "a2"]
         assert store.tally(info.id) == {"answered": 3}
         with pytest.raises(StoreError, match="into itself"):
-            store.merge([tmp_path / "a"])
+            merge(store, [tmp_path / "a"])
 
 
 def test_a_reply_that_differs_keeps_no_other_from_being_merged(tmp_path: Path) -> None:
@@ -261,7 +262,7 @@ def test_a_reply_that_differs_keeps_no_other_from_being_merged(tmp_path: Path) -
                 if name == "b" or number < 2:
                     asyncio.run(store.keep(key(number), Completion(said, "m")))
     with Store.open(tmp_path / "a") as store:
-        merged = store.merge([tmp_path / "b"])
+        merged = merge(store, [tmp_path / "b"])
         assert (merged.n_conflicts, merged.n_replies) == (2, 2)
 
 
@@ -278,9 +279,9 @@ def test_merge_has_one_row_of_a_task_whatever_its_document_was(tmp_path: Path) -
         with Store.open(tmp_path / name) as store:
             asyncio.run(kept(store.begin(SPEC), status, *keys))
     with Store.open(tmp_path / "a") as store:
-        merged = store.merge([tmp_path / "b"])
+        merged = merge(store, [tmp_path / "b"])
         assert (merged.n_results, merged.n_conflicts) == (1, 0)  # the failure gave way
-        assert store.merge([tmp_path / "b"]).n_results == 0
+        assert merge(store, [tmp_path / "b"]).n_results == 0
         rows = list(store.rows(store.runs()[0].id))
     assert [(each["id"], each["status"]) for each in rows] == [("0", "answered"), ("1", "answered")]
 
@@ -293,8 +294,8 @@ def test_merge_tells_runs_of_the_same_id_apart(tmp_path: Path) -> None:
         change(tmp_path / name, "UPDATE runs SET id = '20260101-abcd'")
         change(tmp_path / name, "UPDATE results SET run_id = '20260101-abcd'")
     with Store.open(tmp_path / "a") as store:
-        assert store.merge([tmp_path / "b"]).n_results == 1
-        assert store.merge([tmp_path / "b"]).n_results == 0
+        assert merge(store, [tmp_path / "b"]).n_results == 1
+        assert merge(store, [tmp_path / "b"]).n_results == 0
         assert sorted(row["by"] for info in store.runs() for row in store.rows(info.id)) == ["a", "b"]  # fmt: skip
 
 
@@ -303,7 +304,7 @@ def test_an_id_that_is_a_path_leads_nowhere(tmp_path: Path) -> None:
         record(store.begin(SPEC), 0)
     change(tmp_path / "b", "UPDATE runs SET id = '../../x'")
     with Store.open(tmp_path / "a") as store:
-        store.merge([tmp_path / "b"])
+        merge(store, [tmp_path / "b"])
         assert [info.id.count("/") for info in store.runs()] == [0]
     with (
         Store.open(tmp_path / "b") as store,
