@@ -74,7 +74,7 @@ class PearlError(ShownInNotebooks, Exception):
         self.help = help
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Not by its constructor: each class has other arguments, and the text is made already.
+        # Not by the constructor: each class has other parameters, and the message is complete already.
         return _restored, (type(self), self.args, vars(self))
 
 
@@ -254,7 +254,7 @@ class ExecutionError(PearlError):
     """A step of a plan failed; `__cause__` says why.
 
     Attributes:
-        step: Output name of the step, None where the failure is not one step's.
+        step: Output name of the step; None if no single step failed.
         finished: The steps that have a result, in plan order: `pearl.interpreter.answer.StepResult`.
     """
 
@@ -270,8 +270,8 @@ class BudgetError(PearlError):
     """A limit of a run is reached; finished work is kept.
 
     Attributes:
-        limit: What may be spent, in the unit of the limit: US dollars, tokens, seconds or calls.
-        spent: What is spent, in the same unit.
+        limit: The limit in its unit: US dollars, tokens, seconds or calls.
+        spent: The amount spent, in the same unit.
     """
 
     exit_code = 7
@@ -288,7 +288,7 @@ class StoreError(PearlError):
     """The store of runs cannot be read or written; committed data is not affected.
 
     Attributes:
-        path: The file or folder it is about.
+        path: The file or folder of the store.
     """
 
     exit_code = 8

@@ -25,14 +25,14 @@ from pearl.settings import Deciding
 DECIDING = tuple(field.name for field in fields(Deciding))
 
 KEYS = 3
-"""Version of the keys under which rows are recorded; a run with others is not gone on with."""
+"""Version of the keys of rows; a run with another version is not resumed."""
 
 SAMPLED_BYTES = 2**20
-"""Read of each end of a model's file."""
+"""Bytes that are read at each end of a model's file."""
 
 
 class RunConfig(Frozen, Deciding):
-    """The base of a header; a file whose header differs in one of these is not gone on with."""
+    """The base of a header; a file with another value of one of these fields is not continued."""
 
     kind: str
     v: int
@@ -48,7 +48,7 @@ class RunConfig(Frozen, Deciding):
 
 
 def run_config(pearl: Pearl) -> dict[str, Any]:
-    """The fields of a `RunConfig`, without `kind` and `v`, for the header that a file begins with."""
+    """The fields of a `RunConfig` except `kind` and `v`, for the header of a file."""
     bank = "\n".join(print_plan(example.plan) for example in pearl.material.examples)
     planned = pearl.planner.settings
     deciding = {
@@ -66,7 +66,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "n_examples": len(pearl.material.examples),
         "bank_sha256": text_sha256(bank),
         **deciding,
-        # What is in force, where the setting leaves that to the model or to the domain.
+        # The effective value of settings that leave it to the model or the domain.
         "ranker": pearl.ranker,
         "window": pearl.limits.window,
         "profile": pearl.material.profile.name,
@@ -80,8 +80,8 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
 def fingerprint(pearl: Pearl) -> dict[str, object]:
     """Everything in a `Pearl` that determines its outcomes, as JSON data.
 
-    The address of a server is left out, and so is where the file of a model lies: shards of one run
-    may each have their own.
+    The address of a server and the folder of a model's file are left out: they may differ between the
+    shards of a run.
     """
     name = pearl.client.name.partition(":")[2]
     is_file = bool(name) and address_of(pearl.client.name) is None
@@ -99,7 +99,7 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
 def _weights(path: Path) -> str:
     """Identity of a model's file, or of the files of its folder.
 
-    Of each its length and its ends, for it may be long; "" where there is none that can be read.
+    Only the length and both ends of a file count, because it may be long; "" if no file can be read.
     """
     try:
         if path.is_dir():
@@ -132,7 +132,7 @@ _PROMPTS = (
     "pearl.planner.understanding",
     "pearl.tables.lookup",
 )
-"""Modules that have the texts of prompts."""
+"""Modules that contain the texts of prompts."""
 
 
 @cache
@@ -143,6 +143,6 @@ def prompts_sha256() -> str:
         >>> len(prompts_sha256())
         64
     """
-    # The source, and not the texts: these would take as many imports as a run.
+    # Of the source: rendering all prompts would import as many modules as a run.
     packages = (name.rpartition(".") for name in _PROMPTS)
     return digest(get_data(package, f"{module}.py") or b"" for package, _, module in packages).hex()

@@ -22,7 +22,7 @@ from pearl.pipeline import Pearl
 Made = TypeVar("Made")
 
 OnBegun = Callable[[Any, Document | None], None]
-"""Callback for a started unit, with its document if it has read one."""
+"""Callback for a started unit, with its document if it has one."""
 
 KEPT_PLANS = 1_000
 """Maximum parsed plans in the cache, some kilobytes each."""
@@ -46,7 +46,7 @@ class Resources:
         self._loading: SingleFlight[Document] = SingleFlight()
 
     async def document(self, load: Callable[[], Document]) -> Document:
-        """The document that `load` gives, loaded once for the units that follow one another."""
+        """The document that `load` returns, loaded once for units that follow one another."""
         self.n_loading += 1
         try:
             key = loader_key(load)
@@ -74,7 +74,7 @@ class Resources:
         try:
             return self._plan(text, question)[1]
         except PearlError:
-            return 0  # the unit will fail, and say why
+            return 0  # the unit will fail with this error
 
     def is_over(self, error: Exception) -> bool:
         """Whether an error ends the run rather than one unit."""
@@ -107,7 +107,9 @@ class Resources:
 
     def _counted(self, load: Callable[[], Document]) -> Document:
         document = load()
-        self.pearl.limits.counter.count(document.text)  # in the thread: it takes as long as to load
+        self.pearl.limits.counter.count(
+            document.text
+        )  # in the thread, because counting takes as long as loading
         return document
 
 

@@ -84,14 +84,14 @@ class Shard:
 
     def takes(self, key: str) -> bool:
         """Whether a unit with this `shard_key` belongs to this shard; it belongs to exactly one."""
-        # By the key alone, so every machine that reads the same input agrees.
+        # By the key alone, so that all machines that read the same input agree.
         return int(text_sha256(key)[:16], 16) % self.n == self.index - 1
 
     def of(self, units: Iterable[U]) -> Iterator[tuple[int, U]]:
-        """The units of this part, each with its place in the whole work, from 0.
+        """The units of this shard, each with its place in the whole work, from 0.
 
-        Rows that are kept under these places come in the order of the input once the parts are
-        merged. Two units of one id are in the same part.
+        By their places, rows are in the order of the input once the shards are merged. Units with the
+        same id are in the same shard.
         """
         return ((place, unit) for place, unit in enumerate(units) if self.takes(unit.shard_key))
 
@@ -141,7 +141,7 @@ class Summary:
 
     @property
     def n_rows(self) -> int:
-        """Rows of the run, those from before included."""
+        """Rows of the run, earlier ones included."""
         return sum(self.statuses.values())
 
     def add(self, outcome: Outcome[Any]) -> None:
@@ -153,7 +153,7 @@ class Summary:
             self.error = self.error or outcome.error
             self.n_unfinished += 1
         elif outcome.error is not None and not outcome.has_row:
-            self.n_unfinished += 1  # ended by what ends the run for all
+            self.n_unfinished += 1  # an error that ends the whole run
         elif outcome.is_failed:
             self.n_failed += 1
             self.first_failure = self.first_failure or outcome
@@ -201,7 +201,7 @@ async def run_recorded(
     has: Callable[[bytes], bool] | None = None,
 ) -> AsyncGenerator[Outcome[U], None]:
     """Run the units without a row; each row is on disk when its outcome is yielded."""
-    # By what they are, for an executor that stops gives some units back without an outcome.
+    # By identity and not by order: an executor that stops gives no outcome for some units.
     taken: dict[Hashable, deque[tuple[int, bytes]]] = {}
 
     def todo() -> Iterator[U]:
@@ -244,23 +244,25 @@ def unrecorded(
 
 def keyed(pearl: Pearl, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U, bytes]]:
     """Units of work with the keys of their rows."""
-    # A key depends on what the row depends on, never on the place of the unit: its id, its document
-    # and every setting that decides results.
+    # A key depends on everything that the row depends on (id, document, settings that decide results),
+    # and not on the place of the unit.
     settings = digest(map(repr, sorted(fingerprint(pearl).items()))).hex()
-    n_alike: Counter[int] = Counter()  # by 8 bytes of their keys: millions of units may come
+    n_alike: Counter[int] = (
+        Counter()
+    )  # by 8 bytes of the key, because there may be millions of units
     for place, unit in units:
-        # A unit whose document nothing tells from others is known by its place, and never skipped.
+        # A unit without a source is identified by its place, and is always run.
         source = unit.source or f"#{place}"
         key = digest((settings, type(unit).__name__, unit.id, source, *unit.depends_on))
         short = int.from_bytes(key[:8])
-        if n := n_alike[short]:  # a row for every unit, be it the same as an earlier one
+        if n := n_alike[short]:  # equal units have a row each
             key = digest((key.hex(), str(n)))
         n_alike[short] += 1
         yield place, unit, key
 
 
 def _named(unit: Unit) -> Hashable:
-    """The identity of a unit; an executor may have replaced its loader."""
+    """The identity of a unit; an executor may return an equal one."""
     return type(unit), unit.id, unit.source, *unit.depends_on
 
 
@@ -601,7 +603,7 @@ class Session:
             replies = client.replies
         if keeps_limits and (has_limits or self.price is not None) and self.budget is None:
             self.budget = client.budget
-            if has_limits or not client.budget.is_limited:  # else those of the client hold
+            if has_limits or not client.budget.is_limited:  # else the limits of the client apply
                 self.budget = Budget(client.counter, price=self.price, **self._limits)  # type: ignore[arg-type]
             if "on_begun" in signature(self._plugin.run).parameters:
                 self._begun = Forecaster(self._pearl, price=self.price)
@@ -625,7 +627,7 @@ class Session:
         return self._pearl.asking(own), run_with(self._plugin, **offered)
 
     def _repeatable(self, tasks: Iterable[U], asked: RunSpec | None) -> Iterable[U]:
-        """The tasks, to be gone through twice where it is they that make the run the one it is."""
+        """The tasks; as a list if they are an iterator and have to be iterated twice."""
         is_twice = asked is None and self._keeps_rows
         return list(tasks) if is_twice and isinstance(tasks, Iterator) else tasks
 
@@ -635,7 +637,7 @@ class Session:
 
     @contextmanager
     def _opened(self, watcher: Watcher) -> Iterator[Store | None]:
-        """The store to write, where there is one."""
+        """The store to write, if any."""
         if self._store is None or isinstance(self._store, Store):
             yield self._store
         else:
@@ -670,7 +672,7 @@ def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Sto
 def _known(
     store: Store, run_id: str, redo: Callable[[Mapping[str, Any]], bool] | None
 ) -> Callable[[bytes], bool]:
-    """A function that tells whether a run has a row under a key that need not be repeated."""
+    """A function that returns whether a run has a row with a key that need not be repeated."""
 
     def has(key: bytes) -> bool:
         is_done = store.is_done(run_id, key)
@@ -719,7 +721,7 @@ def run(awaitable: Awaitable[Result]) -> Result:
             atexit.register(runner.close)
         return runner.run(_awaited(awaitable))
     if asyncio.iscoroutine(awaitable):
-        awaitable.close()  # or it would be said that it was never awaited
+        awaitable.close()  # else Python warns that it was never awaited
     raise UsageError(
         "pearl.run is for scripts, and an event loop is running here",
         help="in a notebook or in asynchronous code: await pearl.ask(...)",

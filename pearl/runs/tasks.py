@@ -2,8 +2,8 @@
 
 A row of a tasks file: `id`, one of `plan | plan_path | question`, one of `document |
 document_path`. Paths are relative to the file. What `pearl plan --data` writes can be read here:
-`planned_for` says what a plan was written for, and what is right of a row (`options, gold, reference,
-subsets`) is passed on to its result.
+`planned_for` names the library of a plan, and the gold data of a row (`options, gold, reference, subsets`)
+is copied to its result.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _TaskRow(BaseModel):
 
 
 class TaskFile:
-    """The tasks of a file, read again at each iteration; a pipe is read once."""
+    """The tasks of a file, which is read at each iteration; a pipe is read once."""
 
     def __init__(
         self,
@@ -82,9 +82,9 @@ class TaskFile:
 
     @cached_property
     def first_plan(self) -> tuple[PlannedFor | None, Path | None] | None:
-        """Of the first plan what it was written for, and the file of that library if it has one.
+        """The library that the first plan was written for, and the file of that library if it has one.
 
-        None where the first task has no plan.
+        None if the first task has no plan.
         """
         for source in self._rows():
             row = None if isinstance(source, DataError) else _read(source)
@@ -101,7 +101,7 @@ class TaskFile:
 
     @property
     def names_documents(self) -> bool:
-        """Whether there are tasks and each of them names its document."""
+        """Whether the file has tasks, and each of them names its document."""
         n_named = 0
         for source in self._rows():
             row = _read(source) if isinstance(source, Row) else None
@@ -134,7 +134,7 @@ class TaskFile:
 def _read(source: Row) -> _TaskRow | None:
     try:
         return _TaskRow.model_validate(source.fields)
-    except ValidationError:  # told when its task is made
+    except ValidationError:  # its task reports the error
         return None
 
 
@@ -145,22 +145,22 @@ def over_files(
     plan: str | None = None,
     is_named: bool = True,
 ) -> list[Task]:
-    """A question or a plan over files of documents: a task for each, called as its file.
+    """A question or a plan over files of documents: one task per file, with its path as id.
 
     Args:
         documents: Read when their tasks are run.
-        question: What is asked.
-        plan: Text of a plan.
-        is_named: Whether a single task is called as its file, too, and not "".
+        question: The question.
+        plan: The text of a plan.
+        is_named: Whether a single task has its path as id, too, and not "".
 
     Raises:
-        UsageError: `documents` is one path, whose letters would be taken for files.
+        UsageError: `documents` is a single path.
     """
     if isinstance(documents, str | Path):
         raise UsageError(
             f"'{documents}' is a single path", help="pass a list: over_files([path], ...)"
         )
-    paths = list(dict.fromkeys(map(str, documents)))  # each once: its path is the id of its row
+    paths = list(dict.fromkeys(map(str, documents)))  # without duplicates: the path is the id
     ids = paths if len(paths) > 1 or is_named else [""]
     return [_over_file(id, path, None, question, plan) for id, path in zip(ids, paths, strict=True)]
 
@@ -180,7 +180,7 @@ def _over_file(
 
 
 class _KeptTask(BaseModel):
-    """A task over a file, as a store has it."""
+    """A task over a file, as the store keeps it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -193,11 +193,11 @@ class _KeptTask(BaseModel):
 
 
 MAX_KEPT = 10_000
-"""Tasks that a store has in full at most."""
+"""Maximum tasks that a store keeps in full."""
 
 
 def tasks_to_json(tasks: Iterable[Unit]) -> list[dict[str, Any]] | None:
-    """Tasks over files as JSON data; None where there are others among them, or too many."""
+    """Tasks over files as JSON data; None if there are too many, or other units among them."""
     found: list[dict[str, Any]] = []
     for task in tasks:
         load_it = task.document
@@ -219,12 +219,12 @@ def tasks_to_json(tasks: Iterable[Unit]) -> list[dict[str, Any]] | None:
 
 
 def read_tasks(info: RunInfo) -> list[Task]:
-    """The tasks of a run that was begun with tasks over files; their paths begin in its folder."""
+    """The tasks over files that a run was started with; their paths are relative to its folder."""
     kept = info.work.get("tasks") if info.settings.get("command") == "session" else None
     if not isinstance(kept, list):
         raise UsageError(
             f"the store has no tasks for run {info.id}",
-            help="pass them: session.resume(run_id, tasks)",
+            help="pass the tasks: session.resume(run_id, tasks)",
         )
     try:
         rows = [_KeptTask.model_validate(row) for row in kept]
@@ -240,8 +240,8 @@ def read_tasks(info: RunInfo) -> list[Task]:
 class DocumentTasks:
     """One plan over the documents of samples, each document once, in the order of the data.
 
-    What is right of a sample is passed on where it is the only one of its document. The samples are
-    read twice, so that their documents are in memory one at a time.
+    The gold data of a sample is copied to the result if the document has no other sample. The samples are
+    read twice, so that only one document is in memory at a time.
     """
 
     def __init__(
@@ -316,7 +316,7 @@ def _document_key(document: Document | Path) -> Path | bytes:
 
 
 def _problem(sample: Sample | DataError) -> DataError:
-    """Why there is no document."""
+    """Why a sample has no document."""
     if isinstance(sample, DataError):
         return sample
     return DataError(f"sample '{sample.id}' has no document")
@@ -337,7 +337,7 @@ def _tasks(
         plan = _plan(source, row, library_sha256)
         path = source.file("document_path") if row.document is None else None
     except (DataError, ValidationError) as error:
-        # What is right of it goes along: a failure is scored as wrong, not left out.
+        # The gold data is kept, so that the failure is scored as wrong and not left out.
         asked = source.fields.get("question")
         question = asked if isinstance(asked, str) else None
         name = source.fields.get("document_name") or source.fields.get("document_path")
@@ -372,7 +372,7 @@ def _tasks(
 
 
 def _plan(source: Row, row: _TaskRow, library_sha256: str) -> str | None:
-    """The plan of a row; None where it has a question only."""
+    """The plan of a row; None if it has a question only."""
     if row.status == "failed":
         raise source.error(f"the plan of this row failed: {_message(row.error)}")
     planned = row.planned_for
@@ -389,7 +389,7 @@ def _plan(source: Row, row: _TaskRow, library_sha256: str) -> str | None:
             reason = str(error).partition("\n")[0]
             raise source.error(f"plan_path '{row.plan_path}' cannot be read: {reason}") from None
     if row.plan is None and row.question is None:
-        raise source.error("the row has none of plan, plan_path, question")
+        raise source.error("the row has no plan, plan_path or question")
     return row.plan
 
 

@@ -2,13 +2,13 @@
 
     invoke_workflow pearl        a question and a document
     ├── plan pearl               the planner, with its repairs
-    │   └── chat MODEL           an attempt of a call; one that is retried has siblings
+    │   └── chat MODEL           an attempt of a call; retries are its siblings
     └── execute_tool ACTION      a step
         ├── retrieval            a search of passages
         └── chat MODEL
 
-Nothing that a document, a question, a plan or a reply says is in a span unless content is asked for:
-no text, no names of files, outputs or the plan's own actions, no messages of errors.
+Spans contain no content of documents, questions, plans and replies unless the user asks for it: no text,
+no names of files, outputs or new actions, no messages of errors.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class PlanNodes:
 
 @lru_cache(maxsize=64)
 def plan_nodes(text: str) -> PlanNodes:
-    '''The nodes of the text of a plan; none where it cannot be read.
+    '''The nodes of a plan; none if its text cannot be parsed.
 
     Example:
         >>> nodes = plan_nodes("""New actions:
@@ -107,7 +107,7 @@ def plan_nodes(text: str) -> PlanNodes:
 
 
 NEW_ACTION = "NEW_ACTION"
-"""Stands for the name of an action that a plan defines: a model made it of a question."""
+"""Replaces the name of an action that a plan defines, because a model derives it from the question."""
 
 
 @dataclass(slots=True)
@@ -133,7 +133,7 @@ class _Step:
 
 
 class TaskSpans:
-    """The spans of one task, made of its events as they come."""
+    """The spans of one task, created from its events."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class TaskSpans:
         )
 
     def hear(self, event: Event) -> None:
-        """Take an event in; they come in the order of the trace."""
+        """Process an event; events come in the order of the trace."""
         at = self._at(event.t_s)
         self._end_ns = max(self._end_ns, at)
         match event:
@@ -206,7 +206,7 @@ class TaskSpans:
     def end(
         self, error: BaseException | None = None, *, status: str = "", answer: str = ""
     ) -> None:
-        """End every span that is open."""
+        """End all open spans."""
         kind = error_type(error)
         stopped_by = "cancelled" if status == "interrupted" else kind
         for planning in self._plannings.values():
@@ -229,7 +229,7 @@ class TaskSpans:
         self._root.end(self._end_ns)
 
     def mark_kept(self, status: str) -> None:
-        """Say that the row of the task is from before: nothing was done."""
+        """Mark the task as skipped because its row is stored."""
         self._root.set_attributes({"pearl.cache": "hit", "pearl.status": status})
 
     def _planned(
@@ -255,7 +255,7 @@ class TaskSpans:
         planning.end_ns = at
 
     def _planning(self, number: int | None, began_ns: int) -> _Planning:
-        """The plan that is being written under a number, from now on if it is new."""
+        """The span of the planner for a plan number, started now if it is new."""
         planning = self._plannings.get(number)
         if planning is None:
             if self._replayed_with is not None:
@@ -398,7 +398,7 @@ class TaskSpans:
         is_remote: bool = True,
         more: dict[str, Any] | None = None,
     ) -> None:
-        """One call of a model, from its beginning to its end."""
+        """Add the span of one model call."""
         name, told = call_attributes(self._names, model, replied_by, usage)
         kind = SpanKind.CLIENT if is_remote else SpanKind.INTERNAL
         span = self._start(f"chat {name}", parent, began_ns, {**told, **(more or {})}, kind=kind)
@@ -439,7 +439,7 @@ class TaskSpans:
         return self._root if running is None else running.span
 
     def _node(self, number: int | None, output: str) -> str:
-        """The identity of a step in the graph: its number in the plan, because its name is content."""
+        """The id of a step in the graph: its number in the plan, because its name is content."""
         nodes = self._nodes.get(number)
         place = str(nodes.numbers.get(output, 0)) if nodes else "0"
         return place if number is None else f"{number}.{place}"

@@ -1,8 +1,7 @@
-"""What happens in a run, in order: appended event by event, written as JSON Lines, read by viewers.
+"""Traces: the events of a run in order, written as JSON Lines and shown by viewers.
 
-A trace contains what models were asked, but for texts of the document, whose lengths stand in their
-place, what they replied, and the passages that the answer quotes; no other document text and no API
-keys.
+A trace contains prompts (with the lengths of document texts in place of these texts), replies, and the
+passages that the answer quotes; it contains no other document text and no API keys.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ from pearl.notebooks import ShownInNotebooks
 from pearl.replies.typed import State
 
 AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided", "refused"]
-"""Whether there is an answer, the document has none, it is uncertain, or the model refused a step."""
+"""Answered, with failed checks (degraded), not in the document, uncertain, or refused by the model."""
 
 MAX_PASSAGES = 20
-"""Passages that an event shows."""
+"""Maximum passages in an event."""
 
 Purpose = Literal["step", "part", "combine", "again", "items", "choose"]
 """Why the model is called: for the result of a step, for one part of the document, to merge such results,
@@ -91,7 +90,7 @@ class PlanAttempted(AskingEvent):
     constraint: ConstraintLevelName = "none"
     """The constraint level that the reply was written under."""
     shape: str = ""
-    """What the planner was told about the document; "" for nothing."""
+    """The card of the document in the prompt; "" for none."""
     profile: Literal["full", "small"] = "full"
     """The part of the library and of the examples in the prompt of the planner."""
     n_calls: int = 1
@@ -120,10 +119,10 @@ class PlanChosen(AskingEvent):
     event: Literal["plan_chosen"] = "plan_chosen"
     by: PlanWriter
     why: Literal["only", "agreement", "likelihood", "order"]
-    """There is only one; more candidates agree; by `pmi`; or the first one, for nothing tells more."""
+    """The only one; most candidates agree; best `pmi`; or the first in a fixed order."""
     candidates: tuple[PlanCandidate, ...]
     note: str = ""
-    """Why the model wrote none, or rated none; "" if it did."""
+    """Why the model wrote no plan or rated none; "" if it did."""
 
 
 class QuestionUnderstood(AskingEvent):
@@ -134,7 +133,7 @@ class QuestionUnderstood(AskingEvent):
     question: str
     """Clear by itself, with absolute periods."""
     notes: tuple[str, ...] = ()
-    """Why it could not be made clear, if so; which periods were put in, and by which date."""
+    """Why the question is unclear, if it is; the periods that were inserted, and their reference date."""
 
 
 class QuestionRouted(AskingEvent):
@@ -147,7 +146,7 @@ class QuestionRouted(AskingEvent):
     """One line each."""
     by: Literal["rule", "planner"]
     notes: tuple[str, ...] = ()
-    """Where the parts contradict the level that was told, or why they are not known."""
+    """Contradictions between level and parts, or why the parts are unknown."""
     n_calls: int = 1
 
 
@@ -178,7 +177,7 @@ class RunStarted(EventBase):
     document_sha256: str
     n_characters: int
     n_document_tokens: int | None
-    """None where they were not counted: its length alone shows that it fits a prompt, or there is no limit."""
+    """None if not counted: the document fits the prompt by its length, or there is no limit."""
     token_count: str
     """How tokens are counted: the name of an encoding, or `estimate`."""
     model: str
@@ -231,7 +230,7 @@ class ModelProgressed(LiveEvent):
     n_total: int | None = None
     """Tokens of the prompt; None while the reply is generated."""
     text: str = ""
-    """The end of the reply so far; "" until the server sends parts of it."""
+    """The end of the reply so far; "" if the server does not stream."""
 
 
 class ModelAttempted(LiveEvent):
@@ -344,7 +343,7 @@ class Retrieved(EventBase):
 
 
 class LookedUp(EventBase):
-    """A question of a table was answered by a query."""
+    """A question about a table was answered by a query."""
 
     event: Literal["looked_up"] = "looked_up"
     step: str
@@ -353,11 +352,11 @@ class LookedUp(EventBase):
     query: str
     """JSON, or SQL."""
     n_lines: int
-    """Of the result, without its limit."""
+    """Lines of the result, before its limit."""
     n_undecided: int
-    """Rows of which it is undecided whether they meet the query."""
+    """Rows that may or may not satisfy the query."""
     n_repairs: int
-    """Replies that were sent back."""
+    """Replies that were returned to the model for repair."""
 
 
 class StepFinished(EventBase):
@@ -411,7 +410,7 @@ class OptionChosen(AskingEvent):
     """`question`: without reading anything."""
     reply: str
     choice: int | None
-    """Index of the option, from 0; None if the reply names no option."""
+    """Index of the option, from 0; None if the reply names none."""
     coverage: float | None = None
     """Fraction of the document in the prompt; None for a choice based on the answer."""
     n_calls: int = 1
@@ -428,10 +427,10 @@ class RunFinished(EventBase):
     usage: Usage
     duration_s: float
     evidence: tuple[dict[str, JsonValue], ...] | None = None
-    """Passages that the answer quotes, as rows of results have them; None in traces older than this field."""
+    """Passages that the answer quotes, in the form of results; None in older traces."""
     unverified_quotes: tuple[dict[str, str], ...] = ()
     n_rows: int = 0
-    """Rows that the answer is computed from; rows of results have them."""
+    """The number of rows that the answer is computed from."""
 
 
 Event = Annotated[
@@ -475,8 +474,8 @@ class Trace(ShownInNotebooks):
 
     Args:
         id: The id of the task.
-        listener: Callback for every event, those that are not recorded included (`ModelProgressed`,
-            `ModelAttempted`), in the thread of the event loop.
+        listener: Callback for every event in the thread of the event loop, unrecorded events
+            (`ModelProgressed`, `ModelAttempted`) included.
     """
 
     def __init__(self, id: str = "", listener: Callable[[Event], None] | None = None) -> None:
@@ -486,7 +485,7 @@ class Trace(ShownInNotebooks):
         self._began = time.monotonic()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_jsonl, (self.id, self.to_jsonl())  # listeners stay in their process
+        return type(self).from_jsonl, (self.id, self.to_jsonl())  # listeners cannot be pickled
 
     def append(self, event: Event) -> None:
         """Record an event with its time, and pass it to the listener."""
@@ -496,7 +495,7 @@ class Trace(ShownInNotebooks):
             self._listener(stamped)
 
     def of_plan(self, number: int) -> Trace:
-        """A trace of one of several plans, from 1: its events are events of this one, with the number."""
+        """A trace for one of several plans; its events are added to this trace with the number of the plan."""
 
         def adopt(event: Event) -> None:
             event.__dict__["plan_number"] = number
@@ -535,7 +534,7 @@ class Trace(ShownInNotebooks):
             self._listener(self._stamped(event))
 
     def _stamped(self, event: Stamped) -> Stamped:
-        # In place: to copy it takes as long as to make and to write it.
+        # In place: a copy takes as long as creating and writing the event.
         event.__dict__["t_s"] = round(time.monotonic() - self._began, 6)
         return event
 
@@ -552,7 +551,7 @@ class Trace(ShownInNotebooks):
 
     @property
     def n_calls(self) -> int:
-        """Calls so far that were answered, or failed."""
+        """Calls so far, failed ones included."""
         return spent(self._events).n_calls
 
     def to_jsonl(self) -> str:
@@ -568,7 +567,7 @@ class Trace(ShownInNotebooks):
             ValidationError: A line is not an event.
         """
         trace = cls(id)
-        for line in text.split("\n"):  # str.splitlines ends lines at U+0085 and U+2028, too
+        for line in text.split("\n"):  # str.splitlines would also split at U+0085 and U+2028
             if not line:
                 continue
             row = json.loads(line)
@@ -581,10 +580,10 @@ class Spent(NamedTuple):
     """Calls of a run, for questions, plans, steps and choices.
 
     Attributes:
-        n_calls: Calls that were answered or failed, cached replies included.
-        n_cached: Those of them whose reply was cached, so that nothing was sent.
-        n_failed: Those of them that gave no usable reply.
-        usage: Tokens of all of them.
+        n_calls: Calls, failed ones and cached replies included.
+        n_cached: Calls whose reply was cached.
+        n_failed: Calls without a usable reply.
+        usage: Tokens of all calls.
     """
 
     n_calls: int = 0
@@ -674,8 +673,7 @@ def _attempted(task: Task, news: CallAttempt) -> ModelAttempted:
 def read_trace(path: str | Path) -> list[Trace]:
     """The traces of a file, one per id, in order of first appearance.
 
-    The file of a process that was killed ends where that was: a last line that was cut off is left
-    out, with a `UserWarning`.
+    A killed process may leave an incomplete last line, which is left out with a `UserWarning`.
 
     Raises:
         DataError: A line is not an event of this version.

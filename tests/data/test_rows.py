@@ -64,13 +64,13 @@ def test_json_lines_may_be_called_json(tmp_path: Path) -> None:
 
 
 BAD_LINES = {
-    "broken": (b'{"a": 1', "no JSON"),
+    "broken": (b'{"a": 1', "invalid JSON"),
     "not an object": (b"[1]", "an array, not an object"),
     "null": (b"null", "null, not an object"),
     "not UTF-8": (b'{"a": "\xff"}', "not UTF-8"),
     "half a character": (rb'{"a": ["\ud800"]}', "lone surrogate"),
     "half a character, encoded": (b'{"a": "\xed\xa0\x80"}', "not UTF-8"),
-    "a number of 5000 digits": (b'{"a": ' + b"1" * 5000 + b"}", "no row"),
+    "a number of 5000 digits": (b'{"a": ' + b"1" * 5000 + b"}", "invalid row"),
     "too deep": (b"[" * 100_000, "nested too deeply"),
 }
 
@@ -94,7 +94,7 @@ def test_an_array_ends_where_it_is_broken(tmp_path: Path) -> None:
     assert good == (1, {"a": 1})
     assert ":2: " in wrong
     assert "a number, not an object" in wrong
-    assert ":3: no JSON" in broken
+    assert ":3: invalid JSON" in broken
     assert told(tmp_path / "r.json", '[{"a": 1},\n')[1].endswith(
         ":2: invalid JSON: the array is not closed"
     )
@@ -145,7 +145,7 @@ UNREADABLE = {
     "an empty array": ("r.json", b"[]", "no rows"),
     "a header alone": ("r.csv", b"a,b\n", "no rows"),
     "a broken header": ("r.csv", b'"a"b,c\n1,2\n', ":1: invalid CSV"),
-    "a column twice": ("r.csv", b"a,a\n1,2\n", "two columns are called 'a'"),
+    "a column twice": ("r.csv", b"a,a\n1,2\n", "two columns have the name 'a'"),
     "UTF-16": ("r.jsonl", '{"a": 1}'.encode("utf-16"), "not UTF-8"),
     "binary": ("r.csv", bytes(range(256)) * 4, "binary"),
     "invalid Parquet": ("r.parquet", b"PAR1 no", "invalid Parquet"),
@@ -230,7 +230,7 @@ def test_datasets_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError) as broken:
         fields_of(tmp_path)
     for error in (empty, broken):
-        assert str(error.value).startswith(f"{tmp_path}: no dataset that can be read: ")
+        assert str(error.value).startswith(f"{tmp_path}: the dataset cannot be read: ")
         assert len(str(error.value).splitlines()) == 2
 
 
@@ -240,7 +240,7 @@ def test_datasets_that_cannot_be_read(tmp_path: Path) -> None:
 def test_without_a_hub_a_missing_dataset_is_told_without_retries(name: str) -> None:
     code = f"from pearl.data.rows import read_rows; list(read_rows({name!r}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert f"{name}: there is no such file, and no hub can be reached" in done.stderr
+    assert f"{name}: no such file, and no hub can be reached" in done.stderr
     assert "Retrying" not in done.stderr
 
 

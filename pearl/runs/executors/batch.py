@@ -1,7 +1,7 @@
 """The Batch API of an OpenAI server: half the price, hours later. One round per plan level.
 
-All tasks of a window run at once, and every call of theirs waits for the batch that it is in. So the
-first round holds the first steps of all documents, the second what follows from them, and so on.
+All tasks of a window run at once, and each of their calls waits for its batch. So the first round holds
+the first steps of all documents, the second round the steps that depend on them, and so on.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class BatchModel(Model, Protocol):
     """A model whose server may have a Batch API."""
 
     def batches(self) -> Batches:
-        """The same model by that API: many requests in one file, replies later."""
+        """The Batch API of the model: many requests in one file, replies later."""
         ...
 
 
@@ -63,8 +63,8 @@ async def run(
 ) -> AsyncGenerator[Outcome[Task], None]:
     """Run tasks; outcomes come in the order of the tasks.
 
-    When it is to stop, or is closed, batches that were submitted go on at the server. A run with the
-    same folder finds them, and submits nothing that is in one of them.
+    Submitted batches continue at the server when the run stops or is closed. A later run with the same
+    folder finds them, and does not submit their requests again.
     """
     model = pearl.client.model
     if not isinstance(model, BatchModel):
@@ -112,7 +112,7 @@ async def run(
     try:
         with client.breaker.running():
             async for outcome in found:
-                if isinstance(breaker.error, ModelError):  # no credit, a wrong key
+                if isinstance(breaker.error, ModelError):  # such as no credit, or a wrong key
                     pearl.client.breaker.throw(breaker.error)
                 if not (is_stopping() and _comes_of(outcome.error, breaker.error)):
                     yield outcome

@@ -1,8 +1,8 @@
 """A Ray cluster: one worker per node, many concurrent units in each; tolerates the loss of nodes.
 
-Actors of Ray Core and nothing above it. A task whose worker is lost runs again elsewhere, and the
-first outcome that comes of a task is the only one. The driver keeps no state that it would need
-again: who wants to survive its end records the outcomes, and leaves out those tasks next time.
+It uses actors of Ray Core only. A task whose worker is lost runs again on another worker; the first
+outcome of a task counts. The driver has no state to save: its caller stores the outcomes, and leaves out
+these tasks when it starts again.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ async def run(
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Outcome[U], None]:
-    """Run the units on the cluster of $RAY_ADDRESS, or on one that is started on this machine."""
+    """Run the units on the cluster of $RAY_ADDRESS, or start one on this machine."""
     if not isinstance(pearl.client.settings.model, str):
         raise UsageError("a model object cannot be sent to a cluster", help="pass its name instead")
     n_places = pearl.client.settings.concurrency
@@ -93,9 +93,9 @@ async def run(
 
 @contextmanager
 def _cluster() -> Iterator[None]:
-    """Connected to a cluster; one that was started here is ended, as is a connection made here."""
+    """Connect to a cluster; at the end, disconnect, or stop a cluster that was started here."""
     require_extra("ray", "the executor 'ray'", "ray")
-    # Nothing of what runs here is told to anybody, unless the user says so.
+    # No usage statistics, unless the user turns them on.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     import ray
@@ -106,7 +106,7 @@ def _cluster() -> Iterator[None]:
     address = os.environ.get("RAY_ADDRESS")
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     own = {"include_dashboard": False, "object_store_memory": OBJECT_STORE}
-    # Workers import from the folder in which Ray is started, before any other.
+    # Workers import from the folder in which Ray is started first, even if the driver would not.
     is_searched = bool({"", os.getcwd()} & set(sys.path))  # noqa: PTH109
     try:
         with nullcontext() if is_searched else chdir(os.path.abspath(os.sep)):  # noqa: PTH100
@@ -127,7 +127,7 @@ def _cluster() -> Iterator[None]:
 def _divert() -> None:
     """Log Ray's reports of lost workers, one line each.
 
-    It writes pages of it to stdout, whatever is asked of it, and stdout is for data.
+    Ray writes pages of them to stdout, which is for data, and has no setting for that.
     """
     worker: Any = import_module("ray._private.worker")
 
@@ -158,7 +158,7 @@ class _Crew:
         n_places = settings.concurrency
         n = min(n_workers or len(nodes), n_places)
         rate, tokens = settings.requests_per_minute, settings.tokens_per_minute
-        self._most = UNDER_WAY * n_places  # tasks under way, all of which one may have to take
+        self._most = UNDER_WAY * n_places  # running tasks; one worker may have to take all of them
         self._share = -(-self._most // n)
         self.workers: list[_Slot] = []
         for i in range(n):
@@ -184,7 +184,7 @@ class _Crew:
             ray.kill(slot.actor)
 
     async def run(self, unit: U) -> tuple[Outcome[U], PearlError | None]:
-        """Execute a unit on any worker, again elsewhere if that is lost; also what has halted the worker."""
+        """The outcome of a unit, and the error that halted its worker; a lost worker is replaced."""
         from ray import exceptions
 
         for _ in range(ATTEMPTS):
@@ -192,10 +192,10 @@ class _Crew:
             slot.n_tasks += 1
             try:
                 outcome, halted = await slot.actor.work.remote(unit, version())
-            except (exceptions.RayTaskError, TypeError) as error:  # it cannot even be sent
+            except (exceptions.RayTaskError, TypeError) as error:  # the unit cannot be pickled
                 reason = str(getattr(error, "cause", error)).strip().partition("\n")[0]
                 return _failed(unit, f"it cannot be run on a cluster: {reason}"), None
-            except exceptions.RayError:  # the worker is lost, or its node with what it said
+            except exceptions.RayError:  # the worker or its node is lost
                 self._lose(slot)
                 continue
             finally:
@@ -231,7 +231,7 @@ class _Crew:
                 await slot.actor.is_there.remote()
                 break
             except exceptions.ActorDiedError:
-                ray.kill(slot.actor)  # lest there be two, should it be on its way after all
+                ray.kill(slot.actor)  # or there would be two, if Ray restarts it after all
                 slot.actor = self._hired(slot.setup, None)
             except exceptions.RayError:
                 await asyncio.sleep(REVIVE_S)
@@ -243,17 +243,17 @@ class _Crew:
 
 
 def _nodes() -> list[Mapping[str, Any]]:
-    """The slots whose worker is alive."""
+    """The nodes that are alive."""
     import ray
 
-    listed: Any = ray.nodes  # it says nothing of its types
+    listed: Any = ray.nodes  # it has no type hints
     return [node for node in listed() if node["Alive"]]
 
 
 def _actor(kind: type, node: Mapping[str, Any] | None, **options: Any) -> Any:
-    """A kind of actor that is restarted as often as need be, on this node if it is there.
+    """A class of actors that Ray restarts without limit, on this node if it is alive.
 
-    What it was doing when it was lost is not repeated by Ray but by `_Crew`, elsewhere and at once.
+    Ray does not repeat calls of a lost actor: `_Crew` does, at once and on another node.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -294,7 +294,7 @@ class RayWorker:
         """Return once the worker is ready."""
 
     async def work(self, unit: Unit, driver: str) -> tuple[Outcome[Any] | None, Exception | None]:
-        """The outcome of a unit, without the unit, and what has halted the model; None and why it cannot be run."""
+        """The outcome without its unit, and the error that halted the model; or None, and why it cannot run."""
         try:
             resources = self._ready(driver)
         except PearlError as error:
@@ -318,7 +318,7 @@ class RayWorker:
 
 
 def _portable(error: Exception | None) -> Exception | None:
-    """The error, or one with its text if it cannot be pickled: many classes do not keep their arguments."""
+    """The error; one with the same text if it cannot be pickled, as many classes cannot."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:  # noqa: BLE001 - whatever a class of another library does

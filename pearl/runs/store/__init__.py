@@ -83,7 +83,7 @@ _SUPERSEDE = "DELETE FROM results WHERE run_id = ? AND seq = ? AND task_id = ? A
 
 
 _PAGE = 200
-"""Rows read at once: a bound for the memory, and for how long a reader keeps the log from ending."""
+"""Rows per read: a bound for the memory, and for the time that a reader blocks a checkpoint of the log."""
 
 _COUNTS = " UNION ALL ".join(
     f"SELECT count(*) FROM results INDEXED BY {index} WHERE run_id = ?1"
@@ -99,7 +99,7 @@ def default_folder() -> Path:
     if named := os.environ.get("PEARL_STORE"):
         return Path(named)
     data = Path(os.environ.get("XDG_DATA_HOME", ""))
-    if data.is_absolute():  # as the rules for that variable say
+    if data.is_absolute():  # the XDG specification ignores relative paths
         return data / "pearl"
     try:
         return Path.home() / ".local" / "share" / "pearl"
@@ -115,7 +115,7 @@ def refuse_others(folder: Path) -> None:
             raise StoreError(
                 f"a run of this store is not resumed: {why}",
                 path=path,
-                help="take over what you trust into a store of yours: pearl runs merge",
+                help="merge runs that you trust into a store of your own: pearl runs merge",
             )
 
 
@@ -139,10 +139,10 @@ class Run:
     async def record(
         self, key: bytes, seq: int, task_id: str, row: Mapping[str, Any], trace: str | None
     ) -> None:
-        """Keep the outcome of a task; returns when it is on the disk.
+        """Store the outcome of a task; returns when it is on the disk.
 
-        It takes the place of an earlier one with the same key, and of one of the same task at the
-        same place whose key was another: what the task works on has changed.
+        It replaces an earlier row with the same key, and an earlier row of the same task at the same
+        place: that has another key if the document of the task has changed.
         """
         data = json_bytes(row)
         id = task_id.encode("utf-8", "backslashreplace").decode()
@@ -169,7 +169,7 @@ class Run:
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
                 "UPDATE runs SET status = ?1, updated = ?2,"
-                # Patched: what merging has written of shards is not known here.
+                # Patched, because merging may have added the shards.
                 " counts = CASE WHEN ?3 IS NULL THEN counts"
                 " WHEN json_valid(counts) THEN json_patch(counts, CAST(?3 AS TEXT))"
                 " ELSE CAST(?3 AS TEXT) END,"
@@ -206,7 +206,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: Path | None = None, *, read_only: bool = False) -> Store:
-        """Open the store of a folder; it is made where it is not there, unless it is only read."""
+        """Open the store of a folder, and create it if it is missing, except with `read_only`."""
         folder = default_folder() if folder is None else folder
         path = folder / FILE
         try:
@@ -219,8 +219,8 @@ class Store:
 
     @classmethod
     def _opened(cls, folder: Path, path: Path) -> Store:
-        # SQLite would see to that, too, but before 3.51.3 two connections that write and empty the
-        # log at the same moment can damage the file, and a process waiting for its lock may starve.
+        # SQLite has locks, too. But before 3.51.3 two connections that write and reset the log at the
+        # same moment can damage the file, and a process that waits for SQLite's lock may starve.
         lock = WriteLock(folder / "write.lock", LOCAL)
         try:
             with lock.held():
@@ -250,7 +250,7 @@ class Store:
                 with suppress(StoreError):
                     run.finish("stopped")
         finally:
-            self._connection.close()  # first: the last connection removes the log, this one cannot
+            self._connection.close()  # first: only a connection that writes can remove the log, and it must be the last one
             if self._writer is not None:
                 self._writer.close()
 
@@ -261,15 +261,15 @@ class Store:
         self.close()
 
     def all(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a statement that reads."""
+        """All rows of a query."""
         try:
             return self._connection.execute(statement, values).fetchall()
         except FAILURES as error:
             raise to_store_error(error, self._path) from None
 
     async def reply(self, key: bytes) -> Completion | None:
-        """The reply that was kept under this key, if it is there and whole."""
-        # The row is read by its place and its own key compared: a damaged index leads to others.
+        """The reply with this key, if it exists and is not damaged."""
+        # The row itself must have the key: a damaged index may lead to another row.
         rows = self.all(
             "SELECT b.body FROM replies AS a CROSS JOIN replies AS b ON b.rowid = a.rowid"
             " WHERE a.key = ?1 AND +b.key = ?1",
@@ -287,7 +287,7 @@ class Store:
         await self.keep_all({key: completion})
 
     async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
-        """Keep replies by key, all or none: as `keep` does, in one commit."""
+        """Keep replies by key in one commit: all or none."""
         now = time.time()
         rows = [(key, packed_reply(reply), now) for key, reply in completions.items()]
 
@@ -301,16 +301,16 @@ class Store:
         return FreshCache(self)
 
     def outcome(self, run_id: str, key: bytes) -> dict[str, Any] | None:
-        """The row that was recorded under this key, if any."""
+        """The row with this key, if any."""
         data = self._recorded(run_id, key)
         return None if data is None else self._whole(data)
 
     def is_done(self, run_id: str, key: bytes) -> bool:
-        """Whether a row is recorded under this key that is no failure."""
+        """Whether the row with this key exists and is not a failure."""
         data = self._recorded(run_id, key)
         if not isinstance(data, bytes):
             return False
-        # Parsing takes as long again, and is seldom needed.
+        # Parsing would double the time, and is seldom needed.
         is_plain = b'"failed"' not in data and b'"unfinished"' not in data
         return is_plain or is_done(unpacked(data) or {"status": "failed"})
 
@@ -337,17 +337,17 @@ class Store:
             yield from (unpacked_trace(trace) for (trace,) in page)
 
     def outcomes(self, run_id: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
-        """The rows of a run with what `with_trace` finds them by; None for damaged ones."""
+        """The rows of a run with their row ids, for `with_trace`; None for a damaged row."""
         for page in self._pages(run_id, "results.rowid, row"):
             yield from ((rowid, self._whole(data)) for rowid, data in page)
 
     def with_trace(self, rowid: int) -> tuple[dict[str, Any] | None, str]:
-        """A row that `outcomes` gave, and what happened, as JSON lines; None if it is no longer there."""
+        """A row by its row id, and its trace as JSON lines; None if the row was removed."""
         found = self.all("SELECT row, trace FROM results WHERE rowid = ?", (rowid,))
         return (self._whole(found[0][0]), unpacked_trace(found[0][1])) if found else (None, "")
 
     def results(self, run_id: str) -> Iterator[list[tuple[Any, ...]]]:
-        """Everything that is kept of a run's results, some rows at a time, as it is in the file."""
+        """The results of a run as they are in the file, a page at a time."""
         return self._pages(run_id, "key, seq, task_id, status, row, trace")
 
     def tally(self, run_id: str) -> dict[str, int]:
@@ -361,13 +361,13 @@ class Store:
         """Tokens of all usable replies of a run."""
         names = ("input_tokens", "output_tokens", "cached_tokens", "implausible_calls")
         sums = ", ".join(
-            # Records of evaluations, drafts and curations name them as `Usage` does.
+            # Rows of evaluations, drafts and curations use the field names of `Usage`.
             "total(CASE WHEN json_valid(row) THEN coalesce("
             f"json_extract(row, '$.usage.{name}'), json_extract(row, '$.usage.n_{name}')) END)"
             for name in names
         )
         (found,) = self.all(f"SELECT {sums} FROM results WHERE run_id = ?", (run_id,))
-        # Rows may come from elsewhere: what no count can be is none, and ends no command.
+        # Rows may come from other stores: impossible counts are 0, and are no error.
         return Usage(*(int(n) if 0 <= n < _MAX_COUNT else 0 for n in found))
 
     def runs(self, spec_key: bytes | None = None) -> list[RunInfo]:
@@ -425,7 +425,7 @@ class Store:
         return row
 
     def _is_indexed(self, run_id: str) -> bool:
-        """Whether the indexes have equally many rows of a run; a damaged one would hide some."""
+        """Whether both indexes have the same number of rows of a run; a damaged index hides rows."""
         try:
             return len(set(self.all(_COUNTS, (run_id,)))) == 1
         except StoreError:
@@ -532,14 +532,14 @@ class Store:
 
 
 class FreshCache:
-    """A reply cache that finds only replies stored since its creation."""
+    """A reply cache that finds only replies that it has stored itself."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: set[bytes] = set()
 
     async def reply(self, key: bytes) -> Completion | None:
-        """The reply that was kept under a key since then."""
+        """The reply with a key."""
         return await self._store.reply(key) if key in self._known else None
 
     async def keep(self, key: bytes, completion: Completion) -> None:
@@ -577,7 +577,7 @@ def _unused(connection: sqlite3.Connection) -> str:
         id = new_id(n_digits)
         if connection.execute("SELECT 1 FROM runs WHERE id = ?", (id,)).fetchone() is None:
             return id
-        n_digits += 1  # a crowded day
+        n_digits += 1  # many runs on one day
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
@@ -598,7 +598,7 @@ class Pruned:
 def chosen(
     runs: Sequence[RunInfo], *, older_than_s: float | None, keep: int | None
 ) -> list[RunInfo]:
-    """The runs that nobody writes and that are beyond every limit that is given."""
+    """The runs that no process writes and that exceed every given limit."""
     if older_than_s is None and keep is None:
         return []
     before = time.time() - (older_than_s or 0)

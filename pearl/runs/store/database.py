@@ -71,7 +71,7 @@ def decoded(value: object) -> str:
 
 
 def create_database(path: Path, *, vfs: str | None = None) -> tuple[sqlite3.Connection, str | None]:
-    """The one connection that writes, and a warning; creates or converts the tables where needed."""
+    """The connection that writes, and a warning; creates or converts the tables if needed."""
     create_private(path)
     connection = connect(path, "rw", vfs=vfs)
     try:
@@ -117,7 +117,7 @@ def _commit(connection: sqlite3.Connection, statements: str) -> None:
 
 
 def open_existing(path: Path) -> sqlite3.Connection:
-    """A connection that reads a store that is there."""
+    """A connection that reads an existing store."""
     if not path.is_file():
         raise StoreError("no store here", path=path.parent, help="name its folder with --store")
     connection = connect(path, "ro")
@@ -125,8 +125,8 @@ def open_existing(path: Path) -> sqlite3.Connection:
         try:
             version = _version(connection, path)
         except sqlite3.OperationalError:
-            # On a disk that cannot be written a log cannot be shared. Where there is none, nothing
-            # is missing from the file itself.
+            # On a read-only disk SQLite cannot use the write-ahead log. Without a log the file alone is
+            # complete.
             log = path.with_name(f"{path.name}-wal")
             if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
                 raise
@@ -159,7 +159,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int | None:
 
 
 MAX_TRACE = 1 << 28
-"""Bytes of a trace that are read; what is longer is cut off there."""
+"""Maximum bytes of a trace; a longer trace is truncated."""
 
 
 def unpacked(data: object) -> dict[str, Any] | None:
@@ -167,7 +167,7 @@ def unpacked(data: object) -> dict[str, Any] | None:
     if not isinstance(data, bytes):
         return None
     try:
-        found = json.loads(data.decode())  # of bytes it would guess the encoding
+        found = json.loads(data.decode())  # json.loads would guess the encoding of bytes
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
@@ -179,12 +179,12 @@ def is_done(row: Mapping[str, Any]) -> bool:
 
 
 def packed_trace(lines: str) -> bytes:
-    """A trace, compressed: prompts of one kind repeat each other."""
+    """A compressed trace: its prompts have much text in common."""
     return zlib.compress(lines.encode("utf-8", "backslashreplace"), 1)
 
 
 def unpacked_trace(data: object) -> str:
-    """The lines of a trace, those that older versions kept as text included; of a damaged one, what can be read."""
+    """The lines of a trace, compressed or, in older stores, plain; of a damaged trace the readable part."""
     if not isinstance(data, bytes):
         return ""
     if not data.startswith(b"{"):
@@ -213,7 +213,7 @@ def packed_reply(completion: Completion) -> bytes:
 
 
 def unpacked_reply(body: object) -> Completion | None:
-    """The completion of a row of the replies; None if it is damaged."""
+    """The completion in the body of a reply; None if it is damaged."""
     match unpacked(body):
         case {
             "text": str(text),
@@ -232,14 +232,14 @@ def unpacked_reply(body: object) -> Completion | None:
 Result = TypeVar("Result")
 
 Work = Callable[[sqlite3.Connection], Result]
-"""Statements of a transaction that is begun and committed around it."""
+"""Statements that are run in a transaction."""
 
 _MAX_GROUP = 1_000
-"""Pieces of work in one commit: a bound for the memory and for the wait of other processes."""
+"""Maximum works per commit: a bound for the memory and for the wait of other processes."""
 
 GATHER_S = 0.003
-"""Seconds that a commit waits for more to do, where the last one had more than one piece of work: so
-many writers at once make a few commits, and one alone does not wait (PostgreSQL's `commit_delay`)."""
+"""Seconds that a commit waits for more work if the last commit had several works. So many concurrent
+writers share a few commits, and a single writer does not wait (PostgreSQL's `commit_delay`)."""
 
 
 @dataclass(slots=True)
@@ -252,7 +252,7 @@ class _Item:
 
 
 class StoreWriter:
-    """Writes to the store from a thread of its own."""
+    """A thread that writes to the store."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, lock: WriteLock) -> None:
         self._path = path
@@ -265,14 +265,14 @@ class StoreWriter:
         self._thread.start()
 
     async def write(self, work: Work[None]) -> None:
-        """Do it in some commit, together with others; returns when that is on the disk."""
+        """Do work in a commit that other works share; returns when it is on the disk."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         self._put(_Item(work, done, loop))
         await done
 
     def transact(self, work: Work[Result]) -> Result:
-        """Do it in a transaction of its own, and wait for it; what it raises undoes it."""
+        """Do work in a transaction of its own, and wait for it; an error undoes it."""
         done: Future[Result] = Future()
         self._put(_Item(work, done, None))
         return done.result()
@@ -317,8 +317,8 @@ class StoreWriter:
         self._end()
 
     def _end(self) -> None:
-        # The last to close moves the log into the file: nobody else may write meanwhile. Where that
-        # cannot be done the log stays, and whoever opens the store next reads it.
+        # The last connection to close moves the log into the file, and no other process may write then.
+        # If that fails the log stays, and the next process that opens the store reads it.
         with suppress(StoreError, *FAILURES), self._lock.held():
             self._connection.close()
         self._lock.close()
@@ -346,7 +346,7 @@ class StoreWriter:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
-        # A file that was removed takes what is written to it, and is gone at the end.
+        # Writing to a removed file succeeds, and the data is lost.
         if _place(self._path) != self._place:
             raise StoreError(
                 "the file was moved or removed while it was written",
@@ -372,14 +372,14 @@ def _tell(items: list[_Item], error: BaseException | None) -> None:
         else:
             loops.setdefault(item.loop, []).append(item)
     for loop, own in loops.items():
-        with suppress(RuntimeError):  # the loop has ended, nobody waits
+        with suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(_settle, own, error)
 
 
 def _settle(items: list[_Item], error: BaseException | None) -> None:
     for item in items:
         if item.done.done():
-            continue  # given up meanwhile
+            continue  # cancelled meanwhile
         if error is None:
             item.done.set_result(item.result)
         else:

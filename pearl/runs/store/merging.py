@@ -28,7 +28,7 @@ from pearl.runs.store.runs import (
 )
 
 _PAGE = 200
-"""Replies in one transaction."""
+"""Replies per transaction."""
 
 _KEEP = "INSERT OR REPLACE INTO replies (key, body, created) VALUES (?, CAST(? AS TEXT), ?)"
 _ADD = (
@@ -81,7 +81,7 @@ def _merge(store: Store, source: Store) -> Merged:
         merged += store.writer.transact(partial(_keep, page=page))
     seen: set[bytes] = set()
     for info in source.runs():
-        # Of several runs of one spec only the latest joins another: a fresh one starts over.
+        # Of several runs with one spec only the latest is joined: the others were started anew.
         merged += _merge_run(store, source, info, by_spec=info.spec_key not in seen)
         seen.add(info.spec_key)
     return merged
@@ -123,7 +123,7 @@ def _target(connection: sqlite3.Connection, info: RunInfo, *, by_spec: bool) -> 
 
 
 def _free_id(connection: sqlite3.Connection, info: RunInfo) -> str:
-    """Its own id, unless another run of this store has it."""
+    """The id of the run, or a derived one if another run of this store has it."""
     is_taken = connection.execute("SELECT 1 FROM runs WHERE id = ?", (info.id,)).fetchone()
     return info.id if is_id(info.id) and is_taken is None else _other_id(info)
 
@@ -138,9 +138,11 @@ def _join(
     connection: sqlite3.Connection, id: str, info: RunInfo, target: RunInfo | None, shard: str
 ) -> None:
     """Create the run, or update the existing one with the status of both."""
-    status: Status = "stopped" if info.status == "running" else info.status  # nobody goes on here
+    status: Status = (
+        "stopped" if info.status == "running" else info.status
+    )  # no process here continues it
     counts = dict(target.counts) if target else {}
-    was_done = target is not None and target.status == "done"  # as it has all rows, it stays so
+    was_done = target is not None and target.status == "done"  # it has all rows, and stays done
     if shard and ("shards" in counts or not was_done):
         parts = _parts(counts) - {shard} | ({shard} if status == "done" else set())
         status, counts["shards"] = "done" if _are_all(parts) else "stopped", sorted(parts)
@@ -177,7 +179,7 @@ def _add(connection: sqlite3.Connection, id: str, page: list[tuple[Any, ...]]) -
         if not _is_whole(key, seq, row):
             n_bad += 1
             continue
-        # Also under another key: a task whose document was another when it was run there.
+        # Also rows of the same task with another key: its document was different there.
         here = connection.execute(_HERE, (id, key, id, seq, task_id)).fetchall()
         whole = [before for _, before in here if unpacked(before) is not None]
         if row in whole:

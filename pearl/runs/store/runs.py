@@ -21,7 +21,7 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.runs.store.database import decoded, unpacked
 
 LOCAL = "name a --store on a local disk"
-"""Help for a disk without locks."""
+"""The help of errors about a disk without locks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,12 @@ class Holder:
 def _started(pid: int) -> str | None:
     """When a process started: the boot of the machine, and ticks after it; "ended" for a zombie."""
     try:
-        # The name of the program, in brackets, may have blanks and brackets of its own.
+        # The second field is the name of the program in brackets, which may contain blanks and brackets.
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        if fields[0] in (b"Z", b"X"):  # it has ended, and its parent has not asked how yet
+        if fields[0] in (
+            b"Z",
+            b"X",
+        ):  # a zombie: it has ended, but its parent has not waited for it
             return "ended"
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}:{int(fields[19])}"
@@ -82,7 +85,7 @@ _ID = lazy_pattern(r"\d{8}-[0-9a-f]{4,}")
 
 
 def is_id(text: str) -> bool:
-    """Whether a text has the form of a run id; a path has not."""
+    """Whether a text has the form of a run id, so that it is safe in the name of a file."""
     return _ID.fullmatch(text) is not None
 
 
@@ -108,7 +111,7 @@ class RunSpec:
 
     @property
     def asked(self) -> tuple[bytes, bytes]:
-        """The columns `command` and `folder`."""
+        """Values of the columns `command` and `folder`."""
         argv = {"argv": list(self.command), "work": dict(self.work)}
         return json_bytes(argv), self.folder.encode("utf-8", "backslashreplace")
 
@@ -126,7 +129,7 @@ class RunSpec:
 
     @property
     def whole(self) -> Self:
-        """The same work, all of it."""
+        """The specification without the shard."""
         settings = {name: value for name, value in self.settings.items() if name != "shard"}
         return replace(self, settings=settings)
 
@@ -147,7 +150,7 @@ class RunInfo(RunSpec):
 
     @property
     def state(self) -> str:
-        """The status; `interrupted` where the process of a running one is dead."""
+        """The status; `interrupted` for a running one whose process is dead."""
         return "interrupted" if self.status == "running" and self.holder is None else self.status
 
     def to_json(self) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def test_splits_in_one_object_are_subsets(tmp_path: Path) -> None:
     assert [one.subsets & {"train", "dev"} for one in found if isinstance(one, Sample)] == [
         *[{"train"}] * 3, *[{"dev"}] * 3,
     ]  # fmt: skip
-    assert "dev, number 2: 'conv_questions' is no array of questions" in str(found[-1])
+    assert "dev, number 2: 'conv_questions' is not an array of questions" in str(found[-1])
 
 
 def test_a_question_of_finqa_is_one_sample(tmp_path: Path) -> None:
@@ -135,10 +135,10 @@ def test_a_question_of_finqa_is_one_sample(tmp_path: Path) -> None:
     [
         (
             {"annotation": {**PUBLISHED["annotation"], "turn_program": ["1"]}},
-            "there are 3 questions",
+            "is not the number of questions, 3",
         ),
         ({"annotation": {"dialogue_break": ["who?", " "]}}, "a question is blank"),
-        ({"annotation": {"dialogue_break": "who?"}}, "no array of questions"),
+        ({"annotation": {"dialogue_break": "who?"}}, "not an array of questions"),
         ({"table_ori": [["a"], "b"]}, "'table' is neither rows nor columns"),
         ({"pre_text": [1]}, "'pre_text' is neither text"),
     ],

@@ -30,7 +30,7 @@ def test_reports(tmp_path: Path) -> None:
         Sample("Knee/4", "", Document("Three.", "Knee/4"), subsets=surgery),
         Sample("report/5", "", Document("Four.", "report/5")),
     ]
-    assert str(bad) == f"{tmp_path}/r.csv:6: there is no text in 'transcription'"
+    assert str(bad) == f"{tmp_path}/r.csv:6: 'transcription' contains no text"
 
 
 def test_consultations(tmp_path: Path) -> None:

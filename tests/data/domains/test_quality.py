@@ -84,8 +84,8 @@ def test_the_test_split_has_no_gold(tmp_path: Path) -> None:
     ("bad", "said"),
     [
         (question(options=FOUR[:3]), "3 options, not 4"),
-        (question(options=["a", "b", "c", 4]), "'options': number 4 is no text"),
-        (question(options=["a", "b", "c", " "]), "'options': number 4 is no text"),
+        (question(options=["a", "b", "c", 4]), "'options': item 4 is not text"),
+        (question(options=["a", "b", "c", " "]), "'options': item 4 is not text"),
         (question(options=None), "0 options, not 4"),
         (question(gold_label=0), "'gold_label' is 0, not 1 to 4"),
         (question(gold_label=5), "'gold_label' is 5, not 1 to 4"),
@@ -113,8 +113,8 @@ def test_a_bad_question_is_told_and_the_rest_goes_on(tmp_path: Path, bad: Any, s
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        (row(question(), article=None), "there is no text in 'article'"),
-        (row(question(), article="<p> </p>"), "there is no text in 'article'"),
+        (row(question(), article=None), "'article' contains no text"),
+        (row(question(), article="<p> </p>"), "'article' contains no text"),
         (row(question(), article=5), "a number, not text"),
         (row(questions={"question": ["Why?"]}), "an object, not an array"),
     ],
