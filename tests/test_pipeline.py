@@ -247,13 +247,6 @@ def test_tokens_per_minute_are_counted_as_the_model_counts(
     assert counted == [request.prompt]
 
 
-def test_what_is_no_question_is_told() -> None:
-    document = Document("Ada sold the boat.")
-    with pytest.raises(UsageError, match="a question must be a str, not a Document") as caught:
-        pearl.run(Pearl().ask(document, "Why?"))  # type: ignore[arg-type]
-    assert 'pass the question first: pearl.ask("Who ...?", document)' in str(caught.value)
-
-
 def test_run_is_given_what_a_method_gives() -> None:
     with pytest.raises(UsageError, match="cannot be awaited") as caught:
         pearl.run(Pearl().ask)  # type: ignore[arg-type]

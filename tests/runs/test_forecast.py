@@ -280,13 +280,6 @@ def test_what_is_not_known_is_said_to_be_unknown() -> None:
     assert found.to_json()["total"]["cost_usd"] is None
 
 
-def test_a_model_without_a_window_has_a_worst_case_too() -> None:
-    found = forecast(pearl(Scripted(replies(50))), [task(PLAN, story(3))])
-    assert found.reply_tokens == 8_192
-    assert found.total.output_tokens.most == found.total.calls.most * 8_192  # type: ignore[operator]
-    assert found.total.input_tokens.most is not None
-
-
 def test_plans_that_are_yet_to_be_written() -> None:
     def ask(*questions: str) -> Forecast:
         this = pearl(Scripted(lambda request: ""), max_repairs=2)

@@ -25,7 +25,6 @@ from pearl.runs.executors import Task, Unit
 from pearl.runs.resources import Resources
 from pearl.runs.session import Watcher
 from pearl.runs.store import RunSpec, Store
-from pearl.runs.store.merging import merge
 from tests.runs.store.children import await_replies
 from tests.server import Canned, Server, error
 
@@ -83,33 +82,6 @@ def test_a_run_is_forecast_done_and_not_done_again(
     again = pearl.run(session.run(iter(tasks())))
     assert (again.id, again.n_done, again.n_known) == (done.id, 0, N)
     assert len(openai_server.requests) == 2 * N
-
-
-def test_a_run_encodes_every_document_once(
-    folder: Path, openai_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoded: list[str] = []
-
-    class Words:
-        def encode_ordinary(self, text: str) -> list[int]:
-            encoded.append(text)
-            return [0] * len(text.split())
-
-    monkeypatch.setattr("pearl.documents.tokens._load", lambda name: Words())
-    for i in range(N):
-        Path(f"d{i}.txt").write_text(f"She left on day {i}. " + "It rained. " * 50)
-    openai_server.on("", "it rained")
-    made = pearl.Pearl("openai:gpt-4o", base_url=openai_server.url, concurrency=2, window=128_000)
-    session = pearl.Session(made, store="kept", price=PRICE)
-    assert pearl.run(session.run(tasks())).status == "done"
-    pearl.run(made.aclose())
-    assert session.predicted is not None
-    sent = session.predicted.total.input_tokens
-    real = sum(len(request.prompt.split()) for request in openai_server.requests)
-    assert sent.most is not None
-    assert sent.least <= real <= sent.most
-    for i in range(N):
-        assert sum(f"day {i}." in text for text in encoded) == 1
 
 
 def test_only_what_changed_is_done_again(
@@ -268,21 +240,6 @@ def test_outcomes_come_as_they_are_done_and_are_on_the_disk_by_then(
     assert done.status == "done"
 
 
-def test_shards_merge_into_the_run_of_all(
-    folder: Path, asked: pearl.Pearl, openai_server: Server
-) -> None:
-    parts = [
-        pearl.run(pearl.Session(asked, store=f"s{i}", shard=f"{i}/2").run(tasks())) for i in (1, 2)
-    ]
-    assert sum(part.n_rows for part in parts) == N
-    assert all(part.n_rows for part in parts)
-    with Store.open(folder / "all") as store:
-        merge(store, [folder / "s1", folder / "s2"])
-    whole = pearl.run(pearl.Session(asked, store="all").run(tasks()))
-    assert (whole.n_done, whole.n_known, whole.n_rows) == (0, N, N)
-    assert len(openai_server.requests) == 2 * N
-
-
 def test_what_no_task_can_get_past_is_raised_and_what_is_done_is_kept(
     folder: Path, asked: pearl.Pearl, openai_server: Server
 ) -> None:
@@ -416,19 +373,6 @@ def test_replies_drawn_by_another_seed_are_other_rows(folder: Path, openai_serve
         ids.add(done.id)
         pearl.run(drawn.aclose())
     assert len(ids) == 2
-
-
-def test_a_budget_of_the_client_is_refused_where_it_cannot_be_kept(
-    folder: Path, openai_server: Server
-) -> None:
-    limited = pearl.Pearl(
-        "openai:test-model", base_url=openai_server.url, budget=Budget(max_calls=1)
-    )
-    session = pearl.Session(limited, store="kept", executor="batch")
-    with pytest.raises(UsageError, match="does not enforce limits; local does"):
-        pearl.run(session.run(tasks()))
-    assert openai_server.requests == []
-    pearl.run(limited.aclose())
 
 
 def test_a_session_without_a_store_finds_the_replies_of_its_client(

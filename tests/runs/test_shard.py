@@ -81,16 +81,6 @@ def test_shards_merged_are_the_whole_in_its_order(tmp_path: Path) -> None:
     assert [json.loads(row)["id"] for row in found[0].splitlines()] == [f"t{i}" for i in range(40)]
 
 
-def test_shards_may_share_a_store(tmp_path: Path) -> None:
-    for i in (1, 2, 3):
-        run_shard(tmp_path / "one", Shard(i, 3), 20)
-    run_shard(tmp_path / "whole", Shard(1, 1), 20)
-    with Store.open(tmp_path / "all") as store:
-        merge(store, [tmp_path / "one"])
-        assert [info.status for info in store.runs()] == ["done"]
-    assert exported(tmp_path / "all") == exported(tmp_path / "whole")
-
-
 def test_a_shard_that_is_run_again_does_nothing_but_what_failed(tmp_path: Path) -> None:
     part = Shard(2, 3)
     n_first = run_shard(tmp_path, part, 30)

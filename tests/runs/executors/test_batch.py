@@ -177,21 +177,6 @@ def mixed(rows: list[Any]) -> list[Any]:
     return [error_first, other, strange, *junk, *shuffled]
 
 
-def test_lines_in_any_order_twice_and_among_junk(server: BatchServer) -> None:
-    tasks = tasks_of(8, 2)
-    server.edit = mixed
-    found = outcomes(server, tasks)
-    assert len(server.jobs) == 2
-    assert texts(found) == texts(locally(server, tasks))
-
-
-def test_what_is_missing_in_the_output_is_asked_again(server: BatchServer) -> None:
-    tasks = tasks_of(8, 1)
-    server.edit = lambda rows: rows[1:] if len(rows) > 1 else rows
-    assert all(o.result for o in outcomes(server, tasks))
-    assert [len(job.rows) for job in server.jobs] == [8, 1]
-
-
 def two_replies(rows: list[Any]) -> list[Any]:
     other = answered(completion("Another reply."))
     return [*rows, *({**row, **other} for row in rows), *rows]
@@ -204,13 +189,6 @@ def swapped(rows: list[Any]) -> list[Any]:
     first, second, *others = rows
     ids = first["custom_id"], second["custom_id"]
     return [{**first, "custom_id": ids[1]}, {**second, "custom_id": ids[0]}, *others]
-
-
-def test_replies_to_other_requests_are_asked_again(server: BatchServer) -> None:
-    server.edit = lambda rows: swapped(rows) if len(server.jobs) == 1 else rows
-    tasks = tasks_of(6, 1)
-    assert texts(outcomes(server, tasks)) == texts(locally(server, tasks))
-    assert [len(job.rows) for job in server.jobs] == [6, 2]
 
 
 UNREADABLE: dict[str, Callable[[list[Any]], list[Any]]] = {
@@ -256,13 +234,6 @@ def test_a_batch_whose_results_cannot_be_had_is_kept_and_not_paid_again(
     assert all(o.result for o in outcomes(server, tasks_of(3, 1), folder=tmp_path))
     assert len(server.jobs) == 1
     assert not list((tmp_path / FOLDER).iterdir())
-
-
-def test_a_status_is_read_as_some_servers_write_it(server: BatchServer) -> None:
-    server.line = lambda row: answered(completion("ok"), "200")  # type: ignore[arg-type]
-    server.ends.append("COMPLETED")
-    (outcome,) = outcomes(server, tasks_of(1, 1))
-    assert outcome.result
 
 
 LINES: list[tuple[str | None, dict[str, Any] | None]] = [
@@ -318,18 +289,46 @@ PASSING: list[dict[str, Any]] = [
 ]
 
 
-def test_what_may_pass_goes_into_the_next_round(server: BatchServer) -> None:
-    server.line = lambda row: PASSING[number(row)] if len(server.jobs) == 1 else None
-    n = len(PASSING)
-    assert all(o.result for o in outcomes(server, tasks_of(n, 1)))
-    assert [len(job.rows) for job in server.jobs] == [n, n]
+def without_temperature(row: dict[str, Any]) -> dict[str, Any] | None:
+    is_refused = "temperature" in row["body"]
+    return answered(error("Unsupported value", param="temperature"), 400) if is_refused else None
 
 
-def test_a_model_without_temperature_is_asked_without(server: BatchServer) -> None:
-    refused = answered(error("Unsupported value", param="temperature"), 400)
-    server.line = lambda row: refused if "temperature" in row["body"] else None
-    assert all(o.result for o in outcomes(server, tasks_of(3, 2)))
-    assert [len(job.rows) for job in server.jobs] == [3, 3, 3]
+TROUBLES: dict[str, tuple[Callable[[BatchServer], object], int, int, list[int]]] = {
+    "a missing line": (
+        lambda s: setattr(s, "edit", lambda rows: rows[1:] if len(rows) > 1 else rows), 8, 1, [8, 1],
+    ),
+    "lines in any order, twice, among junk": (lambda s: setattr(s, "edit", mixed), 8, 2, [8, 8]),
+    "replies under each other's id": (
+        lambda s: setattr(s, "edit", lambda rows: swapped(rows) if len(s.jobs) == 1 else rows),
+        6, 1, [6, 2],
+    ),
+    "passing errors": (
+        lambda s: setattr(s, "line", lambda row: PASSING[number(row)] if len(s.jobs) == 1 else None),
+        len(PASSING), 1, [len(PASSING)] * 2,
+    ),
+    "no temperature": (lambda s: setattr(s, "line", without_temperature), 3, 2, [3, 3, 3]),
+    "a status in capitals": (lambda s: s.ends.append("COMPLETED"), 1, 1, [1]),
+    "faults while polling": (
+        lambda s: [
+            s.fail("GET /batches/", "500", "reset", "502", "half JSON", "429"),
+            s.fail("POST /files", "500"), s.fail("GET /files/", "503", "reset"),
+        ], 3, 1, [3],
+    ),
+    "a lost answer": (lambda s: setattr(s, "drops_answers", 1), 3, 2, [3, 3]),
+    "a batch that is only listed": (lambda s: s.fail("GET /batches/", "404", "404"), 3, 1, [3]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TROUBLES)
+def test_troubles_that_pass(server: BatchServer, name: str) -> None:
+    prepare, n, depth, sizes = TROUBLES[name]
+    prepare(server)
+    tasks = tasks_of(n, depth)
+    found = outcomes(server, tasks)
+    assert [len(job.rows) for job in server.jobs] == sizes
+    server.line = lambda row: None
+    assert texts(found) == texts(locally(server, tasks))
 
 
 def test_what_an_expired_batch_has_done_is_kept(server: BatchServer, tmp_path: Path) -> None:
@@ -366,20 +365,6 @@ def test_a_batch_of_too_many_tokens_is_halved_until_it_goes(server: BatchServer,
     done = [len(job.rows) for job in server.jobs if job.end == "completed"]
     assert sum(done) == 10
     assert max(done) <= most
-
-
-def test_trouble_while_polling_passes(server: BatchServer) -> None:
-    server.fail("GET /batches/", "500", "reset", "502", "half JSON", "429")
-    server.fail("POST /files", "500")
-    server.fail("GET /files/", "503", "reset")
-    assert all(o.result for o in outcomes(server, tasks_of(3, 1)))
-    assert len(server.jobs) == 1
-
-
-def test_a_lost_answer_does_not_submit_twice(server: BatchServer) -> None:
-    server.drops_answers = 1
-    assert all(o.result for o in outcomes(server, tasks_of(3, 2)))
-    assert len(server.submitted) == len(set(server.submitted))
 
 
 @pytest.mark.parametrize("call", ["POST /files", "POST /batches"])
@@ -458,12 +443,6 @@ def test_replies_that_nobody_awaits_any_more_are_kept(server: BatchServer, tmp_p
         assert all(o.result for o in outcomes(server, tasks[:2], **options))
         assert asyncio.run(store.reply(bytes(32))) is None, "a line of somebody else"
         assert texts(outcomes(server, tasks, **options)) == texts(locally(server, tasks))
-    assert len(server.jobs) == 1
-
-
-def test_a_batch_that_is_listed_is_not_submitted_again(server: BatchServer) -> None:
-    server.fail("GET /batches/", "404", "404")
-    assert all(o.result for o in outcomes(server, tasks_of(3, 1)))
     assert len(server.jobs) == 1
 
 

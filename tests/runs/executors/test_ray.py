@@ -77,12 +77,6 @@ def test_a_worker_of_another_version_is_refused(clustered: dict[str, Any]) -> No
     assert clustered["skew"].count("\n") < 3
 
 
-@pytest.mark.slow
-def test_importing_the_executor_does_not_import_ray() -> None:
-    code = "import sys, pearl.runs.executors.ray; sys.exit('ray' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
-
-
 def test_a_model_that_is_an_object_is_refused() -> None:
     pearl = Pearl(Scripted(str))
 
