@@ -69,6 +69,12 @@ class Row:
         """An error located at this row."""
         return DataError(message, path=self.path, line=self.line, help=help)
 
+    def within(self, part: str, error: DataError) -> DataError:
+        """An error of a part of this row, such as one of its questions."""
+        reason, _, help = str(error).partition("\n  help: ")
+        reason = reason.removeprefix(f"{self.path}:{self.line}: ")
+        return self.error(f"{part}: {reason}", help=help or None)
+
     def text(self, field: str) -> str | None:
         """The text of a field; None if it is absent, null or blank."""
         value = self.fields.get(field)

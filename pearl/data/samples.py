@@ -117,25 +117,18 @@ class Sample:
             row["document_name"] = self.document.name
         elif self.document is not None:
             row["document_path"] = str(self.document)
-        if self.options:
-            row["options"] = list(self.options)
-        if self.gold is not None:
-            row["gold"] = letter(self.gold)
-        if self.reference is not None:
-            row["reference"] = self.reference
-        if self.subsets:
-            row["subsets"] = sorted(self.subsets)
-        if self.gold_passages:
-            row["gold_passages"] = list(self.gold_passages)
-        if self.history:
-            row["history"] = [asdict(turn) for turn in self.history]
-        if self.dialogue:
-            row["dialogue_id"] = self.dialogue
-        if self.n_turns:
-            row["n_turns"] = self.n_turns
-        if self.program:
-            row["program"] = self.program
-        return row
+        others = {
+            "options": list(self.options),
+            "gold": None if self.gold is None else letter(self.gold),
+            "reference": self.reference,
+            "subsets": sorted(self.subsets),
+            "gold_passages": list(self.gold_passages),
+            "history": [asdict(turn) for turn in self.history],
+            "dialogue_id": self.dialogue,
+            "n_turns": self.n_turns,
+            "program": self.program,
+        }
+        return row | {name: value for name, value in others.items() if value}
 
 
 def _given(document: Document) -> Document:

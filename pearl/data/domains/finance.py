@@ -175,9 +175,7 @@ def _of_splits(row: Row, names: Names) -> Iterator[Sample | DataError]:
                 for sample in _samples(replace(row, fields=fields), names):
                     yield replace(sample, subsets=sample.subsets | {split})
             except DataError as error:
-                reason, _, help = str(error).partition("\n  help: ")
-                said = reason.removeprefix(f"{row.path}:{row.line}: ")
-                yield row.error(f"{split}, number {number}: {said}", help=help or None)
+                yield row.within(f"{split}, number {number}", error)
 
 
 def _samples(row: Row, names: Names) -> Iterator[Sample]:

@@ -86,9 +86,7 @@ class _ArticleReader:
                 id = question.name("question_unique_id") or f"{prefix}_{number}"
                 yield self._sample(question, id, article)
             except DataError as error:
-                reason, _, help = str(error).partition("\n  help: ")
-                said = reason.removeprefix(f"{row.path}:{row.line}: ")
-                yield row.error(f"question {number}: {said}", help=help or None)
+                yield row.within(f"question {number}", error)
 
     def _article(self, row: Row) -> Document:
         """The article; rows with the same article share one document."""

@@ -51,21 +51,6 @@ if TYPE_CHECKING:
 
     from pearl.llm.middleware.caching import Replies
 
-__all__ = [
-    "CONTRACT",
-    "DEFAULT",
-    "Execute",
-    "Executor",
-    "Listener",
-    "Offered",
-    "Outcome",
-    "RecordUnit",
-    "Task",
-    "Unit",
-    "load_executor",
-    "run_with",
-]
-
 DEFAULT = "local"
 
 Listener = Callable[[str, Event], None]
