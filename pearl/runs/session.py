@@ -28,7 +28,7 @@ from contextlib import ExitStack, aclosing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pearl.documents.digest import digest, text_sha256
 from pearl.errors import BudgetError, PearlError, StoreError, UsageError
@@ -51,11 +51,13 @@ from pearl.runs.executors import (
 )
 from pearl.runs.executors.local import each_kept
 from pearl.runs.executors.local import run as run_here
-from pearl.runs.forecast import Forecast, Forecaster
 from pearl.runs.identity import fingerprint
 from pearl.runs.store import FILE, Run, RunSpec, Status, Store, refuse_others
 from pearl.runs.tasks import read_tasks, tasks_to_json
-from pearl.telemetry.tracing import Telemetry
+
+if TYPE_CHECKING:
+    from pearl.runs.forecast import Forecast, Forecaster
+    from pearl.telemetry.tracing import Telemetry
 
 U = TypeVar("U", bound=Unit)
 
@@ -382,6 +384,8 @@ class Session:
             seconds_per_call: How long a call takes, for an estimate of the time.
             redo: As in `run`.
         """
+        from pearl.runs.forecast import Forecaster
+
         tasks = self._repeatable(tasks, asked)
         forecaster = Forecaster(self._pearl, price=self.price, seconds_per_call=seconds_per_call)
         known: list[bytes] = []
@@ -606,6 +610,8 @@ class Session:
             if has_limits or not client.budget.is_limited:  # else the limits of the client apply
                 self.budget = Budget(client.counter, price=self.price, **self._limits)  # type: ignore[arg-type]
             if "on_begun" in signature(self._plugin.run).parameters:
+                from pearl.runs.forecast import Forecaster
+
                 self._begun = Forecaster(self._pearl, price=self.price)
         offered: Offered = {
             "on_progress": lambda progress: watcher.on_notice(str(progress)),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Hashable, Iterable, Iterator, M
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -32,9 +32,11 @@ from pearl.documents.document import (
     read_bytes,
 )
 from pearl.errors import DataError, StoreError, UsageError
-from pearl.retrieval.corpus.sources import SourceFile, find_files
 from pearl.runs.executors import Task, Unit
 from pearl.runs.store import RunInfo
+
+if TYPE_CHECKING:
+    from pearl.retrieval.corpus.sources import SourceFile
 
 _PASSED_ON = ("options", "gold", "reference", "subsets")
 
@@ -399,6 +401,8 @@ def _message(error: Any) -> str:
 
 def corpus_files(named: Sequence[str]) -> tuple[SourceFile, ...]:
     """The files of a corpus, in its order, without standard input."""
+    from pearl.retrieval.corpus.sources import find_files  # late: for corpora only
+
     paths = [name for name in named if name != "-"]
     return find_files(paths).files if paths else ()
 
