@@ -51,6 +51,10 @@ class RunRequest(Frozen, Settings):
     COMMAND: ClassVar[str]
     READS: ClassVar[tuple[str, ...]] = ("data",)
     """Options that name files of input."""
+    ARGUMENTS: ClassVar[str] = ""
+    """The parameter with several files of input, if any."""
+    WRITES: ClassVar[tuple[str, ...]] = ("out", "trace")
+    """Options that name files of output."""
     MAY_READ: ClassVar[tuple[str, ...]] = ("library", "examples", "prices")
     """Options that name a file or a shipped library, bank or table."""
 
@@ -95,6 +99,7 @@ class RunRequest(Frozen, Settings):
     @property
     def inputs(self) -> Iterator[str]:
         """Every file that is read, as it was named, with the file of the model."""
+        yield from getattr(self, self.ARGUMENTS) if self.ARGUMENTS else ()
         yield from (name for option in self.READS if (name := getattr(self, option)))
         named = [getattr(self, option) for option in self.MAY_READ]
         if address_of(self.model) is None:
@@ -105,32 +110,22 @@ class RunRequest(Frozen, Settings):
     @property
     def outputs(self) -> Iterator[str]:
         """Every file that is written, as it was named."""
-        if self.out:
-            yield self.out
+        yield from (name for option in self.WRITES if (name := getattr(self, option)))
 
 
-class _Planning(RunRequest):
-    """The options of commands that write or run plans."""
-
-    trace: Text | None = None
-
-    @property
-    def outputs(self) -> Iterator[str]:
-        """Every file that is written, as it was named."""
-        yield from (name for name in (self.out, self.trace) if name)
-
-
-class ExecuteRequest(_Planning):
+class ExecuteRequest(RunRequest):
     """`pearl execute --out`."""
 
     COMMAND = "execute"
     READS = ("tasks", "data")
+    ARGUMENTS = "plan_and_documents"
 
     plan_and_documents: tuple[Text, ...] = ()
     together: bool = False
     tasks: Text | None = None
     longest: PositiveInt | None = None
     out: Text
+    trace: Text | None = None
     verbose: bool = False
 
     @property
@@ -146,18 +141,13 @@ class ExecuteRequest(_Planning):
             inputs |= {"data": _content(self.data), "asked": json.dumps(asked)}
         return inputs
 
-    @property
-    def inputs(self) -> Iterator[str]:
-        """Every file that is read, as it was named, with the file of the model."""
-        yield from self.plan_and_documents
-        yield from super().inputs
 
-
-class EvalRequest(_Planning):
+class EvalRequest(RunRequest):
     """`pearl eval`."""
 
     COMMAND = "eval"
     READS = ("data", "results")
+    ARGUMENTS = "corpus"
 
     methods: Text
     results: Text | None = None
@@ -176,12 +166,7 @@ class EvalRequest(_Planning):
     overlap: PositiveInt | None = None
     stem: Text | None = None
     at: Text | None = None
-
-    @property
-    def inputs(self) -> Iterator[str]:
-        """Every file that is read, as it was named, with the file of the model."""
-        yield from self.corpus
-        yield from super().inputs
+    trace: Text | None = None
 
 
 class MineRequest(RunRequest):
@@ -189,12 +174,13 @@ class MineRequest(RunRequest):
 
     COMMAND = "mine"
     MAY_READ = (*RunRequest.MAY_READ, "seed_library")
+    WRITES = ("out",)
 
     seed_library: Text
     again: bool = False
 
 
-class FewshotRequest(_Planning):
+class FewshotRequest(RunRequest):
     """`pearl refine fewshot`."""
 
     COMMAND = "fewshot"
@@ -204,6 +190,7 @@ class FewshotRequest(_Planning):
     retries: NonNegativeInt
     max_examples: PositiveInt
     held_out: Text | None = None
+    trace: Text | None = None
 
     @property
     def outputs(self) -> Iterator[str]:
