@@ -222,7 +222,7 @@ def test_every_setting_makes_a_difference(
     assert not useless
 
 
-def test_settings_that_are_tried_are_all_there_are() -> None:
+def test_all_settings_are_tested() -> None:
     assert OTHERS.keys() | OF_EVERY_CALL | OF_SEARCH | OF_TABLES == set(SETTINGS)
     asking = {name for name, c in COMMANDS.items() if any(p.name == "model" for p in c.params)}
     assert asking - ASKING_FOR_NO_REPLY == USED.keys()

@@ -1,4 +1,4 @@
-"""Spans reach a collector; one that is down or slow costs no answer and no time."""
+"""The collector receives spans; a failing one affects neither answers nor time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_command_line_sends_spans(
     assert not any(b"story" in each.SerializeToString() for each in there.requests)
 
 
-def test_nothing_is_sent_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_spans_without_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
     with collecting() as there:
         monkeypatch.setenv(ENDPOINT, there.url)
         assert run(ASK) == 0
@@ -51,7 +51,7 @@ def test_nothing_is_sent_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch)
     assert there.requests == []
 
 
-def test_variables_turn_it_on_and_name_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_turn_telemetry_on_and_name_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
     with collecting() as there:
         monkeypatch.setenv(ENDPOINT, there.url)
         monkeypatch.setenv("PEARL_TELEMETRY", "1")
@@ -61,7 +61,7 @@ def test_variables_turn_it_on_and_name_the_service(monkeypatch: pytest.MonkeyPat
     assert there.resource["service.name"] == "mine"
 
 
-def test_a_run_that_is_resumed_tells_what_is_from_before(
+def test_resumed_run_has_spans_of_stored_rows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     row = {"id": "1", "document": "Ada sold it because it leaked.", "question": "Why?"}
@@ -88,7 +88,7 @@ def test_the_sdk_can_be_disabled(
 
 
 @pytest.mark.parametrize("manner", ["dead", "silent", "refusing", "nonsense"])
-def test_a_collector_that_is_of_no_use_is_told_once_and_changes_nothing(
+def test_failing_collector_gives_one_notice_and_the_same_answer(
     manner: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(collector, "CLOSE_S", 0.3)
@@ -117,7 +117,7 @@ def test_a_collector_that_is_of_no_use_is_told_once_and_changes_nothing(
     ("variable", "value"),
     [("OTEL_TRACES_EXPORTER", "zipkin"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")],
 )
-def test_what_there_is_not_is_refused(
+def test_unsupported_exporter_is_refused(
     variable: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(variable, value)
@@ -147,7 +147,7 @@ sys.exit(run(sys.argv[1:]))
 
 
 @pytest.mark.slow
-def test_without_opentelemetry_all_else_works_and_the_extra_is_named() -> None:
+def test_missing_opentelemetry_names_the_extra() -> None:
     def pearl(*words: str) -> subprocess.CompletedProcess[str]:
         words = (sys.executable, "-c", HIDDEN, *words)
         return subprocess.run(words, capture_output=True, text=True)

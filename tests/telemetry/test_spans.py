@@ -1,4 +1,4 @@
-"""Golden traces: what a task does over a real server, as a tree of spans."""
+"""Trees of spans of tasks that run with a real server."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_tree_of_spans(name: str, server: Server) -> None:
     assert Bench(server).run(*tasks, **settings).spans.tree() == tree  # type: ignore[arg-type]
 
 
-def test_what_a_call_says(server: Server) -> None:
+def test_attributes_of_a_call(server: Server) -> None:
     (call,) = (
         Bench(server).run(task(plan=ONE), seed=7, temperature=0.5).spans.named("chat test-model")
     )
@@ -187,7 +187,7 @@ def test_what_a_call_says(server: Server) -> None:
     }
 
 
-def test_waits_are_told_where_they_were(server: Server) -> None:
+def test_waits_are_events(server: Server) -> None:
     server.next("500")
     (root,) = Bench(server).run(task(plan=ONE)).spans.named("invoke_workflow pearl")
     (wait,) = root.events
@@ -195,7 +195,7 @@ def test_waits_are_told_where_they_were(server: Server) -> None:
     assert dict(wait.attributes or {}).keys() == {"pearl.wait.seconds", "pearl.wait.attempt"}
 
 
-def test_kept_replies_have_no_calls_and_kept_rows_nothing(server: Server, tmp_path: Path) -> None:
+def test_cached_replies_and_stored_rows_have_no_calls(server: Server, tmp_path: Path) -> None:
     Bench(server, tmp_path).run(task(plan=ONE), task("b", plan=DIAMOND))
     n_asked = len(server.requests)
     again = Bench(server, tmp_path).run(task(plan=ONE), task("b", plan=DIAMOND))
@@ -215,7 +215,7 @@ invoke_workflow pearl status=answered
     assert len(server.requests) == n_asked
 
 
-def test_a_kept_reply_of_the_planner(server: Server, tmp_path: Path) -> None:
+def test_cached_plan(server: Server, tmp_path: Path) -> None:
     server.next(reply(ONE))
     Bench(server, tmp_path).run(task(ask="Why?"))
     other = Bench(server, tmp_path).run(task("b", "Another story. It rained.", ask="Why?"))
@@ -229,7 +229,7 @@ invoke_workflow pearl status=answered
     )
 
 
-def test_what_is_cancelled_is_told(server: Server) -> None:
+def test_cancelled_tasks_have_spans(server: Server) -> None:
     server.hold_after = 2
     many = (task(str(i), f"{STORY} {i}", plan=ONE) for i in range(8))
     spans = Bench(server).run(*many, n_taken=1, concurrency=2).spans
@@ -240,7 +240,7 @@ def test_what_is_cancelled_is_told(server: Server) -> None:
     assert {span.name for span in cut_off} == {"execute_tool FIND", "chat test-model"}
 
 
-def test_a_plan_that_is_cut_off(server: Server) -> None:
+def test_cancelled_planning(server: Server) -> None:
     server.next("hang")
     spans = Spans()
 
@@ -278,7 +278,7 @@ invoke_workflow pearl status=nothing_found
     )
 
 
-def test_a_call_lasts_as_long_as_its_attempt_and_begins_within_its_task() -> None:
+def test_span_of_a_call_has_the_duration_of_the_attempt() -> None:
     spans, request = Spans(), Request((Message("user", "why?"),), ChooseTask("why?", ("a", "b")))
     with Telemetry(spans.provider).tracing() as trace:
         for duration_s in (1e-6, 3600.0):
@@ -288,7 +288,7 @@ def test_a_call_lasts_as_long_as_its_attempt_and_begins_within_its_task() -> Non
     assert long.start_time == root.start_time
 
 
-def test_spans_of_a_trace_that_was_not_heard(server: Server) -> None:
+def test_spans_are_created_from_a_finished_trace(server: Server) -> None:
     """A cluster tells of a task when it is over; attempts are not known then."""
     server.next("500", reply("nonsense"), reply(DIAMOND))
 
@@ -338,7 +338,7 @@ def test_spans_stand_below_those_of_the_program(server: Server) -> None:
     ]
 
 
-def test_what_goes_wrong_with_telemetry_ends_it_and_not_the_answer(server: Server) -> None:
+def test_error_of_telemetry_does_not_affect_the_answer(server: Server) -> None:
     told: list[str] = []
 
     class Broken(TracerProvider):

@@ -102,7 +102,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     assert sample.load().text == "Once."
 
 
-def test_a_text_is_one_document_and_a_name_is_of_one_text(tmp_path: Path) -> None:
+def test_equal_texts_share_a_document_and_names_are_unique(tmp_path: Path) -> None:
     rows = [
         {"id": "a", "document": "Once."},
         {"id": "b", "document": "Once.\r\n", "document_name": "other"},
@@ -134,7 +134,7 @@ def test_parquet_and_datasets(tmp_path: Path) -> None:
         assert str(bad).startswith(f"{path}:2: the row has no question, document")
 
 
-def test_a_column_named_away_gives_no_id(tmp_path: Path) -> None:
+def test_renamed_column_id_is_not_the_id(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("id\nWho?\n")
     (sample,) = read(tmp_path / "q.csv", question="id")
     assert sample == Sample("2", "Who?")

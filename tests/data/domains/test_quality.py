@@ -101,7 +101,7 @@ def test_the_test_split_has_no_gold(tmp_path: Path) -> None:
         (question(question_unique_id="1_X_1"), "duplicate id '1_X_1', first used in line 1"),
     ],
 )
-def test_a_bad_question_is_told_and_the_rest_goes_on(tmp_path: Path, bad: Any, said: str) -> None:
+def test_bad_question_is_an_error_and_others_are_read(tmp_path: Path, bad: Any, said: str) -> None:
     first, wrong, last = read(tmp_path / "dev", row(question(), bad, question()))
     assert isinstance(first, Sample)
     assert isinstance(last, Sample)
@@ -119,7 +119,7 @@ def test_a_bad_question_is_told_and_the_rest_goes_on(tmp_path: Path, bad: Any, s
         (row(questions={"question": ["Why?"]}), "an object, not an array"),
     ],
 )
-def test_a_bad_article_is_told_once(tmp_path: Path, bad: Any, said: str) -> None:
+def test_bad_article_gives_one_error(tmp_path: Path, bad: Any, said: str) -> None:
     wrong, good = read(tmp_path / "dev", bad, row(question()))
     assert str(wrong).startswith(f"{tmp_path}/dev:1: ")
     assert said in str(wrong)

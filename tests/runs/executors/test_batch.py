@@ -1,4 +1,4 @@
-"""Tasks by batches: as `local` in everything but the price, killed or not."""
+"""The batch executor: outcomes equal those of `local`, whatever the server does."""
 
 from __future__ import annotations
 
@@ -77,9 +77,7 @@ def cause(outcome: Outcome) -> ModelError:
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
-def test_as_many_batches_as_levels_and_the_answers_of_local(
-    server: BatchServer, depth: int
-) -> None:
+def test_one_batch_per_level_with_the_answers_of_local(server: BatchServer, depth: int) -> None:
     tasks = tasks_of(20, depth, width=2)
     told: list[BatchProgress] = []
     found = outcomes(server, tasks, on_progress=told.append)
@@ -90,14 +88,14 @@ def test_as_many_batches_as_levels_and_the_answers_of_local(
     assert str(told[-1]) == f"round {depth}: 40 requests in 1 batch, 40 done"
 
 
-def test_a_small_window_takes_more_rounds_and_comes_to_the_same(server: BatchServer) -> None:
+def test_small_window_takes_more_rounds(server: BatchServer) -> None:
     tasks = tasks_of(12, 2)
     found = outcomes(server, tasks, window=4)
     assert len(server.jobs) == 6
     assert texts(found) == texts(locally(server, tasks))
 
 
-def test_a_server_that_fails_is_told_of_once_until_it_answers(server: BatchServer) -> None:
+def test_failing_server_gives_one_notice(server: BatchServer) -> None:
     server.fail("POST /files", "reset", "500", "reset")
     server.fail("POST /batches", "503")
     told: list[str] = []
@@ -117,7 +115,7 @@ def test_identical_requests_are_submitted_once(server: BatchServer) -> None:
     assert sorted(usages) == [0, 0, 0, 0, 100]
 
 
-def test_a_round_beyond_the_limits_is_several_batches(server: BatchServer) -> None:
+def test_large_round_is_several_batches(server: BatchServer) -> None:
     tasks = tasks_of(10, 1)
     by_number = Pace(quiet_s=0.05, poll_s=0.01, max_requests=4)
     assert all(o.result for o in outcomes(server, tasks, pace=by_number))
@@ -129,7 +127,7 @@ def test_a_round_beyond_the_limits_is_several_batches(server: BatchServer) -> No
     assert [len(job.rows) for job in server.jobs] == [3, 3, 3, 1]
 
 
-def test_questions_are_planned_by_batch_where_nothing_holds_the_planner(
+def test_questions_are_planned_by_batch_without_constraints(
     server: BatchServer,
 ) -> None:
     plan = '1. a = FIND_EVENT(CTX, "the boat") : find it'
@@ -150,7 +148,7 @@ def test_questions_are_planned_by_batch_where_nothing_holds_the_planner(
     assert [len(job.rows) for job in server.jobs] == [1, 5]
 
 
-def test_a_step_whose_reply_has_a_form_goes_by_batch_as_well(server: BatchServer) -> None:
+def test_step_with_a_reply_form_is_batched(server: BatchServer) -> None:
     """Held to its form it would be a single call, at the full price; its prompt asks for it anyway."""
     server.line = lambda row: answered(completion("- one\n- two"))
     plan = '1. a = FIND(CTX, "the boats") : find\n2. n = COUNT(a) : count'
@@ -201,7 +199,7 @@ UNREADABLE: dict[str, Callable[[list[Any]], list[Any]]] = {
 
 
 @pytest.mark.parametrize("edit", UNREADABLE.values(), ids=UNREADABLE)
-def test_what_cannot_be_read_is_paid_once_more_and_then_told(
+def test_unreadable_reply_is_retried_once(
     server: BatchServer, edit: Callable[[list[Any]], list[Any]]
 ) -> None:
     server.edit = lambda rows: edit(rows[:1]) + rows[1:] if len(server.jobs) == 1 else rows
@@ -222,7 +220,7 @@ def test_what_cannot_be_read_is_paid_once_more_and_then_told(
         ("GET /batches/", Canned({"id": "batch_0", "status": "pondering"})),
     ],
 )
-def test_a_batch_whose_results_cannot_be_had_is_kept_and_not_paid_again(
+def test_batch_without_results_is_kept_and_not_submitted_again(
     server: BatchServer, tmp_path: Path, call: str, answer: str | Canned
 ) -> None:
     server.fail(call, *[answer] * 1_000)
@@ -252,14 +250,14 @@ def number(row: dict[str, Any]) -> int:
     return int(found[1])
 
 
-def test_a_line_that_failed_fails_its_call_alone(server: BatchServer) -> None:
+def test_failed_line_fails_its_call_only(server: BatchServer) -> None:
     server.line = lambda row: LINES[number(row)][1]
     found = outcomes(server, tasks_of(len(LINES), 1), strict=True)
     assert [cause(o).kind if o.error else None for o in found] == [kind for kind, _ in LINES]
     assert len(server.jobs) == 1
 
 
-def test_of_a_reply_that_is_cut_off_again_the_beginning_is_kept(server: BatchServer) -> None:
+def test_beginning_of_a_twice_truncated_reply_is_kept(server: BatchServer) -> None:
     reply = "<think>Whole of it.</think>Half of it. And"
     server.line = lambda row: answered(completion(reply, finish_reason="length"))
     (found,) = outcomes(server, tasks_of(1, 1))
@@ -267,7 +265,7 @@ def test_of_a_reply_that_is_cut_off_again_the_beginning_is_kept(server: BatchSer
     assert [len(job.rows) for job in server.jobs] == [1, 1], "asked again with more room, once"
 
 
-def test_lines_are_read_without_reasoning_and_refusals_asked_again_once(
+def test_reasoning_is_removed_and_refusals_are_retried_once(
     server: BatchServer,
 ) -> None:
     server.line = lambda row: answered(completion("<think>Hm.</think>Half of it."))
@@ -331,7 +329,7 @@ def test_troubles_that_pass(server: BatchServer, name: str) -> None:
     assert texts(found) == texts(locally(server, tasks))
 
 
-def test_what_an_expired_batch_has_done_is_kept(server: BatchServer, tmp_path: Path) -> None:
+def test_results_of_an_expired_batch_are_kept(server: BatchServer, tmp_path: Path) -> None:
     server.ends.append("expired")
     server.n_served = 5
     with Store.open(tmp_path) as store:
@@ -348,7 +346,7 @@ def test_a_batch_cancelled_at_the_server_is_not_submitted_again(server: BatchSer
     assert len(server.jobs) == 1
 
 
-def test_a_batch_that_is_refused_says_why(server: BatchServer) -> None:
+def test_error_of_a_refused_batch(server: BatchServer) -> None:
     server.ends.append("failed:model_not_found")
     found = outcomes(server, tasks_of(3, 1))
     assert {cause(o).message for o in found} == {
@@ -358,7 +356,7 @@ def test_a_batch_that_is_refused_says_why(server: BatchServer) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 3])
-def test_a_batch_of_too_many_tokens_is_halved_until_it_goes(server: BatchServer, most: int) -> None:
+def test_batch_with_too_many_tokens_is_halved(server: BatchServer, most: int) -> None:
     server.most = most
     tasks = tasks_of(10, 1)
     assert all(o.result for o in outcomes(server, tasks))
@@ -368,7 +366,7 @@ def test_a_batch_of_too_many_tokens_is_halved_until_it_goes(server: BatchServer,
 
 
 @pytest.mark.parametrize("call", ["POST /files", "POST /batches"])
-def test_a_server_without_batches_is_told(server: BatchServer, call: str) -> None:
+def test_server_without_batch_api_is_an_error(server: BatchServer, call: str) -> None:
     server.fail(call, *["404"] * 100)
     found = outcomes(server, tasks_of(3, 1))
     assert "has no Batch API (404)" in cause(found[0]).message
@@ -420,7 +418,7 @@ def test_stopping_leaves_the_batch_and_the_same_command_reads_it(
         assert len(server.jobs) == 2
 
 
-def test_a_batch_the_server_has_forgotten_is_submitted_again(
+def test_batch_unknown_to_the_server_is_submitted_again(
     server: BatchServer, tmp_path: Path
 ) -> None:
     server.is_held = True
@@ -432,7 +430,7 @@ def test_a_batch_the_server_has_forgotten_is_submitted_again(
     assert len(server.jobs) == 1
 
 
-def test_replies_that_nobody_awaits_any_more_are_kept(server: BatchServer, tmp_path: Path) -> None:
+def test_unawaited_replies_are_kept(server: BatchServer, tmp_path: Path) -> None:
     server.is_held = True
     tasks = tasks_of(6, 1)
     with Store.open(tmp_path) as store:
@@ -446,7 +444,7 @@ def test_replies_that_nobody_awaits_any_more_are_kept(server: BatchServer, tmp_p
     assert len(server.jobs) == 1
 
 
-def test_a_server_that_forgets_every_batch_is_told(server: BatchServer) -> None:
+def test_server_that_forgets_every_batch_is_an_error(server: BatchServer) -> None:
     nothing = Canned({"object": "list", "data": [], "has_more": False})
     server.fail("GET /batches/", *["404"] * 100)
     server.fail("GET /batches", *[nothing] * 100)
@@ -456,7 +454,7 @@ def test_a_server_that_forgets_every_batch_is_told(server: BatchServer) -> None:
     assert [len(job.rows) for job in server.jobs] == [3, 3]
 
 
-def test_a_damaged_record_is_told(server: BatchServer, tmp_path: Path) -> None:
+def test_damaged_record_of_a_batch_is_an_error(server: BatchServer, tmp_path: Path) -> None:
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / "x.json").write_text("{")
     with pytest.raises(PearlError, match="not a record of a batch"):
@@ -464,7 +462,7 @@ def test_a_damaged_record_is_told(server: BatchServer, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("moment", ["unanswered", pytest.param("created", marks=pytest.mark.slow)])
-def test_killed_while_it_waits_it_submits_nothing_twice(
+def test_killed_process_does_not_submit_twice(
     server: BatchServer, tmp_path: Path, moment: str
 ) -> None:
     server.is_held = True
@@ -492,7 +490,7 @@ def test_killed_while_it_waits_it_submits_nothing_twice(
     assert len(server.submitted) == len(set(server.submitted))
 
 
-def test_a_task_that_fails_leaves_the_others_alone(server: BatchServer) -> None:
+def test_failed_task_does_not_affect_others(server: BatchServer) -> None:
     bad = Task("bad", partial(Document, "A text.", "bad"), plan="1. nonsense")
     found = outcomes(server, [bad, *tasks_of(2, 1)])
     assert [o.error is None for o in found] == [False, True, True]

@@ -1,4 +1,4 @@
-"""A cluster of Ray: the same outcomes as here, whatever is killed; serialisation."""
+"""The Ray executor: outcomes equal those of `local`, whatever is killed; pickled outcomes."""
 
 from __future__ import annotations
 
@@ -48,9 +48,7 @@ def clustered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @needs_ray
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ray", "worker_killed", "node_killed", "driver_killed"])
-def test_every_outcome_is_that_of_local_and_there_once(
-    clustered: dict[str, Any], name: str
-) -> None:
+def test_every_outcome_is_that_of_local(clustered: dict[str, Any], name: str) -> None:
     found = clustered[name]
     assert (found["lost"], found["twice"], found["failed"]) == (0, 0, 0)
     assert found["identical"]
@@ -58,7 +56,7 @@ def test_every_outcome_is_that_of_local_and_there_once(
 
 @needs_ray
 @pytest.mark.slow
-def test_a_new_driver_does_only_what_is_not_recorded(clustered: dict[str, Any]) -> None:
+def test_new_driver_runs_only_missing_tasks(clustered: dict[str, Any]) -> None:
     first, second, third = clustered["driver_killed"]["said"]
     assert (first, second) == (50, 1)
     assert third <= 200 - first - second
@@ -66,7 +64,7 @@ def test_a_new_driver_does_only_what_is_not_recorded(clustered: dict[str, Any]) 
 
 @needs_ray
 @pytest.mark.slow
-def test_workers_were_killed_indeed(clustered: dict[str, Any]) -> None:
+def test_workers_were_killed(clustered: dict[str, Any]) -> None:
     assert clustered["worker_killed"]["kills"] == 2
 
 
@@ -148,7 +146,9 @@ def without_times(outcome: Outcome[Task]) -> tuple[Any, list[Any]]:
     ],
     ids=list("abcdef"),
 )
-def test_an_outcome_travels(task: Task, reply: Callable[[Request], str]) -> None:
+def test_outcome_of_a_worker_equals_the_local_one(
+    task: Task, reply: Callable[[Request], str]
+) -> None:
     here, found = travelled(task, reply)
     assert without_times(found) == without_times(here)
     assert type(found.error) is type(here.error)
@@ -181,7 +181,7 @@ def test_calls_of_a_worker_pass_the_same_middleware_as_calls_of_python() -> None
     ("driver", "model", "said"),
     [(None, "scripted:", "scripted"), ("pearl 9", "extractive", "the driver pearl 9")],
 )
-def test_a_worker_says_why_it_can_run_nothing(driver: str | None, model: str, said: str) -> None:
+def test_worker_reports_why_it_cannot_run(driver: str | None, model: str, said: str) -> None:
     worker = RayWorker(WorkerConfig(version(), {}, ClientSettings(model), "."))
     task = Task("a", lambda: DOCUMENT, plan=PLAN)
     outcome, error = asyncio.run(worker.work(task, driver or version()))

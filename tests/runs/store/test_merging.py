@@ -1,4 +1,4 @@
-"""Stores put together: shards, whole runs, and what was changed."""
+"""Merging of shards, whole runs and damaged data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def shard_of(folder: Path, part: str | None, status: Status) -> None:
         run.finish(status, {"rows": 1})
 
 
-def test_a_run_of_shards_is_done_when_they_are_and_stays_so(tmp_path: Path) -> None:
+def test_run_of_shards_is_done_when_all_are(tmp_path: Path) -> None:
     parts: dict[str, Status] = {"1/3": "done", "2/3": "done", "3/3": "stopped"}
     for part, status in parts.items():
         shard_of(tmp_path / part[0], part, status)
@@ -42,7 +42,7 @@ def test_a_run_of_shards_is_done_when_they_are_and_stays_so(tmp_path: Path) -> N
         assert state()[0] == "done"
 
 
-def test_a_whole_run_that_is_done_is_not_undone_by_shards(tmp_path: Path) -> None:
+def test_finished_run_stays_finished_after_merging_shards(tmp_path: Path) -> None:
     shard_of(tmp_path / "whole", None, "done")
     shard_of(tmp_path / "part", "1/4", "stopped")
     for order in (["whole", "part", "part"], ["part", "whole", "part"]):
@@ -53,7 +53,7 @@ def test_a_whole_run_that_is_done_is_not_undone_by_shards(tmp_path: Path) -> Non
             assert (info.status, info.n_results) == ("done", 2)
 
 
-def test_what_merging_knows_of_shards_outlives_the_end_of_a_run(tmp_path: Path) -> None:
+def test_merged_shards_outlive_the_end_of_a_run(tmp_path: Path) -> None:
     shard_of(tmp_path / "1", "1/2", "done")
     shard_of(tmp_path / "2", "2/2", "done")
     with Store.open(tmp_path / "all") as store:
@@ -64,13 +64,13 @@ def test_what_merging_knows_of_shards_outlives_the_end_of_a_run(tmp_path: Path) 
         assert (info.status, info.counts) == ("done", {"rows": 1, "shards": ["1/2", "2/2"]})
 
 
-def test_a_shard_that_is_none_is_merged_as_a_whole_run(tmp_path: Path) -> None:
+def test_invalid_shard_is_merged_as_a_whole_run(tmp_path: Path) -> None:
     shard_of(tmp_path / "odd", "all", "done")
     with Store.open(tmp_path / "all") as store:
         assert merge(store, [tmp_path / "odd"]).n_runs == 1
 
 
-def test_merge_takes_over_nothing_that_is_damaged(tmp_path: Path) -> None:
+def test_merge_skips_damaged_data(tmp_path: Path) -> None:
     with Store.open(tmp_path / "other") as store:
         record(store.begin(SPEC), 0, 1)
         asyncio.run(store.keep(KEY, REPLY))
