@@ -209,7 +209,7 @@ def test_every_setting_makes_a_difference(
         offered - OF_EVERY_CALL - OF_SEARCH - OF_TABLES - OF_ANSWERS.get(name, set())
     ):
         before, after = OTHERS[setting]
-        openai_server.delay_s = 1.0 if setting in AT_ONCE else 0.0
+        openai_server.delay_s = 0.3 if setting in AT_ONCE else 0.0
         if not {word for word in before if word.startswith("--")} <= flags:
             before, after = [], after[len(before) :]
         key = (*before, openai_server.delay_s)

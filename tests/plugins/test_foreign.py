@@ -272,16 +272,18 @@ def test_error_of_a_broken_plug_in_names_its_distribution(
     assert lines[0].startswith(f"pearl: the plug-in 'theirs' of their-package {said}")
 
 
-@pytest.mark.parametrize("module", ["import no_such_package", "x = 1", "command = 1"])
-def test_broken_command_does_not_affect_others(mine: Mine, module: str) -> None:
-    install(mine.site, "their-package", {"pearl.cli.commands": {"theirs": "theirs"}})
-    (mine.site / "theirs.py").write_text(module + "\n")
+def test_broken_commands_do_not_affect_others(mine: Mine) -> None:
+    modules = {"absent": "import no_such_package", "empty": "x = 1", "odd": "command = 1"}
+    install(mine.site, "their-package", {"pearl.cli.commands": {name: name for name in modules}})
+    for name, text in modules.items():
+        (mine.site / f"{name}.py").write_text(text + "\n")
     told = mine("--help")
-    assert re.search(r"^  theirs +broken: 'pearl theirs' says why$", told, re.M)
+    for name in modules:
+        assert re.search(rf"^  {name} +broken: 'pearl {name}' says why$", told, re.M)
     assert "Say hello." in told
     assert mine("hello") == "hello\n"
-    for words in (["theirs"], ["theirs", "--help"], ["theirs", "a", "--b"]):
-        assert "the plug-in 'theirs'" in mine(*words, code=2).splitlines()[0]
+    for words in (["absent"], ["empty", "--help"], ["odd", "a", "--b"]):
+        assert f"the plug-in '{words[0]}'" in mine(*words, code=2).splitlines()[0]
 
 
 def test_duplicate_plug_in_is_an_error(tmp_path: Path) -> None:
