@@ -83,6 +83,9 @@ class PlanNodes:
         return tuple(dict.fromkeys(r.name for r in step.references() if r.name in self.steps))
 
 
+_NO_PLAN = PlanNodes({}, {}, frozenset())
+
+
 @lru_cache(maxsize=64)
 def plan_nodes(text: str) -> PlanNodes:
     '''The nodes of a plan; none if its text cannot be parsed.
@@ -98,7 +101,7 @@ def plan_nodes(text: str) -> PlanNodes:
     '''
     plan = read(text).plan
     if plan is None:
-        return PlanNodes({}, {}, frozenset())
+        return _NO_PLAN
     return PlanNodes(
         {step.output: step for step in plan.steps},
         {step.output: number for number, step in enumerate(plan.steps, start=1)},
@@ -301,40 +304,30 @@ class TaskSpans:
         )
 
     def _step_started(self, event: StepStarted, at: int) -> None:
-        number, nodes = event.plan_number, self._nodes.get(event.plan_number)
+        number = event.plan_number
+        nodes = self._nodes.get(number, _NO_PLAN)
         node = self._node(number, event.step)
-        parents = nodes.parents(event.step) if nodes else ()
-        is_new = (
-            nodes is not None and event.action in nodes.new_actions and event.action != "ANSWER"
-        )
+        parents = nodes.parents(event.step)
+        is_new = event.action in nodes.new_actions and event.action != "ANSWER"
         action = NEW_ACTION if is_new and not self._has_content else event.action
-        known = [span for each in parents if (span := self._done.get((number, each)))]
-        written = nodes.steps.get(event.step) if nodes else None
-        arguments: dict[str, AttributeValue] = {}
-        if self._has_content and written is not None:
-            said = text_of(to_json([argument_data(each) for each in written.arguments]))
-            arguments = {
-                **self._names.attributes(tool_arguments=said),
-                "input.value": said,
-                "pearl.step.output": event.step,
-            }
-        span = self._start(
-            f"execute_tool {action}",
-            self._root,
-            at,
-            {
-                **self._names.attributes(
-                    operation="execute_tool", tool=action, tool_type="function", tool_call=node
-                ),
-                **openinference("TOOL"),
-                "pearl.step.id": node,
-                "pearl.step.deps": [self._node(number, each) for each in parents],
-                "graph.node.id": node,
-                **({"graph.node.parent_id": self._node(number, parents[0])} if parents else {}),
-                **arguments,
-            },
-            [Link(each.get_span_context()) for each in known[1:]],
-        )
+        attributes: dict[str, Any] = {
+            **self._names.attributes(
+                operation="execute_tool", tool=action, tool_type="function", tool_call=node
+            ),
+            **openinference("TOOL"),
+            "pearl.step.id": node,
+            "pearl.step.deps": [self._node(number, parent) for parent in parents],
+            "graph.node.id": node,
+        }
+        if parents:
+            attributes["graph.node.parent_id"] = self._node(number, parents[0])
+        if self._has_content and (step := nodes.steps.get(event.step)) is not None:
+            arguments = text_of(to_json([argument_data(argument) for argument in step.arguments]))
+            attributes |= self._names.attributes(tool_arguments=arguments)
+            attributes |= {"input.value": arguments, "pearl.step.output": event.step}
+        done = [span for parent in parents if (span := self._done.get((number, parent)))]
+        links = [Link(span.get_span_context()) for span in done[1:]]
+        span = self._start(f"execute_tool {action}", self._root, at, attributes, links)
         self._steps[number, event.step] = _Step(span)
 
     def _step_finished(self, event: StepFinished, at: int) -> None:
@@ -440,9 +433,8 @@ class TaskSpans:
 
     def _node(self, number: int | None, output: str) -> str:
         """The id of a step in the graph: its number in the plan, because its name is content."""
-        nodes = self._nodes.get(number)
-        place = str(nodes.numbers.get(output, 0)) if nodes else "0"
-        return place if number is None else f"{number}.{place}"
+        place = self._nodes.get(number, _NO_PLAN).numbers.get(output, 0)
+        return str(place) if number is None else f"{number}.{place}"
 
     def _content(self, name: str, text: str) -> dict[str, AttributeValue]:
         return {name: text_of(text)} if self._has_content and text else {}
