@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,7 @@ _HERE = (
 _REMOVE = "DELETE FROM results WHERE run_id = ? AND key = ?"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Merged:
     """The result of a merge."""
 
@@ -52,9 +52,6 @@ class Merged:
     n_replies: int = 0
     n_conflicts: int = 0
     n_bad: int = 0
-
-    def __add__(self, other: Merged) -> Merged:
-        return Merged(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
 def merge(store: Store, folders: Sequence[Path]) -> Merged:
@@ -66,28 +63,28 @@ def merge(store: Store, folders: Sequence[Path]) -> Merged:
                 "a store cannot be merged into itself", path=folder, help="name another store"
             )
         with Store.open(folder, read_only=True) as source:
-            merged += _merge(store, source)
+            _merge(store, source, merged)
     return merged
 
 
-def _merge(store: Store, source: Store) -> Merged:
+def _merge(store: Store, source: Store, merged: Merged) -> None:
     """Import another store.
 
     A run goes into the run with its id, else into the latest with its spec, else becomes a run of
     its own. A shard goes into the run of all the work, so the shards of one command become one run.
     """
-    merged = Merged()
     for page in _replies(source):
-        merged += store.writer.transact(partial(_keep, page=page))
+        store.writer.transact(partial(_keep, page=page, merged=merged))
     seen: set[bytes] = set()
     for info in source.runs():
         # Of several runs with one spec only the latest is joined: the others were started anew.
-        merged += _merge_run(store, source, info, by_spec=info.spec_key not in seen)
+        _merge_run(store, source, info, merged, by_spec=info.spec_key not in seen)
         seen.add(info.spec_key)
-    return merged
 
 
-def _merge_run(store: Store, source: Store, info: RunInfo, *, by_spec: bool) -> Merged:
+def _merge_run(
+    store: Store, source: Store, info: RunInfo, merged: Merged, *, by_spec: bool
+) -> None:
     leases: list[Lease] = []
     whole = replace(info.whole, spec_key=info.whole.key) if info.shard else info
 
@@ -100,13 +97,12 @@ def _merge_run(store: Store, source: Store, info: RunInfo, *, by_spec: bool) -> 
 
     try:
         id = store.writer.transact(begin)
-        merged = Merged(n_runs=1)
+        merged.n_runs += 1
         for page in source.results(info.id):
-            merged += store.writer.transact(partial(_add, id=id, page=page))
+            store.writer.transact(partial(_add, id=id, page=page, merged=merged))
     finally:
         for lease in leases:
             lease.release()
-    return merged
 
 
 def _target(connection: sqlite3.Connection, info: RunInfo, *, by_spec: bool) -> RunInfo | None:
@@ -138,9 +134,8 @@ def _join(
     connection: sqlite3.Connection, id: str, info: RunInfo, target: RunInfo | None, shard: str
 ) -> None:
     """Create the run, or update the existing one with the status of both."""
-    status: Status = (
-        "stopped" if info.status == "running" else info.status
-    )  # no process here continues it
+    # No process of this store continues a running one.
+    status: Status = "stopped" if info.status == "running" else info.status
     counts = dict(target.counts) if target else {}
     was_done = target is not None and target.status == "done"  # it has all rows, and stays done
     if shard and ("shards" in counts or not was_done):
@@ -173,11 +168,12 @@ def _are_all(parts: set[str]) -> bool:
     return any(n_found == n for n, n_found in found.items())
 
 
-def _add(connection: sqlite3.Connection, id: str, page: list[tuple[Any, ...]]) -> Merged:
-    n_results = n_conflicts = n_bad = 0
+def _add(
+    connection: sqlite3.Connection, id: str, page: list[tuple[Any, ...]], merged: Merged
+) -> None:
     for key, seq, task_id, status, row, trace in page:
-        if not _is_whole(key, seq, row):
-            n_bad += 1
+        if not (isinstance(key, bytes) and isinstance(seq, int) and unpacked(row) is not None):
+            merged.n_bad += 1
             continue
         # Also rows of the same task with another key: its document was different there.
         here = connection.execute(_HERE, (id, key, id, seq, task_id)).fetchall()
@@ -186,18 +182,12 @@ def _add(connection: sqlite3.Connection, id: str, page: list[tuple[Any, ...]]) -
             continue
         if whole:
             is_failed, was_failed = _is_failed(row), all(map(_is_failed, whole))
-            if is_failed == was_failed:
-                n_conflicts += 1
+            merged.n_conflicts += is_failed == was_failed
             if is_failed or not was_failed:
                 continue
         connection.executemany(_REMOVE, [(id, key_before) for key_before, _ in here])
         connection.execute(_ADD, (id, key, seq, task_id, status, row, trace))
-        n_results += 1
-    return Merged(n_results=n_results, n_conflicts=n_conflicts, n_bad=n_bad)
-
-
-def _is_whole(key: object, seq: object, row: object) -> bool:
-    return isinstance(key, bytes) and isinstance(seq, int) and unpacked(row) is not None
+        merged.n_results += 1
 
 
 def _is_failed(row: bytes) -> bool:
@@ -217,16 +207,14 @@ def _replies(source: Store) -> Iterator[list[tuple[Any, ...]]]:
         yield page
 
 
-def _keep(connection: sqlite3.Connection, page: list[tuple[Any, ...]]) -> Merged:
-    n_replies = n_conflicts = n_bad = 0
+def _keep(connection: sqlite3.Connection, page: list[tuple[Any, ...]], merged: Merged) -> None:
     for key, body, created in page:
         if not isinstance(key, bytes) or unpacked_reply(body) is None:
-            n_bad += 1
+            merged.n_bad += 1
             continue
         here = connection.execute("SELECT body FROM replies WHERE key = ?", (key,)).fetchone()
         if here is not None and unpacked_reply(here[0]) is not None:
-            n_conflicts += here[0] != body
+            merged.n_conflicts += here[0] != body
             continue
         connection.execute(_KEEP, (key, body, created))
-        n_replies += 1
-    return Merged(n_replies=n_replies, n_conflicts=n_conflicts, n_bad=n_bad)
+        merged.n_replies += 1
