@@ -9,7 +9,7 @@ is copied to its result.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -262,8 +262,10 @@ class DocumentTasks:
             if isinstance(sample, DataError) or sample.document is None:
                 if n_longest is None:
                     self._n_failing += 1
+                elif isinstance(sample, DataError):
+                    self.left_out.append(sample)
                 else:
-                    self.left_out.append(_problem(sample))
+                    self.left_out.append(DataError(f"sample '{sample.id}' has no document"))
                 continue
             key = _document_key(sample.document)
             if n_longest is not None and key not in self._n_samples:
@@ -284,11 +286,10 @@ class DocumentTasks:
     def __iter__(self) -> Iterator[Task]:
         if self._longest is None:
             return (task for _, task in self._tasks())
-        places = {key: place for place, key in enumerate(self._longest)}
-        found = [(places[key], task) for key, task in self._tasks(places) if key in places]
-        return (task for _, task in sorted(found, key=lambda each: each[0]))
+        longest = {key: task for key, task in self._tasks() if key in self._longest}
+        return (longest[key] for key in self._longest if key in longest)
 
-    def _tasks(self, wanted: Container[Hashable] | None = None) -> Iterator[tuple[Hashable, Task]]:
+    def _tasks(self) -> Iterator[tuple[Hashable, Task]]:
         seen: set[Hashable] = set()
         for sample in self._read():
             if isinstance(sample, DataError):
@@ -298,30 +299,19 @@ class DocumentTasks:
                 yield None, Task(sample.id, sample.load, plan=self._plan)
                 continue
             key = _document_key(sample.document)
-            if key in seen or (wanted is not None and key not in wanted):
+            if key in seen:
                 continue
             seen.add(key)
             extra = _passed_on(sample.to_json()) if self._n_samples[key] == 1 else {}
             document = sample.document
             source = file_source(document) if isinstance(document, Path) else document.digest
-            yield (
-                key,
-                Task(
-                    sample.document_name, sample.load, plan=self._plan, source=source, extra=extra
-                ),
-            )
+            name = sample.document_name
+            yield key, Task(name, sample.load, plan=self._plan, source=source, extra=extra)
 
 
 def _document_key(document: Document | Path) -> Path | bytes:
     """The identity of a document without its text."""
     return document if isinstance(document, Path) else bytes.fromhex(document.digest)
-
-
-def _problem(sample: Sample | DataError) -> DataError:
-    """Why a sample has no document."""
-    if isinstance(sample, DataError):
-        return sample
-    return DataError(f"sample '{sample.id}' has no document")
 
 
 def _passed_on(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -142,7 +142,8 @@ def _divert() -> None:
 class _Slot:
     """A slot for a worker: its current actor and number of tasks."""
 
-    setup: WorkerConfig
+    setup: tuple[Any, ...]
+    """Arguments of its `RayWorker`."""
     actor: Any
     n_tasks: int = 0
     reviving: asyncio.Task[None] | None = None
@@ -169,7 +170,7 @@ class _Crew:
                 requests_per_minute=rate and rate / n,
                 tokens_per_minute=tokens and tokens / n,
             )
-            setup = WorkerConfig(version(), pearl.settings, own, str(Path.cwd()))
+            setup = (pearl.settings, own, str(Path.cwd()))
             self.workers.append(_Slot(setup, self._hired(setup, nodes[i % len(nodes)])))
         self._document: Hashable = None
         self._last = self.workers[0]
@@ -237,9 +238,9 @@ class _Crew:
                 await asyncio.sleep(REVIVE_S)
         slot.reviving = None
 
-    def _hired(self, setup: WorkerConfig, node: Mapping[str, Any] | None) -> Any:
+    def _hired(self, setup: tuple[Any, ...], node: Mapping[str, Any] | None) -> Any:
         worker = _actor(RayWorker, node, max_concurrency=self._most + 1)
-        return worker.remote(setup)
+        return worker.remote(*setup)
 
 
 def _nodes() -> list[Mapping[str, Any]]:
@@ -272,22 +273,14 @@ def _failed(unit: U, message: str) -> Outcome[U]:
     return Outcome(unit, None, PearlError(f"task {unit.id}: {message}"), Trace(unit.id))
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerConfig:
-    """Configuration of a worker."""
-
-    version: str
-    settings: Mapping[str, Any]
-    client: ClientSettings
-    folder: str
-
-
 class RayWorker:
     """Executes many units on a node concurrently, like `local`, with its own `Pearl`."""
 
-    def __init__(self, setup: WorkerConfig) -> None:
+    def __init__(self, settings: Mapping[str, Any], client: ClientSettings, folder: str) -> None:
         # Nothing here may fail: Ray would not report why to the driver.
-        self._setup = setup
+        self._settings = settings
+        self._client = client
+        self._folder = folder
         self._resources: Resources | None = None
 
     async def is_there(self) -> None:
@@ -310,10 +303,9 @@ class RayWorker:
                 help="install the same on every node of the cluster",
             )
         if self._resources is None:
-            if Path(self._setup.folder).is_dir():
-                os.chdir(self._setup.folder)
-            client = Client(self._setup.client)
-            self._resources = Resources(Pearl(client, **self._setup.settings))
+            if Path(self._folder).is_dir():
+                os.chdir(self._folder)
+            self._resources = Resources(Pearl(Client(self._client), **self._settings))
         return self._resources
 
 
