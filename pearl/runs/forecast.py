@@ -57,9 +57,9 @@ class StepForecast:
     output_tokens: Range = field(default_factory=lambda: Range(0, 0))
     cached_tokens: int = 0
 
-    def add(self, costs: StepCosts, cached: int) -> None:
-        """Add one more run of the step."""
-        self.n += 1
+    def add(self, costs: StepCosts | StepForecast, cached: int, n: int = 1) -> None:
+        """Add `n` more runs of the step."""
+        self.n += n
         self.calls += costs.calls
         self.input_tokens += costs.input_tokens
         self.output_tokens += costs.output_tokens
@@ -201,11 +201,7 @@ class Forecaster:
         with self._lock:
             steps = tuple(self._steps.values())
             for step in steps:
-                total.n += step.n
-                total.calls += step.calls
-                total.input_tokens += step.input_tokens
-                total.output_tokens += step.output_tokens
-                total.cached_tokens += step.cached_tokens
+                total.add(step, step.cached_tokens, step.n)
             if self._n_unplanned:  # the cost of its steps is unknown until the plan is written
                 total.calls = Range(total.calls.least, None)
                 total.input_tokens = Range(total.input_tokens.least, None)
@@ -244,20 +240,19 @@ class Forecaster:
     def _cached(self, prefix: str, document: str) -> int:
         """Cached tokens of a prefix in whole blocks; marks the prefix as cached."""
         key = digest([prefix])
-        if key not in self._seen:
-            self._remember(key, None)  # counted when it is seen again: most prefixes are not
-            return 0
-        known = self._seen.pop(key)
-        n = known
-        if n is None:
-            n = self._pearl.limits.counter.bounds_with(prefix, document)[0] // BLOCK * BLOCK
-        self._remember(key, n)
-        return n
+        if not self._is_new(key) and self._seen[key] is None:  # most prefixes are not seen again
+            n = self._pearl.limits.counter.bounds_with(prefix, document)[0]
+            self._seen[key] = n // BLOCK * BLOCK
+        return self._seen[key] or 0
 
-    def _remember(self, key: bytes, n: int | None) -> None:
-        self._seen[key] = n
+    def _is_new(self, key: bytes) -> bool:
+        """Whether a key is seen for the first time; the oldest keys are forgotten."""
+        is_new = key not in self._seen
+        self._seen.setdefault(key, None)
+        self._seen.move_to_end(key)
         if len(self._seen) > MAX_REMEMBERED:
             self._seen.popitem(last=False)
+        return is_new
 
     def _named(self, name: str) -> StepForecast:
         if name not in self._steps and len(self._steps) >= MAX_STEPS_SHOWN:
@@ -276,11 +271,8 @@ class Forecaster:
         examples = pearl.material.examples_for(asked, kind)
         messages = first_messages(asked, shown, examples, card, "", kind, profile)
         self._n_unplanned += 1
-        key = digest(["question", question, card, kind])
-        if self._seen.pop(key, None) is not None:
-            self._remember(key, 0)
+        if not self._is_new(digest(["question", question, card, kind])):
             return
-        self._remember(key, 0)
         # With a grammar or a schema, new actions and steps are two replies.
         is_held = pearl.client.settings.constrain != "off"
         is_short = not profile.is_explained
