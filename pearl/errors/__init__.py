@@ -240,14 +240,11 @@ class ModelError(PearlError):
 
         The copy has no `usage`: it is counted once.
         """
-        return ModelError(
-            self.message,
-            kind=self.kind,
-            help=self.help,
-            retry_after_s=self.retry_after_s,
-            reply=self.reply,
-            is_sent=self.is_sent,
-        )
+        from copy import copy  # late: errors are imported by every command
+
+        other = copy(self)
+        other.usage = None
+        return other
 
 
 class ExecutionError(PearlError):
