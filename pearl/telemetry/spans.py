@@ -245,12 +245,9 @@ class TaskSpans:
             planning.n_written += 1
             planning.is_asked |= not is_computed(event.model)
             planning.span.set_attributes(self._content("output.value", event.reply))
-            if self._replayed_with is not None and event.usage != Usage():
-                began = self._began_ns if planning.n_written == 1 else planning.end_ns
-                self._chat(
-                    planning.span, self._replayed_with, began, at, usage=event.usage, error=None,
-                    replied_by=event.model,
-                )  # fmt: skip
+            if event.usage != Usage():
+                began_ns = self._began_ns if planning.n_written == 1 else planning.end_ns
+                self._replay(event, at, at - began_ns, replied_by=event.model)
         elif isinstance(event, PlanChosen | QuestionRouted):
             planning.span.set_attribute("pearl.plan.by", event.by)
         else:
@@ -355,12 +352,9 @@ class TaskSpans:
             step.n_kept += is_kept
             step.n_sent += not is_kept
             step.failed_by = event.kind if isinstance(event, CallFailed) else None
-        if self._replayed_with is not None and not is_kept and not is_computed(event.model):
-            self._chat(
-                self._span_of(event.plan_number, event.step), self._replayed_with,
-                at - round(event.duration_s * 1e9), at, usage=event.usage,
-                error=event.kind if isinstance(event, CallFailed) else None,
-            )  # fmt: skip
+        if not is_kept and not is_computed(event.model):
+            error = event.kind if isinstance(event, CallFailed) else None
+            self._replay(event, at, round(event.duration_s * 1e9), step=event.step, error=error)
 
     def _attempted(self, event: ModelAttempted, at: int) -> None:
         began_ns = max(self._began_ns, at - round(event.duration_s * 1e9))
@@ -372,32 +366,30 @@ class TaskSpans:
             parent = planning.span
         else:
             parent = self._span_of(event.plan_number, event.step)
-        more = attempt_attributes(self._names, event, has_content=self._has_content)
-        self._chat(
-            parent, event.model, began_ns, at, usage=event.usage, error=event.error,
-            replied_by=event.replied_by, is_remote=bool(event.server), more=more,
-        )  # fmt: skip
-
-    def _chat(
-        self,
-        parent: Span,
-        model: str,
-        began_ns: int,
-        end_ns: int,
-        *,
-        usage: Usage,
-        error: str | None,
-        replied_by: str = "",
-        is_remote: bool = True,
-        more: dict[str, Any] | None = None,
-    ) -> None:
-        """Add the span of one model call."""
-        name, told = call_attributes(self._names, model, replied_by, usage)
+        name, attributes = call_attributes(self._names, event.model, event.replied_by, event.usage)
+        attributes |= attempt_attributes(self._names, event, has_content=self._has_content)
+        is_remote = event.server or self._replayed_with is not None
         kind = SpanKind.CLIENT if is_remote else SpanKind.INTERNAL
-        span = self._start(f"chat {name}", parent, began_ns, {**told, **(more or {})}, kind=kind)
-        if error is not None:
-            self._fail(span, error, "")
-        span.end(end_ns)
+        span = self._start(f"chat {name}", parent, began_ns, attributes, kind=kind)
+        if event.error is not None:
+            self._fail(span, event.error, "")
+        span.end(at)
+
+    def _replay(
+        self,
+        event: PlanAttempted | ModelCalled | CallFailed,
+        at: int,
+        duration_ns: int,
+        **details: Any,
+    ) -> None:
+        """Add the call of a recorded reply, because a trace does not record attempts."""
+        if self._replayed_with is not None:
+            attempted = ModelAttempted(
+                plan_number=event.plan_number, model=self._replayed_with, number=0, messages=(),
+                purpose="plan" if isinstance(event, PlanAttempted) else "step",
+                usage=event.usage, duration_s=duration_ns / 1e9, **details,
+            )  # fmt: skip
+            self._attempted(attempted, at)
 
     def _retrieved(self, event: Retrieved, at: int) -> None:
         attributes = {
