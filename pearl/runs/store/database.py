@@ -272,13 +272,20 @@ class StoreWriter:
     def transact(self, work: Work[Result]) -> Result:
         """Do work in a transaction of its own, and wait for it; an error undoes it."""
         self._check_open()
-        return self._executor.submit(self._commit, work).result()
+        try:
+            committed = self._executor.submit(self._commit, work)
+        except RuntimeError:  # Python is exiting, and has ended the thread
+            return self._commit(work)
+        return committed.result()
 
     def close(self) -> None:
         """Finish pending work and stop; idempotent."""
         if not self._is_closed:
             self._is_closed = True
-            self._executor.submit(self._end)
+            try:
+                self._executor.submit(self._end)
+            except RuntimeError:  # as above
+                self._end()
             self._executor.shutdown()
 
     def _check_open(self) -> None:

@@ -190,3 +190,21 @@ def test_zombie_process_is_dead() -> None:
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
     assert not started.is_alive
     process.communicate()
+
+
+AT_EXIT = """
+import atexit, sys
+from pathlib import Path
+from pearl.runs.store import RunSpec, Store
+store = Store.open(Path(sys.argv[1]))
+store.begin(RunSpec((), {}, {}))
+atexit.register(store.close)
+"""
+
+
+def test_store_is_closed_at_exit(tmp_path: Path) -> None:
+    """By then Python has ended the thread that writes."""
+    _, err = child("-c", AT_EXIT, str(tmp_path)).communicate()
+    assert err == ""
+    with Store.open(tmp_path, read_only=True) as store:
+        assert store.runs()[0].state == "stopped"
