@@ -234,10 +234,10 @@ def raw_lines(
     start: tuple[int, int] = (0, 0),
     seen: Callable[[bytes], None] | None = None,
 ) -> Iterator[tuple[int, bytes]]:
-    """The lines of a JSON Lines file with their numbers, without blank lines."""
+    """The lines of a JSON Lines file that are not blank, with their numbers, as they are."""
     most = _MAX_LINE * limit_bytes()
     with path.open("rb") as lines:
-        if start[0]:  # a pipe cannot seek
+        if start[0]:  # in a pipe nothing can be passed over
             lines.seek(start[0])
         every = iter(partial(lines.readline, most + 1), b"")
         for number, line in enumerate(every, start=start[1] + 1):
