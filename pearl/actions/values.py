@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 from pearl.documents.comparisons import key_of
@@ -48,6 +47,8 @@ def wilson(n_found: int, n_drawn: int, confidence: float = 0.95) -> tuple[float,
     Source:
         Wilson, Journal of the American Statistical Association 22 (1927).
     """
+    from statistics import NormalDist  # late: takes 10 ms
+
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     share, square = n_found / n_drawn, z**2 / n_drawn
     middle = share + square / 2

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from pearl.documents.english import MONTH, WEEKDAYS, month_number
+from pearl.errors.patterns import lazy_pattern
 
 _MAX_LENGTH = 60  # maximum characters of a date
 _FIRST_OF_TWO_DIGITS = 69  # years of two digits are 1969 to 2068, as POSIX has them
@@ -32,7 +33,8 @@ _TIME = (
 
 
 def _pattern(*forms: str) -> Callable[[str], re.Match[str] | None]:
-    return re.compile("|".join(forms), re.IGNORECASE).fullmatch
+    compiled = lazy_pattern("|".join(forms), re.IGNORECASE)
+    return lambda text: compiled.fullmatch(text)
 
 
 _of_year_first = _pattern(

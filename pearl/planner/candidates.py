@@ -150,6 +150,8 @@ def by_example(
     question: str, examples: Sequence[Example], library: ActionLibrary, max_steps: int
 ) -> CheckedPlan | None:
     """The plan of the example nearest to a question, with its strings replaced."""
+    from pearl.embedded.questions import parts
+
     nearest = select(examples, question, 1, 0)
     if not nearest or nearest[0].plan.new_actions:
         return None

@@ -34,7 +34,6 @@ from pearl.dsl.nodes import (
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import CTX, ActionLibrary
 from pearl.dsl.tolerance import QUESTION, Line, rows
-from pearl.embedded.questions import parts
 from pearl.errors import (
     Diagnostic,
     LibraryError,
@@ -140,6 +139,8 @@ class _Draft:
 
     def combine(self) -> None:
         """Add the step that combines the outputs that no step uses."""
+        from pearl.embedded.questions import parts
+
         used = {each.name for step in self.steps for each in step.references()}
         loose = [Reference(s.output) for s in self.steps if s.output not in used]
         form = parts(self.question)[0].form

@@ -46,7 +46,7 @@ def load(package: str, name: str, kind: str = "plug-in") -> ModuleType | Any:
     Args:
         package: The package that holds the plug-ins.
         name: The name, spelled with `-` or `_`.
-        kind: The word for such a plug-in in error messages.
+        kind: The word for the plug-in in error messages.
 
     Raises:
         UsageError: No plug-in has that name; or a third-party plug-in cannot be imported, violates

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from pearl.documents.document import Document, load
 from pearl.errors import DataError, PearlError
 from pearl.interpreter.answer import Answer
-from pearl.runs.store.reading import Reader
+from pearl.runs.store import Store
 from pearl.trace import SCHEMA_VERSION, Event, RunFinished, RunStarted, StepFailed, StepFinished
 
 
@@ -205,7 +205,7 @@ class ResultSource(Protocol):
 class RunResults:
     """The results of a run of the store."""
 
-    def __init__(self, reader: Reader, name: str) -> None:
+    def __init__(self, reader: Store, name: str) -> None:
         self.info = reader.run(name)
         self.title = f"run {self.info.id}"
         self.folder = Path(self.info.folder)

@@ -115,7 +115,7 @@ WRONG = {
     "no column": (["--data", "q.jsonl", "--column", "question"], 2, "not FIELD=COLUMN"),
     "split": (["--data", "q.jsonl", "--split", "dev"], 2, "no splits"),
     "missing": (["--data", "absent.csv"], 3, "absent.csv: no such file"),
-    "folder": (["--data", "empty"], 3, "empty: no dataset"),
+    "folder": (["--data", "empty"], 3, "empty: the dataset cannot be read"),
     "no data": (["Who?", "--limit", "3", "--column", "a=b"], 2, "--column, --limit without --data"),
 }
 
@@ -206,7 +206,7 @@ def test_one_plan_over_the_five_longest_reports(pearl: Terminal) -> None:
         assert row["status"] == ("degraded" if is_partial else "answered")
     assert all(row["answer"] and row["evidence"] for row in rows)
     assert "3 rows left out; the first: " in pearl.talk
-    assert "there is no text" in pearl.talk
+    assert "contains no text" in pearl.talk
 
 
 def test_questions_of_real_stories_keep_what_is_right(pearl: Terminal) -> None:

@@ -65,7 +65,7 @@ def test_planned_rows_that_lead_out_of_their_folder_need_permission(pearl: Termi
     pearl("plan", "--data", "q.jsonl", "-o", "out/plans.jsonl")
     assert rows_of("out/plans.jsonl")[0]["document_path"] == "../story.txt"
     pearl("execute", "--tasks", "out/plans.jsonl", "--out", "rows.jsonl", code=1)
-    assert "leads out of the folder" in rows_of("rows.jsonl")[0]["error"]["message"]
+    assert "is outside the folder" in rows_of("rows.jsonl")[0]["error"]["message"]
     pearl("execute", "--tasks", "out/plans.jsonl", "--out", "rows.jsonl", "--allow-outside")
 
 

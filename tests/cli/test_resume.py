@@ -160,7 +160,7 @@ def test_a_command_line_that_a_store_holds_is_only_shown(pearl: Terminal, hostil
 def test_work_that_makes_no_sense_is_refused(pearl: Terminal, change: dict[str, Any]) -> None:
     id = crafted({**WORK, "model": "extractive", "out": "x", **change}, (), pearl.folder)
     pearl("runs", "resume", id, "--yes", code=8)
-    assert f"the work of run {id} cannot be read: {next(iter(change))}" in pearl.talk
+    assert f"the request of run {id} is invalid: {next(iter(change))}" in pearl.talk
 
 
 def test_a_store_of_others_is_not_resumed(

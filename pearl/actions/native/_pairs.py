@@ -13,7 +13,6 @@ from pearl.documents.numbers import read_number, whole_number
 from pearl.documents.passages import terms
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.dsl.signatures import Parameter, ValueType
-from pearl.retrieval.weighting import TermRanker
 
 PLUGINS = Family()
 
@@ -176,6 +175,8 @@ def near(a: Rows, b: Rows, k: int | float) -> Value:
         for rows in (a, b)
     )
     check_n_pairs(len(lefts) * min(n_best, len(rights)))
+    from pearl.retrieval.weighting import TermRanker  # late: `pearl check` ranks nothing
+
     index = TermRanker([_words(row) for row, _ in rights])
     n_unsure = sum(not is_sure for _, is_sure in rights)
     result = _Pairs(a, b)

@@ -228,10 +228,11 @@ def _data_tasks(plan: str, options: dict[str, Any]) -> DocumentTasks:
 def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int:
     """Run the tasks: with `--out` their rows are kept, and written in the end, else they are printed."""
     from pearl.cli.work import Work, known_length, run_tasks, run_units, tasks_code
-    from pearl.runs.request import ExecuteRequest
 
     if out is None:
         return run_tasks(tasks, options)
+    from pearl.runs.request import ExecuteRequest  # late: its checks take 30 ms to be built
+
     keep_json_lines(out, f"'pearl runs export RUN -o {out}' makes a table of them")
     trace = options["trace"]
     inputs = ExecuteRequest.of(click.get_current_context().params).worked_on

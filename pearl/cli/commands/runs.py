@@ -144,7 +144,8 @@ def resume(
     does it with --yes only; OPENAI_API_KEY goes to the server of such a run only if that is OpenAI's,
     local, or named by you, as with --base-url.
     """
-    from pearl.runs.request import refuse_others, request_of
+    from pearl.runs.request import request_of
+    from pearl.runs.store import refuse_others
 
     folder = opened_folder(store)
     refuse_others(folder)
@@ -281,8 +282,7 @@ def prune(
     keep: int | None, older_than: float | None, replies: bool, yes: bool, store: str | None
 ) -> None:
     """Remove runs with their results; those in use stay."""
-    from pearl.runs.store import Store
-    from pearl.runs.store.writing import chosen
+    from pearl.runs.store import Store, chosen
 
     if keep is None and older_than is None and not replies:
         raise UsageError(
@@ -318,11 +318,12 @@ def merge(stores: tuple[str, ...], into: str | None) -> int:
     trust: runs of your own store are resumed without a question.
     """
     from pearl.runs.store import Store
+    from pearl.runs.store.merging import merge as merge_stores
 
     for store in stores:  # before one is made to put them into
         _read(store).close()
     with Store.open(opened_folder(into)) as opened:
-        merged = opened.merge([Path(store) for store in stores])
+        merged = merge_stores(opened, [Path(store) for store in stores])
     click.echo(
         f"{counted(merged.n_runs, 'run')} read; new: {counted(merged.n_results, 'result')}, "
         f"{merged.n_replies:,} replies",

@@ -302,7 +302,7 @@ def test_no_log_is_begun_that_cannot_be_filled(pearl: Terminal) -> None:
 def test_bad_rows_are_told_and_the_rest_goes_on(pearl: Terminal) -> None:
     data([row(0), "no json", row(2, gold="Z"), row(3, gold=None), row(4)])
     pearl("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l", code=1)
-    assert "3 rows left out; the first: data.jsonl:2: no JSON" in pearl.talk
+    assert "3 rows left out; the first: data.jsonl:2: invalid JSON" in pearl.talk
     log = read_log("l")
     assert {r.sample for r in log.records} == {"q0", "q4"}
     assert (log.header.n_samples, log.header.n_bad_rows) == (2, 3)

@@ -15,12 +15,9 @@ from pearl.documents.document import from_text, join
 from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, placed, quoted_line
 from pearl.interpreter.answer import Answer
 from pearl.llm import Usage
-from pearl.runs.executors import Outcome, Task
-from pearl.runs.executors.ray.worker import packed_outcome, unpacked_outcome
 from pearl.trace import Trace
 from tests.root import ROOT
 
-TASK = Task("t", lambda: Document(TEXT), plan="")
 TEXT = "The committee did not approve the merger. Nils sold the boat, which was old, to Ana.\n"
 
 
@@ -113,8 +110,7 @@ def test_evidence_comes_through_to_another_process() -> None:
     answer = Answer(
         "q", "t", "p", ("a",), "plan", "d", (), evidence, unverified, "m", Usage(), 0.1, Trace()
     )  # fmt: skip
-    packed = pickle.loads(pickle.dumps(packed_outcome(Outcome(TASK, answer, None, Trace()))))
-    assert unpacked_outcome(TASK, packed).result == answer
+    assert pickle.loads(pickle.dumps(answer)) == answer
 
 
 # The measure, a slice of it
