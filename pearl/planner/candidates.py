@@ -22,9 +22,6 @@ from pearl.dsl.nodes import (
     print_plan,
 )
 from pearl.dsl.signatures import Action, ActionLibrary
-from pearl.embedded.planner import write_other_plan as write_another_by_rule
-from pearl.embedded.planner import write_plan as write_by_rule
-from pearl.embedded.questions import parts
 from pearl.errors import ModelError, PearlError, PlanError
 from pearl.llm import Message, Model, PlanTask, Usage
 from pearl.llm.messages import against_null, log_likelihoods
@@ -139,10 +136,12 @@ def by_rule(
     is_other: bool = False,
 ) -> CheckedPlan:
     """The plan of the rules (`pearl.embedded.planner`)."""
+    from pearl.embedded import planner  # late: `pearl execute` writes no plan
+
     if is_other:
-        text = write_another_by_rule(question, library)
+        text = planner.write_other_plan(question, library)
     else:
-        text = write_by_rule(question, library, kind)
+        text = planner.write_plan(question, library, kind)
     return compile_plan(text, library, max_steps=max_steps, question=question)
 
 

@@ -16,7 +16,6 @@ from pearl.dsl.decoding.weak import MAX_SPAN_WORDS, Word, n_texts
 from pearl.dsl.literals import UNTYPED
 from pearl.dsl.nodes import Argument, Plan, Reference, Step, String
 from pearl.dsl.signatures import ActionLibrary
-from pearl.embedded.planner import build_plan
 from pearl.llm import Model, PlanTask
 from pearl.llm.reply_limits import reply_limit
 from pearl.llm.size import is_small
@@ -102,6 +101,8 @@ def nearest_actions(
     kind: DocumentKind = "document",
 ) -> ActionLibrary:
     """The `n` reading actions nearest to a question, and the actions that combine their results."""
+    from pearl.embedded.planner import build_plan  # late: for small models only
+
     reading = [action for action in library.values() if n_texts(action) is not None]
     of_table = [action for action in reading if action.asks_table]
     if kind == "table" and of_table:

@@ -144,7 +144,7 @@ DAY = r"\d{1,2}(?:st|nd|rd|th)?\b,?"
 
 def pattern(text: str) -> re.Pattern[str]:
     """A verbose pattern that ignores case."""
-    return re.compile(text, re.IGNORECASE | re.VERBOSE)
+    return lazy_pattern(text, re.IGNORECASE | re.VERBOSE)
 
 
 _named = pattern(

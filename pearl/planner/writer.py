@@ -71,6 +71,8 @@ _MAX_EXPLANATION = 100
 
 def n_reading_steps(question: str, max_steps: int) -> int:
     """Maximum steps of a small model's plan: one per part of the question, two for a comparison."""
+    from pearl.embedded.questions import parts  # late: larger models need none of it
+
     asked_for = parts(question)
     return min(max_steps, len(asked_for) + sum(part.form == "comparison" for part in asked_for))
 
