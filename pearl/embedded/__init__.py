@@ -22,7 +22,6 @@ from pearl.embedded.sentences import SentenceRanker
 from pearl.llm import (
     ActionTask,
     ChooseTask,
-    CombineTask,
     Completion,
     Constrains,
     DecomposeTask,
@@ -70,6 +69,8 @@ class ExtractiveModel:
                 text = make_standalone(task)
             case DecomposeTask() as task:
                 text = decompose(task)
+            case ActionTask(parts=[*parts]) as task:
+                text = await combine(task, parts, self._ranker)
             case ActionTask() as task:
                 text = await carry_out(task, self._ranker)
             case ItemsTask() as task:
@@ -78,8 +79,6 @@ class ExtractiveModel:
                 from pearl.embedded.tables import write_query  # late: few ask a table
 
                 text = write_query(task)
-            case CombineTask() as task:
-                text = await combine(task, self._ranker)
             case ChooseTask() as task:
                 text = choose_option(task, self._ranker)
             case MineTask() as task:

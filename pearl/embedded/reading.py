@@ -26,7 +26,7 @@ from pearl.embedded.planner import made_query
 from pearl.embedded.questions import Part, parts
 from pearl.embedded.sentences import SentenceHit, SentenceIndex, SentenceQuery, SentenceRanker
 from pearl.errors.patterns import lazy_pattern
-from pearl.llm import ActionTask, ChooseTask, CombineTask
+from pearl.llm import ActionTask, ChooseTask
 
 MAX_QUOTES = 3
 MAX_SEVERAL = 6
@@ -144,15 +144,15 @@ async def carry_out(task: ActionTask, ranker: SentenceRanker) -> str:
     return await _quote(ranker, index, wanted)
 
 
-async def combine(task: CombineTask, ranker: SentenceRanker) -> str:
+async def combine(task: ActionTask, parts: Sequence[str], ranker: SentenceRanker) -> str:
     """The best quotes from the parts of a document."""
-    if (merged := merge_figures(task.step, task.parts)) is not None:
+    if (merged := merge_figures(task, parts)) is not None:
         return merged
-    quotes = dict.fromkeys(line for part in task.parts for line in QUOTED.findall(part))
+    quotes = dict.fromkeys(line for part in parts for line in QUOTED.findall(part))
     if not quotes:
-        return task.parts[0]
+        return parts[0]
     # One quote a paragraph, because they are not adjacent in the document.
-    return await carry_out(replace(task.step, document=_block(quotes)), ranker)
+    return await carry_out(replace(task, document=_block(quotes)), ranker)
 
 
 async def _answer(question: str, ranker: SentenceRanker, index: SentenceIndex) -> str:

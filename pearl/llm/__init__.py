@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ActionTask",
     "ChooseTask",
-    "CombineTask",
     "Completion",
     "ConstrainBy",
     "Constrains",
@@ -110,6 +109,7 @@ class ActionTask:
         inputs: Names of those arguments that are outputs of earlier steps.
         gives: The type that the result is parsed as.
         is_of_numbers: Whether each entry of a list is read as a number.
+        parts: Results of the step over the parts of the document, which are to be merged into one.
     """
 
     output: str
@@ -121,14 +121,7 @@ class ActionTask:
     inputs: frozenset[str] = frozenset()
     gives: ValueType = ValueType.TEXT
     is_of_numbers: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CombineTask:
-    """Merge the results of one step over several parts of a document into one result."""
-
-    step: ActionTask
-    parts: tuple[str, ...]
+    parts: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +242,6 @@ Task = (
     | DecomposeTask
     | ActionTask
     | ItemsTask
-    | CombineTask
     | LookupTask
     | ChooseTask
     | MineTask
@@ -315,6 +307,8 @@ class Request:
     @property
     def document(self) -> str | None:
         """The document, or the part of it, that stands in the messages; None for no document."""
+        if isinstance(self.task, ActionTask) and self.task.parts is not None:
+            return None
         document: str | None = getattr(self.task, "document", None)
         return document
 

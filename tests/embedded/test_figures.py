@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from pearl.documents.table.apart import TablesApart
 from pearl.documents.table.quantities import read_quantity
 from pearl.embedded import ExtractiveModel
 from pearl.embedded.figures import find_figure, find_periods, read_period_words
-from pearl.llm import ActionTask, CombineTask, Request, Task
+from pearl.llm import ActionTask, Request, Task
 
 PAGE = """\
 The mills sold more paper. Rent was $ 3.1 million , $ 2.8 million and $ 2.5 million in 2010 , 2009 and 2008 .
@@ -170,14 +171,14 @@ def test_parts_of_a_document_give_one_figure_or_none(others: tuple[str, ...], is
     model = ExtractiveModel()
     steps = [task("FIND_FIGURE", part, "net sales", "2009") for part in (PAGE, *others)]
     replies = tuple(replied(model, step) for step in steps)
-    assert replied(model, CombineTask(steps[0], replies)).startswith(is_)
+    assert replied(model, replace(steps[0], parts=replies)).startswith(is_)
 
 
 def test_periods_of_parts_are_put_together() -> None:
     model = ExtractiveModel()
     later = PAGE.replace("2010", "2012").replace("2009", "2011")
     steps = [task("FIND_PERIODS", part, "net sales") for part in (PAGE, later)]
-    merged = replied(model, CombineTask(steps[0], tuple(replied(model, s) for s in steps)))
+    merged = replied(model, replace(steps[0], parts=tuple(replied(model, s) for s in steps)))
     said = merged.splitlines()
     assert said[:5] == ["- 2012", "- 2011", "- 2010", "- 2009", ""]
     assert said[5].startswith("> | net sales")

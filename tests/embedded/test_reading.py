@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from pearl.documents.evidence import Verifier, find_quotes
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.embedded import ExtractiveModel
 from pearl.errors import UsageError
-from pearl.llm import ActionTask, CombineTask, Request, Task
+from pearl.llm import ActionTask, Request, Task
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.extractive import create
 from tests.models import answer_task
@@ -187,9 +188,9 @@ def test_parts_are_combined_by_their_best_quotes() -> None:
         "No passage of the document matches: Ada sell the mill",
         "> In October 1913 Ada sold the mill because the river had changed.",
     )
-    text = reply(CombineTask(step("FIND_REASON", "Ada sell the mill"), parts))
+    text = reply(replace(step("FIND_REASON", "Ada sell the mill"), parts=parts))
     assert quotes(text)[0] == parts[2][2:]
-    assert reply(CombineTask(step("FIND", "x"), parts[1:2])) == parts[1]
+    assert reply(replace(step("FIND", "x"), parts=parts[1:2])) == parts[1]
 
 
 def test_chinese_is_matched_by_pairs_of_characters() -> None:

@@ -16,7 +16,7 @@ from pearl.data.samples import Sample, Turn
 from pearl.evals import conversations
 from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.runner import Evaluation, History, evaluate, samples_digest
-from pearl.llm import ActionTask, CombineTask, PlanTask, Request, StandaloneTask
+from pearl.llm import ActionTask, PlanTask, Request, StandaloneTask
 from pearl.llm.backends.scripted import Scripted
 from tests.evals.asking import STORY, run
 from tests.evals.evallogs import header, record
@@ -49,7 +49,7 @@ class Told:
         match request.task:
             case StandaloneTask() as task:
                 return f"Of {', '.join(turn.answer for turn in task.history)}: {task.question}"
-            case ActionTask() | CombineTask():
+            case ActionTask():
                 if match := re.search(r"Of (.*): (.*\?)", request.prompt):
                     self.answers[match[2]] = re.findall('"(.*?)"', match[1])
                 self.n += 1

@@ -13,7 +13,7 @@ from pearl.actions.library import read_library
 from pearl.documents.document import Document
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ExecutionError
-from pearl.llm import ActionTask, CombineTask, Constrains, Message, Request
+from pearl.llm import ActionTask, Constrains, Message, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.fallback import reply_fallback
 from pearl.pipeline import Pearl
@@ -198,7 +198,7 @@ def test_parts_of_a_document_are_merged_before_they_are_read() -> None:
     def reply(request: Request) -> str:
         if request.messages[-2].role == "assistant":
             return "- bees\n- goats"
-        return "Bees and goats." if isinstance(request.task, CombineTask) else "Bees."
+        return "Bees and goats." if getattr(request.task, "parts", None) else "Bees."
 
     trace = Trace()
     model = Scripted(reply)

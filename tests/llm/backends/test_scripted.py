@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter
 from pearl.errors import DataError, ModelError, UsageError
-from pearl.llm import ActionTask, ChooseTask, CombineTask, Message, Model, PlanTask, Request, Task
+from pearl.llm import ActionTask, ChooseTask, Message, Model, PlanTask, Request, Task
 from pearl.llm.backends import create_model
 from pearl.llm.backends.scripted import Scripted
 from tests.models import answer_task
@@ -52,7 +53,7 @@ def test_a_blank_reply_is_none() -> None:
 def test_a_recording_replies_by_the_name_of_the_output() -> None:
     model = Scripted.replay({"hero": "Ada", "place": "Rome"})
     assert ask(model, request("?", step("place"))) == "Rome"
-    assert ask(model, request("?", CombineTask(step("hero"), ("A", "Ada")))) == "Ada"
+    assert ask(model, request("?", replace(step("hero"), parts=("A", "Ada")))) == "Ada"
 
 
 def test_a_step_that_was_not_recorded_is_named() -> None:
