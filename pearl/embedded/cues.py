@@ -10,11 +10,8 @@ from pearl.documents.english import MONTH, NUMBER_WORD, TIME_UNIT, WEEKDAY, YEAR
 from pearl.documents.passages import terms
 from pearl.errors.patterns import lazy_pattern
 
-Kind = Literal[
-    "advice", "duration", "emotion", "number", "person", "place", "reason", "thing", "time",
-]  # fmt: skip
+Kind = Literal["advice", "duration", "emotion", "number", "person", "reason", "thing", "time"]
 
-_PLACE_PREPOSITION = r"\b(?:in|at|on|near|under|behind|inside|into|from|to|by|beside|between|outside|above|below|across|over|through)"
 _PERSONS = (
     r"(?:man|men|woman|women|boy|girl|child|children|mother|father|brother|sister|son|daughter|wife|husband|uncle"
     r"|aunt|friend|king|queen|president|captain|nurse|doctor|surgeon|patient|student|crew|family|committee|council"
@@ -38,29 +35,21 @@ _NEW: dict[str, tuple[tuple[re.Pattern[str], float], ...]] = {
              rf"{TIME_UNIT}s?\b", 1.0),
             (r"\b(?:daily|weekly|monthly|yearly|hourly|once|twice|times|always|never|often|rarely|usually)\b", 0.6),
         )),
-        ("place", (
-            (rf"{_PLACE_PREPOSITION}\s+(?:the\s+)?(?-i:[A-Z])[\w'’-]+", 1.0),
-            (rf"{_PLACE_PREPOSITION}\s+(?:the|an?|his|her|their|its|my|our)\s+(?:\w+[ -])?\w+", 0.4),
-        )),
     )
 }  # fmt: skip
 """Patterns that count where they match a term that the question does not have."""
 
-_CUES: dict[str, re.Pattern[str]] = {
+_CUES = {
     kind: lazy_pattern(rf"\b(?:{words})\b", re.I)
     for kind, words in {
-        "advice": r"should\w*|ought|must\w*|need(?:s|ed)? to|advis\w+|advice|recommend\w+|suggest\w+|stop|tr(?:y|ies)|avoid"
-        r"|cut (?:down|back|out)|start|make sure|ha(?:ve|s|d) to|please|do not|don['’]t|never|always|instead|reduce|limit"
-        r"|increase|continue|take|keep|switch|quit|let['’]s|we['’]ll|plan|goal|follow[ -]?up|encourag\w+|at least",
-        "emotion": r"feel|feels|felt|feelings?|emotions?|afraid|fear\w*|anger|angry|furious|annoy\w*|happy|happiness|unhapp\w+"
-        r"|glad|joy\w*|delight\w*|pleas(?:ed|ure)|sad\w*|sorrow\w*|grief|sorry|regret\w*|ashamed|shame|guilt\w*|proud|pride"
-        r"|jealous\w*|envy|love[ds]?|hat(?:e|es|ed|red)|dislike\w*|like[ds]?|fond\w*|admir\w+|bitter\w*|hop(?:e|ed|es|eful)"
-        r"|despair\w*|lonel\w+|embarrass\w*|surpris\w+|shock\w*|disgust\w*|respect\w*|trust\w*|worr(?:y|ied|ies)|anxi\w+"
-        r"|nervous\w*|relie(?:f|ved)|calm|grateful|disappoint\w*|frustrat\w*|upset|miser\w+|cr(?:y|ied)|wept|tears|smil\w+"
-        r"|laugh\w*|troubled|enjoy\w*|excit\w+|curious",
+        "advice": r"should\w*|ought|must\w*|need(?:s|ed)? to|ha(?:ve|s|d) to|advis\w+|advice|recommend\w+|suggest\w+|stop"
+        r"|try|avoid|make sure|do not|don['’]t|never|always|instead|keep|let['’]s|follow[ -]?up|at least",
+        "emotion": r"feel|feels|felt|feelings?|afraid|fear\w*|ang(?:er|ry)|happy|happiness|glad|joy\w*|sad\w*|grief|sorry"
+        r"|regret\w*|ashamed|guilt\w*|proud|pride|jealous\w*|love[ds]?|hat(?:e|es|ed|red)|(?:dis)?like[ds]?|bitter\w*"
+        r"|hop(?:e|ed|es)|despair\w*|surpris\w+|worr(?:y|ied|ies)|anxi\w+|relie(?:f|ved)|upset|cr(?:y|ied)|wept|smil\w+",
     }.items()
-}  # fmt: skip
-"""Patterns of the kinds that single words indicate."""
+}
+"""Words of the kinds that single words show; two of them are sure."""
 
 _REASON = lazy_pattern(
     r"\b(?:because|so that|in order (?:to|that)|so as to|since (?!then|(?:the|last|\d))|reasons?|due to|owing to|thanks to"
@@ -105,14 +94,13 @@ def sign(
             return _number(sentence, asked, counted)
         case "reason":
             return 1.0 if _REASON.search(sentence) else bool(_WEAK_REASON.search(sentence)) / 2
-        case "time" | "duration" | "place":
+        case "advice" | "emotion":
+            return min(1.0, 0.7 * len({match.lower() for match in _CUES[kind].findall(sentence)}))
+        case "time" | "duration":
             for pattern, strength in _NEW[kind]:
                 if any(_is_new(match[0], asked) for match in pattern.finditer(sentence)):
                     return strength
             return 0.0
-        case _:
-            cues = {match.casefold() for match in _CUES[kind].findall(sentence)}
-            return min(1.0, 0.7 * len(cues))
 
 
 def _is_new(text: str, asked: Set[str]) -> bool:

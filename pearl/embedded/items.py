@@ -103,7 +103,7 @@ def _step(task: ItemsTask, item: str) -> ActionTask:
 
 def _wanted(task: ItemsTask) -> frozenset[str]:
     """The terms that are looked for: those that only frame them if there are no others."""
-    weights = by_action(_step(task, ""), SentenceIndex("")).query.weights
+    weights = by_action(_step(task, ""), SentenceIndex("")).weights
     own = {term for term, weight in weights.items() if weight >= 1} - _BEARERS
     return frozenset(own or terms(_condition(task), drop_stop_words=True))
 

@@ -14,8 +14,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
+from typing import cast
 
 from pearl.data.samples import letter, without_background
 from pearl.documents.passages import terms
@@ -29,13 +30,12 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask, ChooseTask
 
 MAX_QUOTES = 3
-MAX_SEVERAL = 6
 MAX_LISTED = 12
-"""Maximum sentences quoted for one answer, for several, for all."""
+"""Maximum sentences quoted for one answer, for all."""
 
 _CLOSE = 0.7
 _LISTED = 0.55
-"""Minimum share of the best score of a quoted sentence, for one answer and for more."""
+"""Minimum share of the best score of a quoted sentence, for one answer and for all."""
 _N_LEADING = 5
 """Best sentences, one of which has to say enough of the query; else nothing was found."""
 _ENOUGH = 0.12
@@ -71,29 +71,24 @@ _MAX_INPUT_TERMS = 12
 _MAX_OWN_WORDS = 25
 """Maximum words of an input line that counts as an argument; findings are longer."""
 
-_KIND_NAMES: dict[Kind, str] = {
-    "advice": "ADVICE FOLLOW IMPROVEMENT PREVENTION RECOMMENDATION RECOMMENDATIONS RECOMMENDED TREATMENT",
-    "duration": "DURATION FREQUENCY",
-    "emotion": "ATTITUDE CONCERNS EMOTION EMOTIONS FEELING FEELINGS IMPRESSION OPINION REACTION",
-    "number": "AMOUNT COST COSTS COUNT DOSAGE DOSES NUMBER PRICE QUANTITY RESULTS",
-    "person": "AUTHOR PEOPLE PERSON WHO",
-    "place": "LOCATION PLACE SETTING WHERE",
-    "reason": "CAUSE CAUSES EXPLANATION JUSTIFICATION MOTIVATION MOTIVE PURPOSE REASON REASONS WHY",
-    "time": "DATE DATES TIME TIMELINE TIMES WHEN YEAR",
-}
 _NAME_KINDS: dict[str, Kind] = {
-    word: kind for kind, words in _KIND_NAMES.items() for word in words.split()
-}
-_FORM_KINDS: dict[str, Kind] = {kind: kind for kind in _KIND_NAMES}
+    word: kind
+    for kind, words in cast("dict[Kind, str]", {
+        "advice": "ADVICE FOLLOW IMPROVEMENT PREVENTION RECOMMENDATION RECOMMENDATIONS RECOMMENDED TREATMENT",
+        "duration": "DURATION FREQUENCY",
+        "emotion": "ATTITUDE CONCERNS EMOTION EMOTIONS FEELING FEELINGS IMPRESSION OPINION REACTION",
+        "number": "AMOUNT COST COSTS COUNT DOSAGE DOSES NUMBER PRICE QUANTITY RESULTS",
+        "person": "AUTHOR PEOPLE PERSON WHO",
+        "reason": "CAUSE CAUSES EXPLANATION JUSTIFICATION MOTIVATION MOTIVE PURPOSE REASON REASONS WHY",
+        "time": "DATE DATES TIME TIMELINE TIMES WHEN YEAR",
+    }).items()
+    for word in words.split()
+}  # fmt: skip
 _MANY = frozenset(["ALL", "COLLECT", "ENUMERATE", "EVENTS", "EVERY", "EXTRACT", "GATHER", "INSTANCES", "LIST", "ORDER", "TIMELINE"])  # fmt: skip
 _CLAIMING = frozenset(["CHECK", "CONSISTENCY", "VERIFY"])
 _PLAIN_WORDS = {
-    *_NAME_KINDS, *_MANY, *_CLAIMING,
-    *["FIND", "GET", "IDENTIFY", "SEARCH", "LOOK", "LOOKUP", "UP", "FOR", "OF", "IN", "X", "Y", "THE", "AND", "A", "TO", "COMPREHEND", "INFER", "EXPLAIN", "DESCRIBE"],
-    *["ANALYZE", "SUMMARIZE", "SELECT", "RANK", "RETURN", "ANSWER", "EVENT", "RELATION", "BUILD", "SHOW", "GIVE", "TELL", "DETAILS", "ELEMENT", "ITEM"],
-    *["ITEMS", "BEHAVIOR", "CHARACTER", "GENERAL", "WHAT", "HOW", "ENDING", "DESCRIPTION", "PASSAGE", "CHANGE", "CHANGES", "DEVELOPMENT", "COMMON"],
-    *["COMPARE", "COMPARISON", "CONTRAST", "DIFFERENCE", "DEFINE", "DEFINITION", "MEANING", "EFFECT", "EFFECTS", "CONSEQUENCE", "IMPACT"],
-    *["OUTCOME", "HYPOTHETICAL", "LESSON", "MESSAGE", "MORAL", "THEME", "METHOD", "PROCESS", "DIALOGUE", "QUOTE"],
+    *_NAME_KINDS, *_MANY, *_CLAIMING, *_COMPARING, *_WHOLE,
+    *["A", "ANALYZE", "AND", "ANSWER", "BEHAVIOR", "BUILD", "CHANGE", "CHANGES", "CHARACTER", "COMMON", "COMPREHEND", "CONSEQUENCE", "DEFINE", "DEFINITION", "DESCRIBE", "DESCRIPTION", "DETAILS", "DEVELOPMENT", "DIALOGUE", "EFFECT", "EFFECTS", "ELEMENT", "ENDING", "EVENT", "EXPLAIN", "FIND", "FOR", "GENERAL", "GET", "GIVE", "HOW", "HYPOTHETICAL", "IDENTIFY", "IMPACT", "IN", "INFER", "ITEM", "ITEMS", "LESSON", "LOCATION", "LOOK", "LOOKUP", "MEANING", "MESSAGE", "METHOD", "MORAL", "OF", "OUTCOME", "PASSAGE", "PLACE", "PROCESS", "QUOTE", "RANK", "RELATION", "RETURN", "SEARCH", "SELECT", "SETTING", "SHOW", "TELL", "THE", "THEME", "TO", "UP", "WHAT", "WHERE", "X", "Y"],
 }  # fmt: skip
 """Words of names that are no terms, unlike `ALLERGIES` in `FIND_ALLERGIES`."""
 _FRAME = frozenset(terms(
@@ -107,16 +102,6 @@ _ASKING = lazy_pattern(
     r"\s*(?:the |a )?(?:who|whose|whom|when|where|why|how|what|which|person|name|number|date)\b",
     re.I,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class WantedSentences:
-    """A query and how many answers it has."""
-
-    query: SentenceQuery
-    is_many: bool
-    subject: str
-    is_several: bool = False
 
 
 async def carry_out(task: ActionTask, ranker: SentenceRanker) -> str:
@@ -136,12 +121,11 @@ async def carry_out(task: ActionTask, ranker: SentenceRanker) -> str:
     index = ranker.index(task.document)
     if not task.arguments and not _WHOLE.isdisjoint(words):
         return _summary(index)
-    wanted = by_action(task, index)
+    query = by_action(task, index)
     if not task.arguments:
         about = {term: weight * 0.1 for term, weight in _central(index).items()}
-        query = replace(wanted.query, weights=about | dict(wanted.query.weights))
-        wanted = replace(wanted, query=query)
-    return await _quote(ranker, index, wanted)
+        query = replace(query, weights=about | dict(query.weights))
+    return await _quote(ranker, index, query)
 
 
 async def combine(task: ActionTask, parts: Sequence[str], ranker: SentenceRanker) -> str:
@@ -178,22 +162,18 @@ def _side_by_side(replies: list[str]) -> str:
     return "\n\n".join(quoted or different) or _nothing("")
 
 
-async def _quote(ranker: SentenceRanker, index: SentenceIndex, wanted: WantedSentences) -> str:
+async def _quote(ranker: SentenceRanker, index: SentenceIndex, query: SentenceQuery) -> str:
     """The sentences worth quoting, best first, or in document order where all are asked for."""
-    hits = await ranker.rank(index, wanted.query)
-    if not _is_stated(hits, wanted.query):
-        return _nothing(wanted.subject)
-    share, most = (_LISTED, MAX_LISTED) if wanted.is_many else (_CLOSE, MAX_QUOTES)
-    if wanted.is_several and not wanted.is_many:
-        share, most = _LISTED, MAX_SEVERAL
-    chosen: dict[str, SentenceHit] = {}
+    hits = await ranker.rank(index, query)
+    if not _is_stated(hits, query):
+        return _nothing(query.subject)
+    share, most = (_LISTED, MAX_LISTED) if query.is_many else (_CLOSE, MAX_QUOTES)
+    chosen: dict[str, int] = {}
     for hit in hits:
         if len(chosen) == most or hit.score < share * hits[0].score:
             break
-        chosen.setdefault(index.texts[hit.number], hit)
-    if wanted.is_many:
-        return _block(sorted(chosen, key=lambda text: chosen[text].number))
-    return _block(chosen)
+        chosen.setdefault(index.texts[hit.number], hit.number)
+    return _block(sorted(chosen, key=lambda text: chosen[text]) if query.is_many else chosen)
 
 
 def _is_stated(hits: Sequence[SentenceHit], query: SentenceQuery) -> bool:
@@ -220,7 +200,7 @@ def _nothing(subject: str) -> str:
 
 def _central(index: SentenceIndex) -> dict[str, float]:
     """The most frequent terms of a document, with relative frequencies."""
-    counts = Counter(term for number in range(len(index)) for term in index.words(number))
+    counts = Counter(term for words in index.words for term in words)
     top = sorted(counts, key=lambda term: (-counts[term], term))[:_N_CENTRAL]
     return {term: counts[term] / counts[top[0]] for term in top}
 
@@ -239,7 +219,7 @@ def _summary(index: SentenceIndex) -> str:
 
 def _centrality(index: SentenceIndex, number: int, central: dict[str, float]) -> float:
     """Weight of the central terms in a sentence, normalised by its length."""
-    words, text = index.words(number), index.texts[number]
+    words, text = index.words[number], index.texts[number]
     if not 5 <= len(words) <= 40 or "?" in text:
         return 0.0
     share = sum(central.get(word, 0.0) for word in set(words)) / math.sqrt(len(words) + 4)
@@ -249,21 +229,21 @@ def _centrality(index: SentenceIndex, number: int, central: dict[str, float]) ->
 # Queries ------------------------------------------------------------------------------------------
 
 
-def by_question(part: Part) -> WantedSentences:
+def by_question(part: Part) -> SentenceQuery:
     """The query of one question."""
     says_more = terms(part.text, drop_stop_words=True)
-    texts = [(part.text, 1.0), (part.background, _FROM_BACKGROUND if says_more else 1.0)]
-    query = SentenceQuery(
-        _weights(texts),
+    return SentenceQuery(
+        _weights([(part.text, 1.0), (part.background, _FROM_BACKGROUND if says_more else 1.0)]),
         _kind_of(part),
         counted=_counted([part]),
         is_claim=part.form == "claim" or not part.asked.endswith("?"),
         text=_joined([part.text, part.background]),
+        is_many=part.form == "list",
+        subject=part.text,
     )
-    return WantedSentences(query, part.form == "list", part.text)
 
 
-def by_action(task: ActionTask, index: SentenceIndex) -> WantedSentences:
+def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
     """The query of a step over an indexed text."""
     own: list[str] = []
     other: list[tuple[str, float]] = []
@@ -278,14 +258,12 @@ def by_action(task: ActionTask, index: SentenceIndex) -> WantedSentences:
             other.append((" ".join(rarest), _FROM_INPUT))
         else:
             text, background = without_background(value)
+            # "Why?" asks the same of what was asked before.
             says_more = terms(text, drop_stop_words=True) or not background
-            own.append(
-                text if says_more else background
-            )  # "why" asks the same of what was asked before
+            own.append(text if says_more else background)
             other.append((background, _FROM_BACKGROUND))
     asked = [part for text in own if text.strip() for part in parts(text)]
-    has_question = task.question.strip() and task.arguments
-    questions = parts(task.question) if has_question else ()
+    questions = parts(task.question) if task.question.strip() and task.arguments else ()
     words = task.action.name.split("_")
     other.append((" ".join(w for w in words if w not in _PLAIN_WORDS).lower(), _FROM_NAME))
     # The part of the plan's question that shares most words with the step.
@@ -293,19 +271,15 @@ def by_action(task: ActionTask, index: SentenceIndex) -> WantedSentences:
     texts = [part.text for part in questions]
     about = max(texts, key=lambda text: len(known.intersection(terms(text))), default="")
     other.append((about, _FROM_QUESTION))
-    query = SentenceQuery(
+    return SentenceQuery(
         _weights([*((text, 1.0) for text in own), *other]),
         _kind(words, asked, questions),
         counted=_counted(asked),
         is_claim=not _CLAIMING.isdisjoint(words),
         quoted=frozenset(i for i, sentence in enumerate(index.texts) if sentence in quoted),
         text=_joined([*own, about]),
-    )
-    return WantedSentences(
-        query,
-        not _MANY.isdisjoint(words),
-        "; ".join(own) or task.question,
-        is_several=any(word in _NAME_KINDS and word.endswith("S") for word in words),
+        is_many=not _MANY.isdisjoint(words),
+        subject="; ".join(own) or task.question,
     )
 
 
@@ -316,14 +290,17 @@ def _kind(words: Iterable[str], asked: Iterable[Part], questions: tuple[Part, ..
     named: Kind | None = next((_NAME_KINDS[word] for word in words if word in _NAME_KINDS), None)
     if named is not None:  # few libraries have an action for durations
         return said if (named, said) == ("time", "duration") else named
-    if said == "thing" and len(questions) == 1:
-        return _kind_of(questions[0])
-    return said
+    return _kind_of(questions[0]) if said == "thing" and len(questions) == 1 else said
 
 
 def _kind_of(part: Part) -> Kind:
     """The kind of thing that answers a question."""
-    return _FORM_KINDS.get(part.form, "thing")
+    form = part.form
+    return (
+        form
+        if form in ("advice", "duration", "emotion", "number", "person", "reason", "time")
+        else "thing"
+    )
 
 
 def _counted(asked: Iterable[Part]) -> frozenset[str]:

@@ -84,7 +84,7 @@ def test_a_sentence_is_found_that_says_it_in_other_words() -> None:
         return [index.texts[hit.number] for hit in asyncio.run(ranker.rank(index, query))]
 
     assert "Greta keeps bees." not in ranked(SentenceRanker())
-    assert ranked(SentenceRanker(Topics()))[1] == "Greta keeps bees."
+    assert "Greta keeps bees." in ranked(SentenceRanker(Topics()))[:3]
 
 
 def test_vectors_are_made_once_for_steps_that_run_at_the_same_time() -> None:
