@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from functools import partial, reduce
 from typing import Any
 
 from pearl.actions.calculators import calculator_of
@@ -29,7 +29,6 @@ _PERIOD = (
 )
 _AT = r"(?:in|for|during|at|as of|on|at the end of|by the end of|as at)"
 _DATED = lazy_pattern(rf"(?P<what>.+?),? {_AT} (?P<period>{_PERIOD})\Z", re.I)
-_DATED_FIRST = lazy_pattern(rf"{_AT} (?P<period>{_PERIOD}),? (?P<what>.+)\Z", re.I)
 _TWO_PERIODS = lazy_pattern(
     rf"(?P<what>.+?),? {_AT} (?P<one>{_PERIOD}) (?:and|or) (?:{_AT} )?(?P<two>{_PERIOD})\Z", re.I
 )
@@ -41,29 +40,25 @@ _LEAD = lazy_pattern(
 _JOINED = lazy_pattern(r"\s*[?;]\s*(?:and )?|,? and (?=(?:what|how much|how many|by (?:what|how much)) )", re.I)  # fmt: skip
 _UP = r"(?:changes?|increases?|decreases?|decline|growth|rise|drop|reduction)"
 _FROM = rf"(?:from|between) (?P<old>{_PERIOD}) (?:to|and|through) (?P<new>{_PERIOD})"
-_RATE = r"(?P<rate>(?:percentage|percent|relative|rate of) )?"
 _CHANGES = (
-    lazy_pattern(rf"(?:net |total )?{_RATE}{_UP} (?:in|of) (?P<what>.+?),? {_FROM}\Z", re.I),
-    lazy_pattern(rf"(?:net |total )?{_RATE}{_UP} {_FROM} (?:in|of) (?P<what>.+)\Z", re.I),
-    lazy_pattern(rf"(?P<rate>growth rate) (?:in|of) (?P<what>.+?),? {_FROM}\Z", re.I),
-    lazy_pattern(rf"(?P<rate>)(?:net )?difference in (?P<what>.+?),? {_FROM}\Z", re.I),
-)
-_DID_CHANGE = lazy_pattern(
-    r"(?:by )?(?:how much|what (?P<rate>percentage|percent)) did (?P<what>.+?) (?:change|increase|decrease|grow|decline"
-    rf"|rise|fall|drop),? {_FROM}\Z",
-    re.I,
+    lazy_pattern(
+        rf"(?:net |total )?(?:(?P<rate>(?:percentage|percent|relative|rate of) {_UP}|growth rate)|{_UP}|difference)"
+        rf" (?:in|of) (?P<what>.+?),? {_FROM}\Z",
+        re.I,
+    ),
+    lazy_pattern(
+        r"(?:by )?(?:how much|what (?P<rate>percentage|percent)) did (?P<what>.+?) (?:change|increase|decrease|grow"
+        rf"|decline|rise|fall|drop),? {_FROM}\Z",
+        re.I,
+    ),
 )
 _WAS_MORE = lazy_pattern(
     r"(?:was|were|is|are) (?P<what>.+?) (?:(?P<more>higher|greater|larger|more)|lower|less|smaller) "
     rf"{_AT} (?P<one>{_PERIOD}) than {_AT} (?P<two>{_PERIOD})\Z",
     re.I,
 )
-_MOST = r"(?:greater|higher|larger|bigger|lower|less|smaller)"
 _WHICH = lazy_pattern(
-    rf"which (?:was|were|is|are) (?:the )?{_MOST}[,:]? (?P<pair>.+ or .+)\Z", re.I
-)
-_WHICH_YEAR = lazy_pattern(
-    rf"(?:in )?which (?:fiscal )?year (?:was|were) (?P<what>.+?) (?:the )?{_MOST},? (?P<years>.+ or .+)\Z",
+    r"which (?:was|were|is|are) (?:the )?(?:greater|higher|larger|bigger|lower|less|smaller)[,:]? (?P<pair>.+ or .+)\Z",
     re.I,
 )
 _PAIRS = (
@@ -71,11 +66,12 @@ _PAIRS = (
     ("share", lazy_pattern(r"(?P<one>.+?) as an? (?:percentage|percent|share|portion) of (?P<two>.+)\Z", re.I)),
     ("ratio", lazy_pattern(r"(?P<one>.+?),? divided by (?P<two>.+)\Z", re.I)),
 )  # fmt: skip
-_PAIRING = lazy_pattern(r"\bdivided by\b|\bratio of\b|\bas an? (?:percentage|percent|share|portion) of\b", re.I)  # fmt: skip
-_LISTS = (
-    ("difference", lazy_pattern(r"(?:net )?difference (?:between|of) (?P<all>.+)\Z", re.I)),
-    ("sum", lazy_pattern(r"(?:combined )?sum of (?P<all>.+)\Z", re.I)),
-    ("average", lazy_pattern(r"(?:average|mean) of (?P<all>.+)\Z", re.I)),
+_PAIRING = lazy_pattern(
+    r"\bdivided by\b|\bratio of\b|\bas an? (?:percentage|percent|share|portion) of\b", re.I
+)
+_LIST = lazy_pattern(
+    r"(?:net |combined )?(?:(?P<difference>difference (?:between|of))|(?P<sum>sum of)|(?:average|mean) of) (?P<all>.+)\Z",
+    re.I,
 )
 _OF = lazy_pattern(r" (?:of|for|at) ", re.I)
 _OWNER = lazy_pattern(
@@ -162,22 +158,18 @@ class _Draft:
 
     def clause(self, clause: str) -> list[str]:
         """The ids of what one question asks for."""
-        if match := _DID_CHANGE.match(clause):
+        if match := _CHANGES[1].match(clause):
             return [self._change(match)]
         if match := _WAS_MORE.match(clause):
             what = _without_article(match["what"])
             one, two = (self._dated(what, match[name]) for name in ("one", "two"))
             return [self._calculation("greater", *((one, two) if match["more"] else (two, one)))]
-        # The plan tells by the question whether the greater or the lesser is meant.
-        if match := _WHICH_YEAR.match(clause):
-            sides = self._all(f"{match['what']} in {match['years']}")
-            return [self._calculation("greater", *_pair(sides))]
-        if match := _WHICH.match(clause):
+        if match := _WHICH.match(clause):  # the question tells whether the lesser is meant
             text = re.sub(rf" or (?:{_AT} )?(?!{YEAR})", " and ", match["pair"])
             return [self._calculation("greater", *_pair(self._all(text)))]
         lead = _LEAD.match(clause)
         text = _without_article(clause[lead.end() :] if lead else clause)
-        if lead is None and not (_DATED.match(text) or _DATED_FIRST.match(text)):
+        if lead is None and not _DATED.match(text):
             raise NoRuleError
         if (match := _TWO_PERIODS.match(text)) and not _is_unsure(match["what"]):
             return self._all(text)  # two answers
@@ -193,23 +185,18 @@ class _Draft:
                 if len(_PAIRING.findall(text)) > 1:  # it is open what is within what
                     raise NoRuleError
                 sides = _shared(match["one"], match["two"])
-                operands = [self._expression(side, depth + 1) for side in sides]
-                return self._calculation(name, *operands)
-        for pattern in _CHANGES:
-            if match := pattern.match(text):
-                return self._change(match)
-        for name, pattern in _LISTS:
-            if match := pattern.match(text):
-                operands = self._all(match["all"])
-                if name == "difference":
-                    return self._calculation(name, *_pair(operands))
-                total = operands[0]
-                for operand in operands[1:]:
-                    total = self._calculation("sum", total, operand)
-                if name == "sum":
-                    return total
-                return self._calculation("ratio", total, str(len(operands)))
-        match = _DATED.match(text) or _DATED_FIRST.match(text)
+                return self._calculation(
+                    name, *(self._expression(side, depth + 1) for side in sides)
+                )
+        if match := _CHANGES[0].match(text):
+            return self._change(match)
+        if match := _LIST.match(text):
+            operands = self._all(match["all"])
+            if match["difference"]:
+                return self._calculation("difference", *_pair(operands))
+            total = reduce(partial(self._calculation, "sum"), operands)
+            return total if match["sum"] else self._calculation("ratio", total, str(len(operands)))
+        match = _DATED.match(text)
         if match is None:
             raise NoRuleError
         return self._dated(match["what"], match["period"])
@@ -227,9 +214,14 @@ class _Draft:
     def _all(self, text: str) -> list[str]:
         """The figures of a list: each with its own metric, or of one for several entities or periods."""
         text = _without_article(text)
-        if (match := _TWO_PERIODS.match(text)) and " and " not in _without_terms(match["what"]):
+        if (match := _TWO_PERIODS.match(text)) and " and " not in _TERMS_WITH_AND.sub(
+            "", match["what"]
+        ):
             return [self._dated(match["what"], match[name]) for name in ("one", "two")]
-        sides = list(_sides(text))
+        kept = _TERMS_WITH_AND.sub(lambda match: match[0].replace(" and ", "\0"), text)
+        sides = [
+            side.replace("\0", " and ").strip() for side in re.split(r",? and ", kept, flags=re.I)
+        ]
         dated = [_DATED.match(side) for side in sides]
         last = dated[-1]
         if len(sides) < 2 or last is None or any(dated[:-1]) != all(dated[:-1]):
@@ -285,19 +277,8 @@ def _shared(one: str, two: str) -> tuple[str, str]:
     return f"{one}{'' if of is None or has_own else of[0]}{two[dated.end('what') :]}", two
 
 
-def _sides(text: str) -> Iterator[str]:
-    """The entries of a list, where `and` joins them and nothing else."""
-    kept = _TERMS_WITH_AND.sub(lambda match: match[0].replace(" and ", "\0"), text)
-    for side in re.split(r",? and ", kept, flags=re.I):
-        yield side.replace("\0", " and ").strip()
-
-
-def _without_terms(text: str) -> str:
-    return _TERMS_WITH_AND.sub("", text)
-
-
 def _is_unsure(text: str) -> bool:
-    return _UNSURE.search(_without_terms(text)) is not None
+    return _UNSURE.search(_TERMS_WITH_AND.sub("", text)) is not None
 
 
 def _without_article(text: str) -> str:

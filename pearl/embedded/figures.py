@@ -17,7 +17,7 @@ from pearl.documents.document import Document
 from pearl.documents.english import MONTH, ORDINALS, YEAR, month_number
 from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import CURRENCIES
-from pearl.documents.passages import sentences, terms
+from pearl.documents.passages import terms
 from pearl.documents.table import Cell, Table, find_tables, scale_word
 from pearl.documents.table.quantities import is_blank, read_quantity
 from pearl.dsl.signatures import NOTHING
@@ -28,22 +28,12 @@ _LEAST = 0.72
 """Least score of a cell, of 1."""
 _MARGIN = 0.06
 """A cell that scores by less lower may be meant as well."""
-_EXACT = 0.999
-"""A cell that is named just as asked is meant before all that are named about so."""
-_IN_OTHERS = 0.08
-"""Penalty of a match by another name for the same thing."""
 _ELSEWHERE = 0.5
 """Weight of a word that no name of the tables has: it may be another word for one of them."""
 _AROUND = 0.8
 """Weight of a match in the text around a row, not in the names of row and column."""
-_LEAST_OWN = 0.5
-"""Share of what is asked for that row and column have to say themselves, if they say anything."""
-_FAINT = 0.3
-"""Weight of a word of `_FRAME` that the tables have."""
 _MAX_ABOVE = 150
 """Characters above a table that say what it is of."""
-_MAX_SENTENCE = 800
-"""Characters of a sentence that is read for a figure."""
 _MAX_SHOWN = 4
 """Figures that are named where several may be meant."""
 
@@ -63,28 +53,18 @@ _CONTRAST = lazy_pattern(r"\b(?:not|non|no|without|exclud\w+|except|before|after
 """Words that make a name that of something else."""
 _FIRST = lazy_pattern(r"\b(?:beginning|opening|january 1)\b", re.I)
 """The start of a period; else its end is meant."""
-_IN_SCALE = lazy_pattern(r"\bin (?:thousand|million|billion)s?(?: of (?:us )?dollars)?\b|\b(?:what|which)\b", re.I)  # fmt: skip
 
 # A year that is no price, no part of a date in digits and no decimal.
 _YEAR = lazy_pattern(rf"(?<![\d.,$€£¥/-])(?<![$€£¥] )({YEAR})(?![\d%/]|[.,]\d)")
 _AFTER_DAY = lazy_pattern(rf"\b{MONTH}[ .]*\d{{1,2}}[ ,]*({YEAR})(?!\d)", re.I)
 _IN_DIGITS = lazy_pattern(rf"(?<![\d/])(\d{{1,2}})/(?:\d{{1,2}}/)?({YEAR}|\d\d)(?![\d/])")
-_SHORT = lazy_pattern(r"\bfy[ -]?['’]?(\d\d)\b|(?<=\s)['’](\d\d)\b", re.I)
 _MONTH = lazy_pattern(rf"\b({MONTH})\b(?=[ .]*\d|\W|\Z)", re.I)
 _QUARTER = lazy_pattern(rf"\b(?:q([1-4])\b|({'|'.join(ORDINALS[:4])})[ -]quarter)", re.I)
-_YEAR_END = lazy_pattern(r"\byears?[ -]end(?:ed|ing|s)?\b", re.I)
-_SPAN = lazy_pattern(rf"\b{YEAR}\s*(?:[-–—]|to|through)\s*{YEAR}\b", re.I)
 _TIME_WORDS = lazy_pattern(
     r"\b(?:fiscal|calendar|years?|quarters?|months?|ended|as|at|of|in|for|during|on|the"
     rf"|{MONTH}\b[ .]*(?:\d{{1,2}})?)\b|\([^()]*\)",
     re.I,
 )
-_FIGURE = lazy_pattern(r"(?:[$€£¥] ?)?\(? ?[0-9][0-9,]*(?:\.[0-9]+)?(?: ?\))?(?: ?%| (?:thousand|million|billion)\b)?")  # fmt: skip
-_CLAUSE_END = lazy_pattern(
-    r"\s*(?:[,;:](?!\d)|\b(?:and|but|while|whereas|although|compared)\b)\s*", re.I
-)
-_MEASURED = lazy_pattern(r"[$€£¥%]|thousand|million|billion|[0-9],[0-9]{3}|\.[0-9]", re.I)
-"""What makes a number a figure, and no day, note or page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +74,10 @@ class FigurePeriod:
     years: frozenset[int] = frozenset()
     months: frozenset[int] = frozenset()
     quarter: int | None = None
-    is_span: bool = False
 
     def is_of(self, wanted: FigurePeriod) -> bool:
         """Whether a figure of this period is of the wanted one; a year without a month ends in December."""
-        if not self.years or self.years != wanted.years or self.is_span != wanted.is_span:
+        if not self.years or self.years != wanted.years:
             return False
         if wanted.months and (self.months or {12}).isdisjoint(wanted.months):
             return False
@@ -112,29 +91,23 @@ def read_period_words(text: str) -> FigurePeriod:
         >>> heading, asked = read_period_words("dec . 31 2010"), read_period_words("fiscal 2010")
         >>> heading.is_of(asked), heading.is_of(read_period_words("june 2010"))
         (True, False)
-        >>> read_period_words("years ended 2013 to 2016").is_span, read_period_words("$ 2009").years
-        (True, frozenset())
     """
-    short = [one or other for one, other in _SHORT.findall(text)]
     years = {int(year) for year in [*_YEAR.findall(text), *_AFTER_DAY.findall(text)]}
-    months = set() if _YEAR_END.search(text) else {month_number(m) for m in _MONTH.findall(text)}
+    months = {month_number(name) for name in _MONTH.findall(text)}
     for month, year in _IN_DIGITS.findall(text):
         if 1 <= int(month) <= 12:
-            short.append(year)
             months.add(int(month))
-    years |= {
-        int(year) + (0 if len(year) == 4 else 1900 if year >= "69" else 2000) for year in short
-    }
+            years.add(int(year) + (0 if len(year) == 4 else 1900 if year >= "69" else 2000))
     quarters = {
         int(digit) if digit else 1 + ORDINALS.index(word.lower())
         for digit, word in _QUARTER.findall(text)
     }
     quarter = quarters.pop() if len(quarters) == 1 else None
-    return FigurePeriod(frozenset(years), frozenset(months), quarter, bool(_SPAN.search(text)))
+    return FigurePeriod(frozenset(years), frozenset(months), quarter)
 
 
 def _without_period(text: str) -> str:
-    for pattern in (_AFTER_DAY, _IN_DIGITS, _SHORT, _QUARTER, _TIME_WORDS, _YEAR):
+    for pattern in (_AFTER_DAY, _IN_DIGITS, _QUARTER, _TIME_WORDS, _YEAR):
         text = pattern.sub(" ", text)
     return text
 
@@ -204,10 +177,8 @@ def find_figure(text: str, what: str, when: str) -> str:
     asked = ", ".join(filter(None, (" ".join(what.split()), " ".join(when.split()))))
     period = read_period_words(when if when.strip() else what)
     rows = [
-        (_shown(place.cell), str(place.cell), place.row_text)
-        for place in _best(text, what, period)
-    ]  # fmt: skip
-    rows = rows or list(_in_sentences(text, what, period))
+        (_shown(place.cell), str(place.cell), place.row_text) for place in _best(text, what, period)
+    ]
     figures = {figure for figure, _, _ in rows}
     if not figures:
         return f"{NOTHING[:-1]}: no figure for {asked}"
@@ -248,65 +219,36 @@ def _best(text: str, what: str, period: FigurePeriod) -> list[_Place]:
     ]  # fmt: skip
 
     def weight(term: str) -> float:
-        """What a term tells: rare ones more, words of questions hardly anything."""
-        if term in _FRAME:
-            return _FAINT if n_with[term] else 0.0
+        """What a term tells: rare ones more, words of questions that no table has nothing."""
         rarity = math.log(1 + len(names) / max(1, n_with[term]))
-        return rarity if n_with[term] else _ELSEWHERE * rarity
+        return rarity if n_with[term] else 0.0 if term in _FRAME else _ELSEWHERE * rarity
 
     def score(place: _Place, terms_: frozenset[str]) -> float:
-        """How well the names of a cell are what is wanted, 0 to 1."""
+        """How well the names of a cell are what is wanted, 0 to 1: an F-measure."""
         most = sum(map(weight, terms_))
         met = sum(map(weight, place.own & terms_))
-        met_around = sum(map(weight, (place.around - place.own) & terms_))
-        said = place.own - _FRAME
-        if not most or met + met_around == 0 or (said and met < _LEAST_OWN * most):
-            return 0.0
-        recall = (met + _AROUND * met_around) / most
-        named = sum(map(weight, said))
-        precision = sum(map(weight, said & terms_)) / named if named else 1.0
-        return 2 * recall * precision / (recall + precision) if precision else 0.0
+        met += _AROUND * sum(map(weight, (place.around - place.own) & terms_))
+        own = place.own - _FRAME
+        named = sum(map(weight, own))
+        precision = sum(map(weight, own & terms_)) / named if named else 1.0
+        return 2 / (most / met + 1 / precision) if met and precision else 0.0
 
     scored = []
     for place in places:
         fits = not period.years or place.period.is_of(period)
         if fits and place.contrast == _contrast(what):
-            best = max(
-                [score(place, wanted), *(score(place, each) - _IN_OTHERS for each in others)]
-            )
+            best = max(score(place, each) for each in [wanted, *others])
             if best > 0:
-                scored.append(
-                    (best - _MARGIN * (place.is_start != bool(_FIRST.search(what))), place)
-                )
+                penalty = _MARGIN * (place.is_start != bool(_FIRST.search(what)))
+                scored.append((best - penalty, place))
     most = max((score for score, _ in scored), default=0.0)
-    if most < _LEAST:
-        return []
-    least = most - (_MARGIN if most < _EXACT else 1 - _EXACT)
-    return [place for score, place in scored if score > least]
-
-
-def _in_sentences(text: str, what: str, period: FigurePeriod) -> Iterator[tuple[str, str, str]]:
-    """The only figure of each clause that has all words asked for and the year, and no other year."""
-    needed = _wanted(what, period) - _FRAME
-    if not needed or len(period.years) != 1 or period.quarter or period.is_span:
-        return
-    for span in sentences(text):
-        said = " ".join(text[span.start : span.end].split())
-        if said.startswith("|") or len(said) > _MAX_SENTENCE:
-            continue
-        for clause in _CLAUSE_END.split(said):
-            figures = [m[0].strip() for m in _FIGURE.finditer(clause) if _MEASURED.search(m[0])]
-            is_all = needed <= set(terms(clause, drop_stop_words=True))
-            is_same = not _contrast(clause) - _contrast(what)
-            is_then = read_period_words(clause).years == period.years
-            if len(figures) == 1 and is_all and is_same and is_then:
-                yield figures[0], "a sentence", said
+    return [place for score, place in scored if score > most - _MARGIN and most >= _LEAST]
 
 
 def _wanted(what: str, period: FigurePeriod) -> frozenset[str]:
     """The terms that are asked for; a year that is not the period is part of a name."""
     others = read_period_words(what).years - period.years
-    said = terms(_without_period(_IN_SCALE.sub(" ", what)), drop_stop_words=True)
+    said = terms(_without_period(what), drop_stop_words=True)
     return frozenset([*said, *map(str, others)])
 
 
@@ -339,7 +281,7 @@ def _places(table: Table, text: str) -> Iterator[_Place]:
             months, quarter = said.months | period.months, period.quarter or said.quarter
             yield _Place(
                 table, cell, own | of_column, beside | beside_column, _contrast(f"{label} {name}"),
-                is_start, FigurePeriod(years.years, months, quarter, years.is_span),
+                is_start, FigurePeriod(years.years, months, quarter),
             )  # fmt: skip
 
 

@@ -114,19 +114,6 @@ def test_a_table_apart_from_its_text_is_named_by_the_text_where_it_was() -> None
     assert figure("mills", "2014", apart).startswith("Nothing")
 
 
-@pytest.mark.parametrize(
-    ("sentence", "is_"),
-    [
-        ("The lease expense of the mill was $655.0 million in 2014.", "$655.0 million"),
-        ("The lease expense rose in 2014 while taxes were $ 5 million.", "Nothing"),
-        ("The lease expense was $ 5 million and $ 4 million in 2014 and 2013.", "Nothing"),
-        ("The lease expense was $ 5 million.", "Nothing"),
-    ],
-)
-def test_a_sentence_gives_its_only_figure(sentence: str, is_: str) -> None:
-    assert figure("lease expense", "2014", sentence).startswith(is_)
-
-
 @pytest.mark.parametrize(("when", "is_"), [("beginning", "30"), ("end", "36"), ("", "36")])
 def test_balances_are_those_at_the_end(when: str, is_: str) -> None:
     page = (
