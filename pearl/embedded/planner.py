@@ -47,23 +47,7 @@ _ROLES: dict[Form, tuple[str, str, str]] = {
 _ROLE_WORDS = frozenset(word for words, _, _ in _ROLES.values() for word in words.split())
 _GENERAL = ("FIND", "SEARCH", "COMPREHEND", "EXTRACT", "LOOKUP", "QUERY", "ASK", "INFER", "ANSWER")
 """General actions, best first."""
-_VERBS = frozenset(
-    [
-        "ALL",
-        "BUILD",
-        "COMPARE",
-        "EXPLAIN",
-        "FIND",
-        "GET",
-        "IDENTIFY",
-        "LIST",
-        "OF",
-        "SUMMARIZE",
-        "VERIFY",
-        "X",
-        "Y",
-    ]
-)
+_VERBS = frozenset(["ALL", "BUILD", "COMPARE", "EXPLAIN", "FIND", "GET", "IDENTIFY", "LIST", "OF", "SUMMARIZE", "VERIFY", "X", "Y"])  # fmt: skip
 """Words of names that do not say what is looked for."""
 _SHAPE = (Parameter(CTX, ValueType.CONTEXT), Parameter("X"))
 _OWN = Action(
@@ -377,15 +361,12 @@ def refine(task: RefineTask) -> str:
         close[i, j] = 0
         if not may_merge(drafts[i], drafts[j]):
             continue
-        keep, fold = sorted((i, j), key=lambda k: (*_generality(drafts[k]), k))
+        keep, fold = sorted(
+            (i, j), key=lambda k: (drafts[k].name.count("_"), len(drafts[k].definition), k)
+        )
         groups[keep] += groups.pop(fold)
         close[fold, :] = close[:, fold] = 0
     return "\n".join(
         f"{print_action(drafts[i])} {[number + 1 for number in sorted(group)]}"
         for i, group in sorted(groups.items())
     )
-
-
-def _generality(action: Action) -> tuple[int, int]:
-    """Lower for a more general action: words of its name, characters of its definition."""
-    return action.name.count("_"), len(action.definition)
