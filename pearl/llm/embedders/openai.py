@@ -26,7 +26,7 @@ from pearl.llm.backends.openai.replies import bounded_usage, read_as, read_usage
 from pearl.llm.backends.openai.sessions import HttpSession
 from pearl.llm.concurrency import gather
 from pearl.llm.embedders import ADDRESS_VARIABLE, EmbedderSettings, address_in_environment
-from pearl.llm.middleware.budget import Budget, spending
+from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.retry import Retries
 from pearl.llm.prices import read_prices
 from pearl.retrieval import TextKind
@@ -231,7 +231,7 @@ class OpenAIEmbedder:
         }
         if self._dimensions:
             body["dimensions"] = self._dimensions
-        async with spending(self.budget, self.budget.worst_of(texts)) as call:
+        async with self.budget.spending(self.budget.worst_of(texts)) as call:
             body_of_reply = await self._post(body, len(texts))
             vectors, usage = read_vectors(body_of_reply, len(texts), self._endpoint)
             usage = bounded_usage(usage, sum(map(len, texts)), 0)

@@ -14,7 +14,7 @@ from pearl.errors import BudgetError, ModelError, PearlError, UsageError
 from pearl.llm import ChooseTask, Completion, Constrains, Message, Model, Request, Usage
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.scripted import Scripted
-from pearl.llm.middleware.budget import FRAME_TOKENS, Budget, Budgeted, Spent
+from pearl.llm.middleware.budget import FRAME_TOKENS, Budget, Budgeted, Call, Spent
 from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import Retrying
 from pearl.llm.prices import Price
@@ -45,12 +45,19 @@ def over(document: str, question: str, limit: int | None = None) -> Request:
     return Request((Message("user", f"{document}\n\n{question}"),), task, limit)
 
 
+def settle(
+    budget: Budget, call: Call, usage: Usage | None, reply: str = "", *, is_sure: bool = True
+) -> None:
+    asyncio.run(budget.reserve(call))
+    call.usage, call.reply = usage, reply
+    budget.settle(call, is_sure=is_sure)
+
+
 @pytest.mark.parametrize(("reported", "counted"), [(303, 304), (304, 304), (310, 310), (0, 304)])
 def test_what_a_server_leaves_out_counts_all_the_same(reported: int, counted: int) -> None:
     budget = Budget(Counter("seams", Seams()), max_tokens=100_000)  # type: ignore[arg-type]
-    worst = budget.worst(over("word " * 300, "is it so 1", 10), is_exact=True)
-    number = asyncio.run(budget.reserve(worst))
-    budget.settle(number, Usage(reported, 5), reply="y")
+    call = budget.worst(over("word " * 300, "is it so 1", 10), is_exact=True)
+    settle(budget, call, Usage(reported, 5), reply="y")
     assert budget._counted.n_input_tokens == counted
 
 
@@ -420,20 +427,17 @@ def test_what_is_learned_of_a_server_that_counts_more_goes_on_growing() -> None:
     plain = budget.worst(request("word " * 100)).n_input
     for _ in range(2):
         worst = budget.worst(request("word " * 100))
-        number = asyncio.run(budget.reserve(worst))
-        budget.settle(number, Usage(2 * worst.n_input, 1))
+        settle(budget, worst, Usage(2 * worst.n_input, 1))
     assert budget.worst(request("word " * 100)).n_input >= 3.5 * plain
 
 
 def test_what_is_booked_without_the_servers_word_is_told_apart() -> None:
     budget = Budget(COUNTER, max_tokens=1_000, reply_tokens=20)
-    number = asyncio.run(budget.reserve(budget.worst(request("word"))))
-    budget.settle(number, Usage(30, 5), is_sure=False)
+    settle(budget, budget.worst(request("word")), Usage(30, 5), is_sure=False)
     assert (budget.spent.n_unsure_calls, budget.spent.n_unsure_tokens) == (1, 35)
 
 
 def test_where_no_tokens_are_counted_none_are_booked_for_a_call_that_told_nothing() -> None:
     budget = Budget(COUNTER, max_calls=2)
-    number = asyncio.run(budget.reserve(budget.worst(request("word"))))
-    budget.settle(number, None, is_sure=False)
+    settle(budget, budget.worst(request("word")), None, is_sure=False)
     assert budget.spent == Spent(Usage(), n_calls=1, n_unsure_calls=1, n_unsure_tokens=0)
