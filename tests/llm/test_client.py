@@ -49,16 +49,6 @@ def test_the_order_of_the_stack() -> None:
     assert named(Client()) == ["Retrying", "Limited", "ReplyGuard", "Budgeted"]
 
 
-def test_each_layer_asks_the_next_and_the_last_the_model() -> None:
-    model = reading(Scripted(lambda request: "ok"))
-    client = Client(ClientSettings(model), replies=MemoryReplies())
-    nested = "Scripted('scripted')"
-    for name in reversed(["Client", *FULL]):
-        nested = f"{name}({nested})"
-    assert repr(client) == nested
-    assert asyncio.run(client.complete(request())).text == "ok"
-
-
 def test_python_and_the_command_line_have_the_same_stack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k" * 20)
     settings = {"model": "openai:m", "concurrency": 3, "requests_per_minute": 60.0, "window": 9_000}

@@ -7,11 +7,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
-from pearl.errors import DataError, PearlError, UsageError
+from pearl.errors import DataError, UsageError
 from pearl.llm import weights
 from pearl.llm.weights import Remote, download, find_remote
 from tests.server import Canned, Seen, Server
@@ -236,13 +235,3 @@ def test_what_is_no_address_of_a_model_file_is_said(name: str) -> None:
 def test_a_digest_that_is_none_is_said(remote: Remote) -> None:
     with pytest.raises(UsageError, match="64"):
         download(remote, "abc")
-
-
-def test_there_has_to_be_a_folder_of_ones_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "cache" / "pearl").mkdir(parents=True)
-    (tmp_path / "cache" / "pearl").chmod(0o777)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with pytest.raises(PearlError, match="XDG_CACHE_HOME"):
-        find_remote("https://example.org/x.gguf")

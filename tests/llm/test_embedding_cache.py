@@ -114,21 +114,6 @@ def test_a_file_that_cannot_be_used_is_said(tmp_path: Path) -> None:
         EmbeddingCache(tmp_path).read([key(1)])
 
 
-@pytest.mark.slow
-def test_two_processes_write_at_once(path: Path) -> None:
-    code = (
-        "import sys; from pathlib import Path; from tests.llm.test_embedding_cache import *;"
-        "cache = EmbeddingCache(Path(sys.argv[1])); first = int(sys.argv[2])\n"
-        "for n in range(first, first + 200): cache.keep({key(n): unit(n, 1)})"
-    )
-    children = [
-        subprocess.Popen([sys.executable, "-c", code, str(path), str(first)], cwd=ROOT)
-        for first in (0, 150, 300)
-    ]
-    assert [child.wait() for child in children] == [0, 0, 0]
-    assert len(EmbeddingCache(path).read(map(key, range(500)))) == 500
-
-
 def test_a_killed_process_leaves_what_it_kept(path: Path) -> None:
     code = (
         "import os, signal, sys; from pathlib import Path; from tests.llm.test_embedding_cache import *;"

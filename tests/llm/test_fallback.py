@@ -10,7 +10,7 @@ import pytest
 
 from pearl.actions.library import load_library
 from pearl.dsl.checker import CheckedPlan, compile_plan
-from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import ModelError, PlanningError, UsageError
 from pearl.llm import ConstrainBy, Constrains, Model
 from pearl.llm.backends.scripted import Scripted
@@ -165,15 +165,6 @@ def test_tasks_under_way_together_go_down_once() -> None:
 
     asyncio.run(several())
     assert fallback.level.name == "static"
-
-
-def test_a_library_that_no_grammar_can_begin_with_steps_down() -> None:
-    sums = ActionLibrary("sums", [Action("ROWS", (Parameter("T", ValueType.TABLE),))])
-    trace = Trace()
-    model = RandomWriter()
-    with suppress(PlanningError):
-        asyncio.run(write_plan("Why?", sums, model, max_repairs=0, trace=trace))
-    assert set(refused(trace)) <= {"library"}
 
 
 def test_an_empty_library_has_plans_of_new_actions_only() -> None:

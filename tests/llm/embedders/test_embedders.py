@@ -7,18 +7,9 @@ import asyncio
 import numpy as np
 import pytest
 
-from pearl import plugins
 from pearl.errors import UsageError
 from pearl.llm.embedders import EmbedderSettings, create_embedder
 from tests.server import Server
-
-
-@pytest.mark.parametrize("name", plugins.names("pearl.llm.embedders"))
-def test_every_kind_keeps_to_the_contract(name: str) -> None:
-    module = plugins.load("pearl.llm.embedders", name)
-    assert module.DESCRIPTION
-    assert isinstance(module.IS_CACHED, bool)
-    assert callable(module.create)
 
 
 @pytest.mark.parametrize(

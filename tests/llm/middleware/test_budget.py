@@ -19,7 +19,7 @@ from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import Retrying
 from pearl.llm.prices import Price
 from tests.clock import computed
-from tests.server import Canned, Seen, Server, completion
+from tests.server import Canned, Server, completion
 
 COUNTER = Counter()
 PRICE = Price(input_usd=2.0, output_usd=8.0)
@@ -159,7 +159,7 @@ def test_nothing_is_spent_beyond_the_limits(block: int, monkeypatch: pytest.Monk
         assert model.n_calls == budget.spent.n_calls
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_what_is_left_is_used_up(seed: int) -> None:
     model = Billing(seed)
     budget = Budget(COUNTER, max_tokens=2_000, reply_tokens=50)
@@ -301,32 +301,6 @@ def test_failures_that_may_be_billed_count(kind: str, is_billed: bool) -> None:
         asyncio.run(Budgeted(Scripted(fail), budget).complete(request("word")))
     assert bool(budget.spent.n_unsure_tokens) is is_billed
     assert budget.spent.n_calls == 1
-
-
-@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2, 3))])
-@pytest.mark.slow
-def test_the_account_of_a_server_on_loopback(openai_server: Server, seed: int) -> None:
-    billed: list[int] = []
-
-    def reply(seen: Seen) -> str:
-        limit = seen.body["max_tokens"]
-        n = random.Random(len(billed) + seed).randint(1, limit)
-        billed.append(100 + n)  # as the server's own usage says
-        return "w " * n
-
-    openai_server.on("", reply)
-    openai_server.delay_s = 0.002
-    openai_server.next("500", "429", Canned(completion(None, finish_reason="length")))
-
-    async def main() -> None:
-        model = create_model("openai:test-model", ModelSettings(base_url=openai_server.url))
-        budget = Budget(COUNTER, max_tokens=4_000, reply_tokens=60)
-        stack = Limited(Budgeted(model, budget), 8)
-        await ask(stack, ["word " * 90] * 60, cancelled={3, 9})
-        await model.aclose()
-
-    asyncio.run(main())
-    assert 2_000 < sum(billed) <= 4_000
 
 
 @pytest.mark.parametrize("ends", ["length", "content_filter"])

@@ -6,14 +6,12 @@ import asyncio
 
 import pytest
 
-from pearl.errors import ModelError, ModelErrorKind, PausedError, PearlError, UsageError
+from pearl.errors import ModelError, ModelErrorKind, PausedError, UsageError
 from pearl.llm import Completion, Request
-from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import CircuitBreaker, Retrying
 from tests.clock import computed
 from tests.llm.middleware.gated import Gated, settle, start
-from tests.server import Server
 
 
 def test_first_come_first_served() -> None:
@@ -224,25 +222,6 @@ def test_limits_that_allow_nothing_are_refused() -> None:
     for n, settings in ((1, {"requests_per_minute": 0}), (1, {"tokens_per_minute": -1}), (0, {})):
         with pytest.raises(UsageError, match="too low"):
             Limited(Gated(), n, **settings)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("fault", "message"), [("quota", "quota"), ("401", "401"), ("403", "403")])
-def test_a_refused_key_is_one_call(openai_server: Server, fault: str, message: str) -> None:
-    openai_server.next(fault)
-
-    async def main() -> None:
-        model = create_model("openai:test-model", ModelSettings(openai_server.url))
-        limited = Limited(model, 1)
-        retrying = Retrying(limited, breaker=limited.breaker)
-        tasks = start(retrying, *map(str, range(20)))
-        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        assert len({id(outcome) for outcome in outcomes}) == 1
-        assert isinstance(outcomes[0], PearlError)
-        assert message in str(outcomes[0])
-        await model.aclose()
-
-    asyncio.run(main())
-    assert len(openai_server.requests) == 1
 
 
 def test_a_run_on_a_server_that_is_gone_ends(monkeypatch: pytest.MonkeyPatch) -> None:

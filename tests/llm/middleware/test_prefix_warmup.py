@@ -8,9 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError, UsageError
-from pearl.interpreter.prompt import action_messages, again_messages
+from pearl.interpreter.prompt import action_messages
 from pearl.llm import Completion, Constrains, Message, Request, Usage
 from pearl.llm.middleware import prefix_warmup as priming
 from pearl.llm.middleware.prefix_warmup import BLOCK_TOKENS, PROOFS, PrefixWarmup
@@ -170,14 +169,6 @@ def test_where_writing_takes_the_time_nobody_waits(write_s: float, is_worth_it: 
     assert (server.events[:3] == ["+a", "+b", "+c"]) is not is_worth_it
 
 
-def test_the_prompt_begins_with_its_document() -> None:
-    # What priming rests on: whoever changes the wording has to keep the document in front.
-    system, user = action_messages(answer_task("Why?", LONG))
-    assert system.role == "system"
-    assert user.content.index(LONG) < 64
-    assert Message("user", user.content) == user
-
-
 def test_a_cache_that_has_forgotten_is_primed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(priming, "time", SimpleNamespace(monotonic=lambda: now))
@@ -210,23 +201,6 @@ def test_a_document_with_marks_of_ours_is_primed_like_any_other() -> None:
     asked = [request(name, marked) for name in "abc"]
     assert marked not in asked[0].prompt
     assert roles(asyncio.run(ask(PrefixWarmup(Cached()), *asked))) == ["first", "waited", "waited"]
-
-
-def test_a_call_that_is_made_once_more_begins_with_the_document_as_well() -> None:
-    first = request("a")
-    again = replace(
-        first,
-        messages=again_messages(
-            first.messages, "There may be some.", "it is no list", ValueType.LIST
-        ),
-    )
-    model = PrefixWarmup(Cached(read_s=0))
-    assert roles(asyncio.run(ask(model, first))) == ["first"]
-    (second,) = asyncio.run(ask(model, again))
-    assert isinstance(second, Completion)
-    assert second.prefix is not None
-    assert second.prefix.why == "the document is primed"
-    assert second.prefix.n_expected_cached_tokens > 0
 
 
 def test_a_document_that_is_not_shown_is_no_prefix() -> None:

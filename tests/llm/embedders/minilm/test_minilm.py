@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from pearl.errors import DataError, UsageError
 from pearl.llm.embedders import create_embedder
-from pearl.llm.embedders.minilm import MAX_TOKENS, MiniLM
+from pearl.llm.embedders.minilm import MiniLM
 from pearl.llm.embedders.minilm.network import Encoder, _gelu
 from pearl.llm.weights import find_weights
 from tests.llm.embedders.minilm.tiny_encoder import N_POSITIONS, write_encoder
@@ -121,10 +121,6 @@ def test_another_file_of_weights_is_not_used() -> None:
             out.truncate(file.bytes)
     with pytest.raises(DataError, match="SHA-256 differs"):
         create_embedder("minilm")
-
-
-def test_texts_are_cut_where_its_makers_cut_them() -> None:
-    assert MAX_TOKENS == 256
 
 
 def test_products_have_their_threads_again_when_the_last_is_done(folder: Path) -> None:
