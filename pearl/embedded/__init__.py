@@ -1,7 +1,8 @@
 """The embedded model: quotes the relevant passages of a document, without a language model.
 
-It computes replies from `Request.task`, not from the prompt, and deterministically: plans by rule
-from the form of the question, results as ranked sentences, by words and, with embeddings, by vectors.
+It computes replies from `Request.task`, not from the prompt, and is deterministic. Rules write the plan
+from the form of the question; the results of steps are sentences, ranked by words and optionally by
+vectors.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ _NEW: dict[str, tuple[tuple[re.Pattern[str], float], ...]] = {
         )),
     )
 }  # fmt: skip
-"""Patterns that count where they match a term that the question does not have."""
+"""Patterns with their strength; a match counts only if it has a term that the question lacks."""
 
 _CUES = {
     kind: lazy_pattern(rf"\b(?:{words})\b", re.I)
@@ -49,7 +49,7 @@ _CUES = {
         r"|hop(?:e|ed|es)|despair\w*|surpris\w+|worr(?:y|ied|ies)|anxi\w+|relie(?:f|ved)|upset|cr(?:y|ied)|wept|smil\w+",
     }.items()
 }
-"""Words of the kinds that single words show; two of them are sure."""
+"""Words that indicate advice or emotion; one word is weak evidence, two are strong."""
 
 _REASON = lazy_pattern(
     r"\b(?:because|so that|in order (?:to|that)|so as to|since (?!then|(?:the|last|\d))|reasons?|due to|owing to|thanks to"

@@ -1,6 +1,6 @@
 """Question → its parts, by rule: figures, changes, sums, ratios and comparisons of named periods.
 
-Where no rule is sure, the part is `other`: a question as it stands.
+If no rule matches with certainty, the whole question is one part of the kind `other`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.llm import DecomposeTask
 
 MAX_LENGTH = 600
-"""Characters of a question that rules are tried on; a longer one is `other`."""
+"""Maximum length of a question that the rules read, in characters; a longer one is `other`."""
 MAX_DEPTH = 4
 MAX_PARTS = 24
 MAX_TEXT = 300
@@ -83,7 +83,7 @@ _TERMS_WITH_AND = lazy_pattern(
     r"sales and marketing|goodwill and other intangible",
     re.I,
 )
-"""Terms of reports that name one thing."""
+"""Names of single report items that contain `and`."""
 _UNSURE = lazy_pattern(
     rf"\b(?:and|or|if|which|who|whom|whose|that|when|why|how|than|between|what|where|not|{_UP}|difference|ratio|"
     r"average|mean|sum|variance|variation|percent\w*|proportion|portion|percentage|share of|most|highest|lowest|largest|smallest|"
@@ -93,15 +93,15 @@ _UNSURE = lazy_pattern(
     r"|[?!:;\"]|%",
     re.I,
 )
-"""Words that a plain figure has not: what it asks for is something else, or not sure."""
+"""Words that no plain figure contains: the question asks for more than a figure, or is ambiguous."""
 
 
 class NoRuleError(Exception):
-    """No rule is sure."""
+    """No rule matches with certainty."""
 
 
 def decompose(task: DecomposeTask) -> str:
-    """What a question consists of, as JSON.
+    """The parts of a question and its difficulty, as JSON.
 
     Example:
         >>> from pearl.dsl.signatures import ActionLibrary
@@ -126,7 +126,7 @@ def decompose(task: DecomposeTask) -> str:
 
 
 def _level(parts: list[dict[str, Any]]) -> int:
-    """The difficulty that goes with parts."""
+    """The difficulty of a question with these parts."""
     if any(part["kind"] == "other" for part in parts):
         return 5
     operations = [part["operation"] for part in parts if part["kind"] == "calculation"]
@@ -137,13 +137,13 @@ def _level(parts: list[dict[str, Any]]) -> int:
 
 
 class _Draft:
-    """Parts so far, by their ids, in the form of a reply."""
+    """The parts so far, by id, in the format of a reply."""
 
     def __init__(self) -> None:
         self.parts: dict[str, dict[str, Any]] = {}
 
     def _add(self, **fields: Any) -> str:
-        """The id of a part, which is one however often it is needed."""
+        """The id of a part; equal parts share one id."""
         for id, part in self.parts.items():
             if part == {"id": id, **fields}:
                 return id
@@ -157,14 +157,16 @@ class _Draft:
         return self._add(kind="calculation", operation=operation, operands=list(operands))
 
     def clause(self, clause: str) -> list[str]:
-        """The ids of what one question asks for."""
+        """The ids of the results of one clause."""
         if match := _CHANGES[1].match(clause):
             return [self._change(match)]
         if match := _WAS_MORE.match(clause):
             what = _without_article(match["what"])
             one, two = (self._dated(what, match[name]) for name in ("one", "two"))
             return [self._calculation("greater", *((one, two) if match["more"] else (two, one)))]
-        if match := _WHICH.match(clause):  # the question tells whether the lesser is meant
+        if match := _WHICH.match(
+            clause
+        ):  # the question itself says whether the greater or the lesser is asked for
             text = re.sub(rf" or (?:{_AT} )?(?!{YEAR})", " and ", match["pair"])
             return [self._calculation("greater", *_pair(self._all(text)))]
         lead = _LEAD.match(clause)
@@ -176,13 +178,13 @@ class _Draft:
         return [self._expression(text)]
 
     def _expression(self, text: str, depth: int = 0) -> str:
-        """The id of what a noun phrase asks for."""
+        """The id of the result of a noun phrase."""
         text = _without_article(text.strip(" ,"))
         if depth > MAX_DEPTH:
             raise NoRuleError
         for name, pattern in _PAIRS:
             if match := pattern.match(text):
-                if len(_PAIRING.findall(text)) > 1:  # it is open what is within what
+                if len(_PAIRING.findall(text)) > 1:  # nested pairs are ambiguous
                     raise NoRuleError
                 sides = _shared(match["one"], match["two"])
                 return self._calculation(
@@ -202,7 +204,7 @@ class _Draft:
         return self._dated(match["what"], match["period"])
 
     def _change(self, match: re.Match[str]) -> str:
-        """A change from one period to another, of which the later figure is the first operand."""
+        """A change between two periods; the later figure is the first operand."""
         old, new = match["old"], match["new"]
         if old[-4:] > new[-4:]:
             if " between " not in f" {match[0].lower()}":
@@ -212,7 +214,7 @@ class _Draft:
         return self._calculation("percentage change" if match["rate"] else "difference", *operands)
 
     def _all(self, text: str) -> list[str]:
-        """The figures of a list: each with its own metric, or of one for several entities or periods."""
+        """The figures of a list: of several metrics, or of one metric for several entities or periods."""
         text = _without_article(text)
         if (match := _TWO_PERIODS.match(text)) and " and " not in _TERMS_WITH_AND.sub(
             "", match["what"]
@@ -236,7 +238,7 @@ class _Draft:
         own = [(metric, entity)]
         for what in whats[1:]:
             split = _split(what)
-            # "the operating margins of A in 2015 and B in 2006": only a name is left of the second one.
+            # "the operating margins of A in 2015 and B in 2006": the second entry is only a name.
             is_name = entity and not split[1] and what[:1].isupper()
             own.append((metric, what) if is_name else split)
         named = [entity for _, entity in own if entity]
@@ -250,7 +252,7 @@ class _Draft:
         return self._figure(*_split(_without_article(what)), period)
 
     def _figure(self, metric: str, entity: str, period: str) -> str:
-        """A figure, if nothing of it says that it is more than that."""
+        """The id of a figure, if its words ask for nothing but a figure."""
         metric, entity = metric.strip(" ,"), entity.strip(" ,")
         if not re.search(r"[^\W\d_]", metric) or len(metric) > MAX_TEXT or len(entity) > MAX_TEXT:
             raise NoRuleError
@@ -268,7 +270,7 @@ def _pair(ids: list[str]) -> list[str]:
 
 
 def _shared(one: str, two: str) -> tuple[str, str]:
-    """Both sides of a pair, the first with the period and the entity at the end of the second."""
+    """Both sides of a pair; the period and entity of the second side complete the first."""
     dated = _DATED.match(two)
     if dated is None or re.search(YEAR, one):
         return one, two
@@ -286,7 +288,7 @@ def _without_article(text: str) -> str:
 
 
 def _split(what: str) -> tuple[str, str]:
-    """A metric, and the entity that it is of; "" where no name tells one."""
+    """A metric and its entity; "" if no entity is named."""
     if owner := _OWNER.search(what):
         rest = f"{what[: owner.start()]}{what[owner.end() :]}"
         return (rest, owner["name"]) if not _OWNER.search(rest) else (what, "")

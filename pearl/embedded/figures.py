@@ -1,8 +1,8 @@
-"""FIND_FIGURE and FIND_PERIODS by rule: the cell of a table whose names say what is asked for.
+"""FIND_FIGURE and FIND_PERIODS by rule: find the table cell whose names match the question.
 
-The names of a cell are those of its row and its column, its section and the text above the table, with
-the period in column or row. Another year's figure is never given. Where no cell fits, or several do,
-nothing is found, and the reply names the cells that may be meant.
+The names of a cell are those of its row, column and section, and the text above the table; the column or
+row gives the period. A figure of another year is never returned. If no cell or several cells match,
+nothing is found, and the reply lists the candidates.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask
 
 _LEAST = 0.72
-"""Least score of a cell, of 1."""
+"""Minimum score of a cell; the maximum is 1."""
 _MARGIN = 0.06
-"""A cell that scores by less lower may be meant as well."""
+"""Cells whose scores differ by less than this are ambiguous."""
 _ELSEWHERE = 0.5
-"""Weight of a word that no name of the tables has: it may be another word for one of them."""
+"""Weight of a word that no table has: it may be a synonym of one that a table has."""
 _AROUND = 0.8
 """Weight of a match in the text around a row, not in the names of row and column."""
 _MAX_ABOVE = 150
-"""Characters above a table that say what it is of."""
+"""Characters above a table that describe it."""
 _MAX_SHOWN = 4
-"""Figures that are named where several may be meant."""
+"""Maximum candidates in a reply."""
 
 _FRAME = frozenset(terms(
     "value amount figure number sum many year end ending company report level balance state record total annual net"
 ))  # fmt: skip
-"""Words of questions that need not stand in the table."""
+"""Words of questions that a table need not contain."""
 _SAME = [
     [frozenset(terms(name)) for name in names]
     for names in (
@@ -50,9 +50,9 @@ _SAME = [
 ]  # fmt: skip
 """Names for the same thing."""
 _CONTRAST = lazy_pattern(r"\b(?:not|non|no|without|exclud\w+|except|before|after|high|low)\b", re.I)
-"""Words that make a name that of something else."""
+"""Words that turn a name into that of another figure."""
 _FIRST = lazy_pattern(r"\b(?:beginning|opening|january 1)\b", re.I)
-"""The start of a period; else its end is meant."""
+"""Words for the start of a period; otherwise its end is meant."""
 
 # A year that is no price, no part of a date in digits and no decimal.
 _YEAR = lazy_pattern(rf"(?<![\d.,$€£¥/-])(?<![$€£¥] )({YEAR})(?![\d%/]|[.,]\d)")
@@ -69,14 +69,14 @@ _TIME_WORDS = lazy_pattern(
 
 @dataclass(frozen=True, slots=True)
 class FigurePeriod:
-    """What a text says of time."""
+    """The period that a text names."""
 
     years: frozenset[int] = frozenset()
     months: frozenset[int] = frozenset()
     quarter: int | None = None
 
     def is_of(self, wanted: FigurePeriod) -> bool:
-        """Whether a figure of this period is of the wanted one; a year without a month ends in December."""
+        """Whether a figure of this period answers for the wanted one; a year without a month ends in December."""
         if not self.years or self.years != wanted.years:
             return False
         if wanted.months and (self.months or {12}).isdisjoint(wanted.months):
@@ -85,7 +85,7 @@ class FigurePeriod:
 
 
 def read_period_words(text: str) -> FigurePeriod:
-    """What a text says of time.
+    """The period that a text names.
 
     Example:
         >>> heading, asked = read_period_words("dec . 31 2010"), read_period_words("fiscal 2010")
@@ -123,15 +123,15 @@ def read_figures(task: ActionTask) -> str | None:
 
 
 def merge_figures(task: ActionTask, parts: Sequence[str]) -> str | None:
-    """One reply for those over the parts of a document; None for other actions.
+    """Merge the replies for the parts of a document; None for other actions.
 
-    A figure that parts give differently is not found.
+    If parts give different figures, none is found.
     """
     if task.action.name not in ("FIND_FIGURE", "FIND_PERIODS"):
         return None
     replies = list(dict.fromkeys(part for part in parts if not part.startswith(NOTHING[:-1])))
     if not replies:
-        return max(parts, key=len)  # the one that names cells
+        return max(parts, key=len)  # prefer the reply that lists candidates
     if task.action.name == "FIND_FIGURE":
         figures = dict.fromkeys(reply.partition("\n\n")[0] for reply in replies)
         if len(figures) == 1:
@@ -144,7 +144,7 @@ def merge_figures(task: ActionTask, parts: Sequence[str]) -> str | None:
 
 
 def find_periods(text: str, what: str) -> str:
-    r"""The reply to FIND_PERIODS: the years of the cells that are of something, the latest first.
+    r"""The reply to FIND_PERIODS: the years of the matching cells, the latest first.
 
     Example:
         >>> page = "| item | 2008 | 2009 |\n|---|---|---|\n| net sales | 4.9 | 5.2 |\n| costs | 1 | |\n"
@@ -163,7 +163,7 @@ def find_periods(text: str, what: str) -> str:
 
 
 def find_figure(text: str, what: str, when: str) -> str:
-    r"""The reply to FIND_FIGURE: the figure and the row it is from, or that there is none.
+    r"""The reply to FIND_FIGURE: the figure and its row, or that none was found.
 
     Example:
         >>> page = "In millions:\n\n| item | 2009 | 2008 |\n|---|---|---|\n| net sales | $ 5.2 | $ 4.9 |\n"
@@ -191,7 +191,7 @@ def find_figure(text: str, what: str, when: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A cell, with what names it."""
+    """A cell with the terms of its names."""
 
     table: Table
     cell: Cell
@@ -203,12 +203,12 @@ class _Place:
 
     @property
     def row_text(self) -> str:
-        """The row as it is written, on a line."""
+        """The text of the row on one line."""
         return " ".join(self.table.rows[self.cell.row - 1].text.split())
 
 
 def _best(text: str, what: str, period: FigurePeriod) -> list[_Place]:
-    """The cells that may be meant: none that is of another period."""
+    """The best matching cells of the period."""
     places = [place for table in find_tables(Document(text)) for place in _places(table, text)]
     names = {place.own for place in places}
     n_with = Counter(term for name in names for term in name)
@@ -219,12 +219,12 @@ def _best(text: str, what: str, period: FigurePeriod) -> list[_Place]:
     ]  # fmt: skip
 
     def weight(term: str) -> float:
-        """What a term tells: rare ones more, words of questions that no table has nothing."""
+        """Weight of a term: rare terms weigh more; words of questions that no table has weigh nothing."""
         rarity = math.log(1 + len(names) / max(1, n_with[term]))
         return rarity if n_with[term] else 0.0 if term in _FRAME else _ELSEWHERE * rarity
 
     def score(place: _Place, terms_: frozenset[str]) -> float:
-        """How well the names of a cell are what is wanted, 0 to 1: an F-measure."""
+        """How well the names of a cell match the wanted terms, 0 to 1: an F-measure."""
         most = sum(map(weight, terms_))
         met = sum(map(weight, place.own & terms_))
         met += _AROUND * sum(map(weight, (place.around - place.own) & terms_))
@@ -246,14 +246,14 @@ def _best(text: str, what: str, period: FigurePeriod) -> list[_Place]:
 
 
 def _wanted(what: str, period: FigurePeriod) -> frozenset[str]:
-    """The terms that are asked for; a year that is not the period is part of a name."""
+    """The wanted terms; a year other than the period is part of a name."""
     others = read_period_words(what).years - period.years
     said = terms(_without_period(what), drop_stop_words=True)
     return frozenset([*said, *map(str, others)])
 
 
 def _places(table: Table, text: str) -> Iterator[_Place]:
-    """The cells of a table that have a number."""
+    """The numeric cells of a table."""
     first, section = table.columns[0].name, ""
     headings = [(column.name, *_names(column.name)) for column in table.columns[1:]]
     owns = [own for _, own, _ in headings]
@@ -276,7 +276,7 @@ def _places(table: Table, text: str) -> Iterator[_Place]:
             cell = table.cell(number, name)
             if cell.quantity is None:
                 continue
-            # A year of the column comes before one of the row.
+            # The year of the column takes precedence over that of the row.
             years = next((each for each in (period, said) if each.years), of_caption)
             months, quarter = said.months | period.months, period.quarter or said.quarter
             yield _Place(
@@ -288,7 +288,7 @@ def _places(table: Table, text: str) -> Iterator[_Place]:
 def _above(table: Table, text: str) -> str:
     """The end of the text before a table, without headers and rows of tables.
 
-    Of a table that is shown apart from its text (`pearl.documents.table.apart`), the text before its mark, too.
+    For a table that is shown apart from its text (`pearl.documents.table.apart`), also the text before its mark.
     """
     spans = table.rows[0].spans
     if not spans:
@@ -304,7 +304,7 @@ def _above(table: Table, text: str) -> str:
 
 
 def _names(name: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The terms of a name, and those that it has in brackets."""
+    """The terms of a name, and those in brackets."""
     own = frozenset(terms(_without_period(name), drop_stop_words=True))
     return own, frozenset(terms(name, drop_stop_words=True)) - own
 
@@ -314,7 +314,7 @@ def _contrast(name: str) -> frozenset[str]:
 
 
 def _shown(cell: Cell) -> str:
-    """A cell as it is written, with the unit and the scale that its table gives it."""
+    """The text of a cell with the unit and scale of its table."""
     quantity = cell.quantity
     assert quantity is not None
     text = " ".join(cell.text.split())

@@ -1,8 +1,8 @@
 """Question + library → plan, by rule from the form of the question.
 
-A question about a table becomes a LOOKUP, one that counts rows is planned with the operators on rows.
-Every other part of a question is one step: the library's action for its form, found by the words of
-its name, else a general action of shape `(CTX, X)`, else one that the plan declares.
+A question about a table becomes a LOOKUP; a question that counts rows uses the operators on rows. Every
+other part of a question is one step: the library's action for its form, found by the words of its name,
+else a general action of shape `(CTX, X)`, else an action that the plan declares.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ROLE_WORDS = frozenset(word for words, _, _ in _ROLES.values() for word in word
 _GENERAL = ("FIND", "SEARCH", "COMPREHEND", "EXTRACT", "LOOKUP", "QUERY", "ASK", "INFER", "ANSWER")
 """General actions, best first."""
 _VERBS = frozenset(["ALL", "BUILD", "COMPARE", "EXPLAIN", "FIND", "GET", "IDENTIFY", "LIST", "OF", "SUMMARIZE", "VERIFY", "X", "Y"])  # fmt: skip
-"""Words of names that do not say what is looked for."""
+"""Words of names that do not say what to look for."""
 _SHAPE = (Parameter(CTX, ValueType.CONTEXT), Parameter("X"))
 _OWN = Action(
     "FIND_PASSAGE", _SHAPE, "Return the passages of CTX that say most about X, word for word"
@@ -140,7 +140,7 @@ def build_plan(question: str, library: ActionLibrary, kind: DocumentKind = "docu
             draft.add("found", lookup, "Ask the table", _text(text))
         return draft.plan
     question, background = without_background(question)
-    if not background:  # else what the question refers to is unknown, so no rows are selected by it
+    if not background:  # with background, the rows that the question refers to are unknown
         rows = row_question(question)
         if rows is not None and plan_rows(rows, library, draft.add):
             return draft.plan
@@ -163,7 +163,9 @@ def _plan(part: Part, draft: _Draft) -> None:
             texts = (_text(part.topics[0], part.background), _text(part.topics[1]))
             draft.add(output, two, explanation, *texts)
             return
-        case "number" if part.is_tally:  # matching passages are no entries, so they are not counted
+        case "number" if (
+            part.is_tally
+        ):  # passages are listed, not counted: several may state one entry
             output, explanation = "entries", "List every one of them"
             one, about = draft.playing("list", 1) or one, part.asked
         case "summary" if part.is_about_document and (whole := draft.playing(part.form, 0)):
@@ -227,7 +229,7 @@ def _has_shape(action: Action, n_texts: int) -> bool:
 
 
 def _text(text: str, background: str = "") -> String:
-    """An argument, with what its pronouns may refer to in brackets."""
+    """An argument, with the text that its pronouns may refer to in brackets."""
     return String(asked_with(text.strip()[:_MAX_ARGUMENT], background[:_MAX_ARGUMENT]))
 
 
@@ -242,7 +244,7 @@ _REFERS = lazy_pattern(
     r"|another|else|instead|there)\b",
     re.I,
 )
-"""What may refer to an earlier question."""
+"""Words that may refer to an earlier question."""
 _YEAR = lazy_pattern(r"\b(?:19|20)\d\d\b")
 _GENERIC = frozenset(terms(
     "change difference increase decrease sum total average ratio share percentage percent value amount figure number"
@@ -251,7 +253,7 @@ _GENERIC = frozenset(terms(
 
 
 def make_standalone(task: StandaloneTask) -> str:
-    """The question, with the earlier ones in brackets where it may refer to them.
+    """The question, with the earlier ones in brackets if it may refer to them.
 
     Example:
         >>> from pearl.data.samples import Turn
@@ -309,11 +311,11 @@ _LEAST = 0.25
 """Minimum likeness of drafts that are merged."""
 _NOUN = lazy_pattern(r"the ([a-z]{3,}(?: [a-z]{3,})?)")
 _DOING = lazy_pattern(r"\s\w+ing\Z")
-"""`the ship hiding`, in "What is the captain of the ship hiding": what is asked for is no captain."""
+"""Matches "the ship hiding" of "What is the captain of the ship hiding", which does not ask for a captain."""
 
 
 def propose(question: str, library: ActionLibrary) -> str:
-    """A plan for the question that declares the new actions it calls, named after what is asked for.
+    """A plan that declares the new actions it calls, named after the nouns of the question.
 
     Example:
         >>> find = Action("FIND", _SHAPE, "Find X")
@@ -331,7 +333,7 @@ def propose(question: str, library: ActionLibrary) -> str:
 
 
 def _drafted(part: Part, library: ActionLibrary) -> Action | None:
-    """The new action for a part of a question, if its library lacks one."""
+    """The new action for a part of a question, if the library lacks one."""
     thing, of = part.thing_of if part.form == "thing" else ("", "")
     words, _, explanation = _ROLES[part.form]
     if not _DOING.search(of) and (noun := _NOUN.fullmatch(thing.strip().lower())):
@@ -347,9 +349,9 @@ def _drafted(part: Part, library: ActionLibrary) -> Action | None:
 
 
 def refine(task: RefineTask) -> str:
-    """Merge the two most similar drafts, repeatedly: an action a line, with the numbers of its drafts.
+    """Merge the two most similar drafts repeatedly; one line for each action, with the numbers of its drafts.
 
-    Unlike drafts stay apart, even if that leaves more than `task.max_actions`.
+    Dissimilar drafts are never merged, even if more than `task.max_actions` remain.
     """
     import numpy as np
 

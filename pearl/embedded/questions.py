@@ -1,6 +1,6 @@
 """Question → its parts, each with its form, by patterns that match only where the form is sure.
 
-A part whose form is not sure is a `thing`, and is passed on as it stands.
+A part of uncertain form is a `thing`, which is searched for unchanged.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _AMOUNTS = (
     r"|temperature|size|length|fee|salary|total|speed|depth|width|population|rate|rent|budget|quantity)"
 )
 _ITSELF = rf"(?=\W*\Z| (?:{AUXILIARY}|of|in|who|that|which|when|where)\b| [\w'’-]+ed\b)"
-"""What follows a noun that is asked for, and not the first word of another one (`school bus`)."""
+"""Follows the noun that is asked for; excludes the first word of a compound (`school bus`)."""
 
 _FORMS: tuple[tuple[Form, str], ...] = (
     ("summary", r"(?:summari[sz]e|sum up|(?:give )?(?:a |the )?(?:summary|gist|overview) of) ?(?P<topic>.*)"
@@ -79,7 +79,7 @@ _FORMS: tuple[tuple[Form, str], ...] = (
 )  # fmt: skip
 _PATTERNS = [(form, lazy_pattern(rf"(?:{pattern})\Z", re.I | re.S)) for form, pattern in _FORMS]
 _UNSURE = lazy_pattern(r"\b(?-i:NOT|EXCEPT)\b|\b(?:what|which)\b.* not\b|\bif\b", re.I)
-"""What makes another question of one that has a form."""
+"""Words that change the meaning of a form."""
 
 _POLITE = lazy_pattern(
     r"(?:(?:please|kindly|hello|hi|hey|so|well|now|ok|okay)[,!]?\s+|(?:according to|in|within|from"
@@ -130,7 +130,7 @@ _COUNTED = lazy_pattern(
 class Part:
     """One part of a question.
 
-    `topics` is what it is about, where its form tells: two for a comparison. `background` is what its
+    `topics` are its subjects if the form names them, two for a comparison. `background` is the text that its
     pronouns may refer to.
     """
 
@@ -146,7 +146,7 @@ class Part:
 
     @property
     def topic(self) -> str:
-        """What it is about, as far as its form tells, else the whole question."""
+        """Its only topic, else the whole question."""
         return self.topics[0] if len(self.topics) == 1 else self.asked
 
     @property
@@ -207,7 +207,7 @@ def recognise(question: str) -> tuple[Form, tuple[str, ...]]:
 
 
 def without_lead_in(text: str) -> str:
-    """A question without what only leads to it.
+    """A question without a polite beginning.
 
     Example:
         >>> without_lead_in("Please tell me how it ends")
@@ -222,7 +222,7 @@ def without_lead_in(text: str) -> str:
 
 
 def _split(line: str) -> tuple[list[str], str]:
-    """The texts of the parts of a question, at least one and none blank, and the statements before them."""
+    """The texts of the parts of a question, and the statements before them."""
     line = _WHY_NOT.sub("", line) or line
     asked: list[str] = []
     told: list[str] = []

@@ -1,7 +1,7 @@
 """Step + document → answer text: sentences of the document, each quoted on a line of its own.
 
-Quotes are verbatim except for white space. The reply is only quotes, or says that nothing was found:
-matching passages are no entries and no number, so values computed from them are undecided.
+Quotes are verbatim except for white space. The reply consists of quotes only, or says that nothing was
+found. Passages are neither list entries nor numbers, so values computed from them are undecided.
 
 The query of a step has the terms of its own arguments; the plan's question, earlier findings and the
 words of the action's name have less weight. The kind of the answer comes from the action's name, else
@@ -35,18 +35,18 @@ MAX_LISTED = 12
 
 _CLOSE = 0.7
 _LISTED = 0.55
-"""Minimum share of the best score of a quoted sentence, for one answer and for all."""
+"""Minimum score of a quoted sentence as a share of the best score, for one answer and for all."""
 _N_LEADING = 5
-"""Best sentences, one of which has to say enough of the query; else nothing was found."""
+"""Number of best sentences, one of which has to cover enough of the query; otherwise nothing is found."""
 _ENOUGH = 0.12
 _ENOUGH_OF_ONE = 0.35
 _ENOUGH_OF_ONLY = 0.3
-"""Minimum coverage of the query by a sentence with two of its terms or more, with one of them, with its
-only one. Set on the open half of `experiments/reading`."""
+"""Minimum coverage of the query by a sentence with several of its terms, with one of several, and with the
+only term. Tuned on the open half of `experiments/reading`."""
 _N_NEAREST = 3
 _NEAR = 0.2
-"""With vectors it is enough, too, if the best sentence is among so many that are nearest in meaning, and
-near at all: less is the cosine of any two texts. Set there, too."""
+"""With vectors it also suffices that the best sentence is among the `_N_NEAREST` by cosine, with a cosine of
+at least `_NEAR`: unrelated texts have less. Tuned on the same half."""
 
 _N_SUMMARY = 7
 """Sentences of a summary, one from each section of equal length."""
@@ -129,13 +129,13 @@ async def carry_out(task: ActionTask, ranker: SentenceRanker) -> str:
 
 
 async def combine(task: ActionTask, parts: Sequence[str], ranker: SentenceRanker) -> str:
-    """The best quotes from the parts of a document."""
+    """Merge the quotes from the parts of a document."""
     if (merged := merge_figures(task, parts)) is not None:
         return merged
     quotes = dict.fromkeys(line for part in parts for line in QUOTED.findall(part))
     if not quotes:
         return parts[0]
-    # One quote a paragraph, because they are not adjacent in the document.
+    # Each quote is a paragraph, because quotes are not adjacent in the document.
     return await carry_out(replace(task, document=_block(quotes)), ranker)
 
 
@@ -156,7 +156,7 @@ async def _compared(task: ActionTask, ranker: SentenceRanker) -> str:
 
 
 def _side_by_side(replies: list[str]) -> str:
-    """Different replies, those without a finding only if there are no others."""
+    """The different replies; those without a quote only if no reply has one."""
     different = dict.fromkeys(reply.strip() for reply in replies if reply.strip())
     quoted = [reply for reply in different if not reply.startswith(_NOTHING)]
     return "\n\n".join(quoted or different) or _nothing("")
@@ -192,7 +192,7 @@ def _block(quotes: Iterable[str]) -> str:
 
 
 def _nothing(subject: str) -> str:
-    """The reply without a match; without quote marks, because it quotes nothing."""
+    """The reply if nothing matches, without quotation marks, which would be read as a quote."""
     words = re.sub('["“”„«»「」]', "", subject).split()
     shown = " ".join(words[:_MAX_SUBJECT_WORDS]) + (" …" if len(words) > _MAX_SUBJECT_WORDS else "")
     return f"{_NOTHING}: {shown}" if shown else f"{_NOTHING}."
@@ -223,7 +223,7 @@ def _centrality(index: SentenceIndex, number: int, central: dict[str, float]) ->
     if not 5 <= len(words) <= 40 or "?" in text:
         return 0.0
     share = sum(central.get(word, 0.0) for word in set(words)) / math.sqrt(len(words) + 4)
-    return share * (0.6 if text[0] in "\"'“‘«" else 1.0)  # speech retells little
+    return share * (0.6 if text[0] in "\"'“‘«" else 1.0)  # speech summarises little
 
 
 # Queries ------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def _kind(words: Iterable[str], asked: Iterable[Part], questions: tuple[Part, ..
     kinds = [_kind_of(part) for part in asked if _ASKING.match(part.text)]
     said: Kind = next((kind for kind in kinds if kind != "thing"), "thing")
     named: Kind | None = next((_NAME_KINDS[word] for word in words if word in _NAME_KINDS), None)
-    if named is not None:  # few libraries have an action for durations
+    if named is not None:  # libraries without an action for durations use the one for times
         return said if (named, said) == ("time", "duration") else named
     return _kind_of(questions[0]) if said == "thing" and len(questions) == 1 else said
 

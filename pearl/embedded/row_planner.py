@@ -1,8 +1,7 @@
 """Question about rows (patients, reviews, messages) → the steps that count them.
 
-A question is about rows if it says how many, most, least, per or which share of things that
-collections consist of (`_UNITS`), and these are what it is about. Things that somebody in a text has,
-writes or does are not: "How many letters did Ada write?" goes by what the text says of Ada.
+A question is about rows if it asks how many, most, least, per or which share of the units of a collection
+(`_UNITS`). "How many letters did Ada write?" is not: the text states what Ada did.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _DATED = lazy_pattern(
     r"|reviews?|rows?|tickets?|tweets?|users?)\b",
     re.I,
 )
-"""What has a date of its own; of others, a date in the question may be that of anything."""
+"""Units with a date of their own; for others, a date in the question may refer to anything."""
 
 _PLURALS = [f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s" for noun in _UNITS]
 _NOUN = rf"(?P<noun>{'|'.join(sorted([*_PLURALS, *_UNITS], key=len, reverse=True))})\b"
@@ -79,13 +78,13 @@ _LEAD_IN = lazy_pattern(
     re.I,
 )
 _TIMES = lazy_pattern(r"\b(?:once|twice|times|(?:more|fewer|less) than)\b", re.I)
-"""What is said of how many rows each of them has: no row says it."""
+"""Conditions on the number of rows of a group, which no single row states."""
 _STORY = lazy_pattern(r"\b(?:in|of) (?:the|this) (?:story|book|novel|chapter|tale|play|film|poem)\b", re.I)  # fmt: skip
 _SUBJECT = lazy_pattern(
     rf"\s*{AUXILIARY}\s+(?:{NAME}|i|you|he|she|it|we|they)\b|.*?\b(?:do|does|did)\b(?! not\b)|\s*per\b",
     re.I,
 )
-"""What follows a noun that is not what the question is about: somebody else is, or a rate."""
+"""Follows a unit if the question has another subject, or asks for a rate."""
 _SEVERAL = lazy_pattern(
     r"[?;]|\b(?:and|or|but),? (?:why|when|where|how|who|whom|what|which)\b", re.I
 )
@@ -125,7 +124,7 @@ _SHARE = lazy_pattern(
 
 
 def row_question(question: str) -> RowQuestion | None:
-    """What a question counts; None if it is not about rows.
+    """The count that a question asks for; None if it is not about rows.
 
     Example:
         >>> row_question("How many patients had chest pain?").about
@@ -144,7 +143,7 @@ def row_question(question: str) -> RowQuestion | None:
 
 
 def _scoped(line: str) -> tuple[str, tuple[Where, ...]]:
-    """The question itself, and which rows it is about as far as their dates tell."""
+    """The question without its dates, and the conditions on dates."""
     where: list[Where] = []
     if _DATED.search(line):
         if (between := _BETWEEN.search(line)) and _are_dates(between["first"], between["last"]):
@@ -164,7 +163,7 @@ def _are_dates(*texts: str) -> bool:
 
 
 def _compared(core: str) -> RowQuestion | None:
-    """Which of two there are more of."""
+    """A question that compares two counts."""
     for pattern in _COMPARED:
         if match := pattern.fullmatch(core):
             conditions = [_condition(match["noun"], match[name]) for name in ("first", "second")]
@@ -173,7 +172,7 @@ def _compared(core: str) -> RowQuestion | None:
 
 
 def _ranked(core: str) -> RowQuestion | None:
-    """The most, the least."""
+    """A question for the most or the least."""
     for pattern in _RANKED:
         match = pattern.fullmatch(core)
         if match is None:
@@ -182,7 +181,7 @@ def _ranked(core: str) -> RowQuestion | None:
         field = _FIELDS.get(groups.get("field", "").lower(), groups.get("other", ""))
         noun = groups.get("noun", "")
         if groups.get("other") and _UNITS[_one(noun)] != "entry":
-            return None  # what else has most pages is no field
+            return None  # no field, but an object: the chapter with most pages
         of = _about(match) if noun else RowQuestion("count", "entry")
         unit = "turn" if field == "Speaker" else _UNITS[_one(noun)] if noun else "entry"
         ask: Literal["most", "least"] = "most" if groups["rank"].lower() == "most" else "least"
@@ -191,7 +190,7 @@ def _ranked(core: str) -> RowQuestion | None:
 
 
 def _counted(core: str) -> RowQuestion | None:
-    """How many, in all or of each, or which share."""
+    """A question for a count, a count for each group or a share."""
     share = _SHARE.fullmatch(core)
     grouped = next((match for pattern in _PER if (match := pattern.fullmatch(core))), None)
     match = share or _COUNT.fullmatch(grouped["before"] if grouped else core)
@@ -211,7 +210,7 @@ def _counted(core: str) -> RowQuestion | None:
 
 
 def _about(match: re.Match[str]) -> RowQuestion:
-    """What is said of the rows that are counted: a condition or nothing."""
+    """The condition on the counted rows, if the question has one."""
     groups = match.groupdict(default="")
     kind, rest = _DETERMINERS.sub("", groups.get("kind", "")).strip(), groups.get("rest", "")
     if not kind and _PLAIN.fullmatch(rest):
@@ -220,7 +219,7 @@ def _about(match: re.Match[str]) -> RowQuestion:
 
 
 def _condition(noun: str, rest: str) -> str:
-    """What is said of rows, without `there are`."""
+    """A condition on rows, without `there are`."""
     return _THERE.sub(" ", f"{noun} {rest.strip()}").strip()
 
 

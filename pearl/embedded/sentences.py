@@ -41,7 +41,7 @@ _NEARBY = ((0, 1.0), (-1, 0.5), (1, 0.25), (-2, 0.35), (2, 0.15), (-3, 0.25))
 """Offset and weight of a match in the sentences around, which pronouns may refer to."""
 _ANSWERING = 0.7
 _SPEAKING = 0.4
-"""Weights of a match in the question before a sentence, and in the name of its speaker."""
+"""Weights of a match in the question that a sentence answers, and in the name of its speaker."""
 
 _KIND = 0.4
 _NEWS = 0.15
@@ -52,7 +52,7 @@ _QUOTED = 0.8
 """Factors for a question or a repetition of the query, and for a sentence that was quoted before."""
 
 _N_CANDIDATES = 200
-"""Sentences with the best coverage that are scored."""
+"""Maximum number of sentences that are scored, by coverage."""
 
 _VECTOR_WEIGHT = 0.75
 """Weight of the standardised likeness of vectors; that of the words is 1."""
@@ -279,7 +279,7 @@ async def _vectors(texts: Sequence[str], embedder: Embedder) -> NDArray[np.float
 
 
 def _fused(hits: Sequence[SentenceHit], likeness: NDArray[np.float32]) -> list[SentenceHit]:
-    """Hits for all sentences, from those that match by words and the likeness of all."""
+    """Hits for all sentences: the scores by words and the cosines combined."""
     import numpy as np
 
     known = {hit.number: hit for hit in hits}
@@ -288,7 +288,7 @@ def _fused(hits: Sequence[SentenceHit], likeness: NDArray[np.float32]) -> list[S
     ]
     by_words = np.array([hit.score for hit in every])
     cosines = likeness.astype(np.float64)
-    # Where no word matches, or all sentences match alike, the likeness stands alone.
+    # If no word matches, or all sentences match equally, the cosine decides.
     unit = float(by_words.std()) or 1.0
     spread = float(cosines.std()) or 1.0
     scores = by_words + _VECTOR_WEIGHT * unit * (cosines - cosines.mean()) / spread

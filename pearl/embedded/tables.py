@@ -1,6 +1,6 @@
-"""`LookupTask` → a query, if the words that the table knows account for every word of the question; else why none.
+"""`LookupTask` → a query, if every word of the question has a meaning in the table; otherwise the reason.
 
-A word that is left over may be a condition, so a query without it would be wrong and look right.
+An unexplained word may be a condition. A query without it would look right and be wrong.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ LOGICAL = lazy_pattern(
     r"|n['’]t\b",
     re.I,
 )
-"""Words that turn conditions round, join them otherwise than by `and`, or compare."""
+"""Words that negate conditions, join them by `or`, or compare."""
 VAGUE = lazy_pattern(
     r"\b(?:now|today|tonight|tomorrow|yesterday|currently|at\s+the\s+moment|near(?:by|est)?|close(?:st)?\s+to|"
     r"near\s+me|soon|recently|this\s+(?:week|month|year)|last\s+(?:week|month|year)|change[ds]?|difference|"
     r"compared?|ratio|percent(?:age)?|share|why|if)\b",
     re.I,
 )
-"""What no column says, or no query computes."""
+"""Words that no column answers or no query computes."""
 FRAME = frozenset((
     "list", "show", "name", "give", "tell", "find", "there", "which", "what", "who", "where",
     "when", "many", "number", "row", "entry", "record", "item", "one", "thing", "place", "see",
@@ -83,9 +83,9 @@ FRAME = frozenset((
     "information", "know", "need", "want", "look", "work", "looking", "search", "with", "that",
     "those", "these", "of", "table", "data", "file", "long", "much",
 ))  # fmt: skip
-"""Words that say nothing of rows."""
+"""Words of questions that are no condition on rows."""
 GENERIC = ("row", "record", "entry", "item", "line", "one", "place", "result")
-"""Nouns for whatever a row is of."""
+"""General nouns for rows."""
 
 VALUES = ("value", "synonym", "short", "alike")
 COLUMNS = ("column", "column word")
@@ -97,7 +97,7 @@ _NO = lazy_pattern(
     r"(?:[\s-]+(?:a|an|the|any|in|at|have|speak|offer|located|of))*[\s-]*\Z",
     re.I,
 )
-"""What turns the next condition round."""
+"""Negates the next condition."""
 _JOINT = lazy_pattern(r"[\s,]*(?:(?P<word>and|or|and/or|nor)\b)?\s*(?:(?:also\s+)?(?:in|at|a|an|the|of|for|speaks?)\s+)*", re.I)  # fmt: skip
 _HAS = lazy_pattern(r"\b(?:have|has|having|with)\s+(?:a|an|any)\s+\Z", re.I)
 _BY_PLACE = lazy_pattern(r"\b(?:in|at|on|from|of|near)\s+(?:the\s+)?\Z", re.I)
@@ -105,7 +105,7 @@ _AS_CONDITION = lazy_pattern(
     r"\b(?:(?:is|are|was|were|be|been)(?:\s+(?:still|now|already|\w+ly))?(?:\s+(?:at|in|on|out\s+of|to|under))?"
     r"|at|in|on|out\s+of|under)\s+\Z", re.I
 )  # fmt: skip
-"""What a column stands behind that rows have to meet: `which books are on loan`."""
+"""Precedes a column that is a condition: `which books are on loan`."""
 _IS_ASKED = lazy_pattern(r"\s*(?:does|do|did|is|are|was|were|has|have|had|can|could|will)\b", re.I)
 _WHICH = lazy_pattern(
     r"\s*(?:(?:in|at|of|for|on|from)\s+)?(?:which|what)\s+(?:(?P<n>\d{1,3})\s+)?", re.I
@@ -117,7 +117,7 @@ _LIST_ALL = lazy_pattern(
 _YEAR = lazy_pattern(r"(?:1[6-9]|20)\d\d(?:-\d\d)*")
 _ROW_NUMBER = lazy_pattern(r"\s+(?:number\s+|no\.?\s*|#\s*)?(\d+(?:\.\d+)?)(?![\w:,])", re.I)
 _AMOUNTS = frozenset(terms("quantity amount number count units pieces stock sold"))
-"""Columns of which a row is of several things."""
+"""Terms of columns that count several things in one row."""
 _PART = lazy_pattern(r"\s*(year|quarter|month|weekday)s?\b", re.I)
 
 
@@ -140,7 +140,7 @@ def _names(mentions: Iterable[Mention], separator: str) -> str:
 
 
 def write_query(task: LookupTask) -> str:
-    """The query of a question, by the words that name something of the table; else `Undecided: why`.
+    """The query of a question, or `Undecided:` with the reason.
 
     Example:
         >>> from pearl.actions.operators import LOOKUP
@@ -159,7 +159,7 @@ def write_query(task: LookupTask) -> str:
 
 
 class _Reader:
-    """A question, and which of its words are accounted for."""
+    """A question, and which of its words are explained."""
 
     def __init__(self, task: LookupTask) -> None:
         self.question = task.question
@@ -194,11 +194,11 @@ class _Reader:
         return self.places[mention.start][0], self.places[mention.end - 1][1]
 
     def text(self, mention: Mention) -> str:
-        """A mention as it is written."""
+        """The text of a mention."""
         return self.question[slice(*self.span(mention))]
 
     def _use(self, start: int, end: int) -> None:
-        """Account for some characters."""
+        """Mark the words between two characters as explained."""
         words = self.at(start, end)
         self.left -= words
         self.taken |= words
@@ -215,7 +215,7 @@ class _Reader:
         exact = _numbers(mention for mention in self.mentions if mention.how == "value")
 
         def free(pattern: re.Pattern[str]) -> list[re.Match[str]]:
-            """Matches that are part of no value and overlap none before."""
+            """Matches outside of values and of words with a meaning."""
             matches = pattern.finditer(self.question)
             return [m for m in matches if not self.at(*m.span()) & (exact | self.taken)]
 
@@ -257,16 +257,16 @@ class _Reader:
         try:
             query = self._form(shown)
         finally:
-            self._check()  # a word that is left over is the better reason
+            self._check()  # an unexplained word is the better reason
         return query
 
     # Which mentions a question means ---------------------------------------------------------------
 
     def _choose(self) -> list[Mention]:
-        """Mentions that do not overlap, in order: the longest first, and of those the surest."""
+        """Mentions that do not overlap, in order; longer ones and more certain ones win."""
         free = [m for m in self.mentions if not self.taken & _numbers([m])]
         named = _numbers(m for m in free if m.how not in _PHRASES)
-        # Words that name a value or a column are no phrase of other cells.
+        # Words that name a value or a column are not searched for in other cells.
         free = [m for m in free if m.how not in _PHRASES or not self._content(m) <= named]
         spans: dict[tuple[int, int], list[Mention]] = {}
         for mention in free:
@@ -294,14 +294,14 @@ class _Reader:
                 self._check_name(group[0], free)
         elif best != _RANK["synonym"] and any(mention.how in COLUMNS for mention in group):
             columns = [mention for mention in group if mention.how == "column"]
-            # Of `Order` and `Ordered` the one that is written.
+            # Between `Order` and `Ordered`, the spelling decides.
             written = [
                 mention for mention in columns
                 if self.text(mention).lower().rstrip("s") == mention.column.lower().rstrip("s")
             ] or columns  # fmt: skip
             if values and not written:
                 raise self._unsure([mention for mention in group if mention.how not in _PHRASES])
-            # Of several columns the kind tells which is compared.
+            # If several columns match, their kind decides later which is compared.
             return [*written, *(mention for mention in group if mention.how == "column word")]
         elif best <= _RANK["alike"]:
             group = values
@@ -311,7 +311,7 @@ class _Reader:
         return different
 
     def _check_name(self, mention: Mention, free: Sequence[Mention]) -> None:
-        """`Haifa pharmacy` may be a pharmacy in Haifa, `Haifa Pharmacy` is a name."""
+        """Reject `Haifa pharmacy`, which may be a pharmacy in Haifa; `Haifa Pharmacy` is a name."""
         inner = [
             other for other in free
             if other.how in VALUES and other.column != mention.column
@@ -331,7 +331,7 @@ class _Reader:
         return [m for m in mentions if m.column == self.first and m.how == "value"]
 
     def _is_noun(self, mention: Mention) -> bool:
-        """Whether it only says what a row is: `clinics`, where the first column is `Clinic name`."""
+        """Whether a mention only names the kind of rows: `clinics`, if the first column is `Clinic name`."""
         is_word = mention.end - mention.start == 1 and mention.how == "column word"
         return (is_word or mention.column == self.first) and any(
             other.column == self.first for other in self._beside(mention)
@@ -352,7 +352,7 @@ class _Reader:
                     "the question asks for opening hours, and the table does not have exactly one column of them"
                 )
             day = match.end("between"), match.end()
-            if match["part"]:  # the hours of an afternoon are not certain
+            if match["part"]:  # "afternoon" has no exact hours
                 raise UnsureError(f"'{self.question[slice(*day)]}' does not say which hours")
             value = match["day"]
             if match["from"]:
@@ -366,7 +366,7 @@ class _Reader:
             self._use(*day)
 
     def _comparison(self, match: re.Match[str]) -> dict[str, Any]:
-        """A condition on a number or a date; a word beside it says on which column."""
+        """A condition on a number or a date; a mention nearby names the column."""
         low, high = (match["low"] or match["value"]).rstrip(","), match["high"]
         if match["month"]:
             low = f"{match['year']}-{month_number(match['month']):02}"
@@ -392,7 +392,7 @@ class _Reader:
             mention: min(abs(place - near) for place in self.span(mention))
             for mention in self.columns
             if self.kinds.get(mention.column) in kinds
-            # A number that says which row it is is not compared.
+            # A number that identifies the row is not compared.
             and (mention.column, self.kinds[mention.column]) != (self.first, "number")
         }
         nearest = [m for m in distance if distance[m] == min(distance.values())]
@@ -411,7 +411,7 @@ class _Reader:
         return columns[0]
 
     def _conditions(self) -> list[str]:
-        """Add a condition for each value; the columns that are only asked about are returned."""
+        """Add a condition for each value; return the columns whose values are asked for."""
         shown: list[str] = []
         names = [m for m in self.chosen if m.column == self.first and m.how == "value"]
         asked = self._asked_rows(self.chosen)
@@ -444,7 +444,9 @@ class _Reader:
             else:
                 groups.append([(mention, condition)])
         self.where += map(self._joined, groups)
-        if asked and shown:  # the cells that are asked about are shown, so the rest selects nothing
+        if (
+            asked and shown
+        ):  # the cells that are asked about are shown, so the other words select no rows
             self.left -= {at for at in self.left if at >= asked[-1].end}
         return shown
 
@@ -475,7 +477,7 @@ class _Reader:
         return {"column": mention.column, "op": op, "value": mention.text}
 
     def _joined(self, group: list[tuple[Mention, dict[str, Any]]]) -> dict[str, Any]:
-        """Conditions on one column that follow each other: `in Haifa or Lod`, `Arabic and Hebrew`."""
+        """Adjacent conditions on one column: `in Haifa or Lod`, `Arabic and Hebrew`."""
         mentions, conditions = zip(*group, strict=True)
         if len(group) == 1:
             return group[0][1]
@@ -588,7 +590,7 @@ class _Reader:
         return {"function": name, "column": of[0]}
 
     def _counted(self, asked: list[str]) -> dict[str, Any]:
-        """Rows, or different values: `how many cities`."""
+        """A count of rows, or of different values: `how many cities`."""
         end = self.cues["count"].end()
         behind = re.compile(r"\s+(?:different\s+|distinct\s+)?").match(self.question, end)
         at = behind.end() if behind else end
@@ -608,7 +610,7 @@ class _Reader:
         return {"function": "count"}
 
     def _check(self) -> None:
-        """Refuse if a word is left over."""
+        """Raise an error if a word is unexplained."""
         if self.left:
             words = ", ".join(f"'{self.words[at]}'" for at in sorted(self.left))
             near = _names((m for m in self.mentions if self.left & _numbers([m])), ", ")

@@ -34,8 +34,8 @@ def failing(*errors: ModelError) -> Scripted:
     left: Iterator[ModelError] = iter(errors)
 
     def reply(request: Request) -> str:
-        for error in left:
-            raise error
+        for failure in left:
+            raise failure
         return "ok"
 
     return Scripted(reply, window=7)
