@@ -33,7 +33,7 @@ Layer = Callable[[Model], Model]
 
 @runtime_checkable
 class HasTokenizer(Protocol):
-    """A model whose own tokenizer is at hand."""
+    """A model with its own tokenizer."""
 
     @property
     def tokenizer(self) -> Tokenizer | None:
@@ -108,7 +108,7 @@ class ClientSettings:
         )  # fmt: skip
         if isinstance(self.model, str):
             return create_model(self.model, settings)
-        # Whoever passes a client of the official package has imported it, which takes a second.
+        # Only a caller who passes an official client has imported the package, which takes a second.
         if (openai := sys.modules.get("openai")) is None or not isinstance(
             self.model, openai.AsyncOpenAI | openai.OpenAI
         ):
@@ -176,7 +176,7 @@ class Client(Wrapper):
         self.replies = replies
         self.budget = budget or Budget()
         self.plan_fallback = ConstraintFallback(model.constrains, settings.constrain)
-        # Recomputing a reply without a prompt costs less than a cache lookup.
+        # A model without prompts computes a reply faster than the cache finds it.
         sampled = repr((settings.seed, settings.temperature))
         is_kept = model.reads_prompts and settings.is_shared
         self.items = ItemCache(f"{model.identity} {sampled}", replies) if is_kept else None
@@ -185,7 +185,7 @@ class Client(Wrapper):
         self.reply_fallback = reply_fallback(
             Constrains() if is_free else model.constrains, settings.constrain
         )
-        reads = model.reads_prompts  # else equal messages may be different requests
+        reads = model.reads_prompts  # otherwise equal messages may be different requests
         order: tuple[Layer | None, ...] = (
             self._retrying,  # a call that waits for a retry does not occupy a slot
             _sampling(settings.seed, settings.temperature),
@@ -206,7 +206,7 @@ class Client(Wrapper):
             if reads and replies is not None
             else None,
             ReplyGuard,  # unusable replies are not kept
-            partial(Budgeted, budget=self.budget),  # reserves what is sent
+            partial(Budgeted, budget=self.budget),  # reserves only calls that are sent
             AttemptReporter if reads else None,
         )
         layers: list[Model] = []

@@ -111,7 +111,7 @@ class Lists(Protocol):
     """A model whose server lists its models."""
 
     async def listing(self) -> list[Listed]:
-        """The models that it lists."""
+        """The listed models."""
         ...
 
 
@@ -164,13 +164,13 @@ def local_files() -> list[LocalFile]:
 
 
 async def served_models(spec: str, settings: ModelSettings | None = None) -> list[Served]:
-    """The models that a server lists, which costs nothing."""
+    """The models that a server lists; the query is free."""
     backend, _, name = spec.partition(":")
-    # A window that is given is not asked for; the name is not sent.
+    # With a given window the server is not asked for it; the name is not sent.
     settings = replace(settings or ModelSettings(), window=1)
     model = None if address_of(backend) is None else create_model(f"{backend}:any", settings)
     if not isinstance(model, Lists):
-        create_model(spec, settings)  # where there is no such backend, or no such file
+        create_model(spec, settings)  # raises an error if there is no such backend or file
         raise UsageError(
             f"{backend} has no server that lists models", help="pearl models lists the servers"
         )
@@ -189,7 +189,7 @@ async def served_models(spec: str, settings: ModelSettings | None = None) -> lis
 
 
 async def running_servers() -> list[Running]:
-    """The servers of this machine with what each serves, all asked at once and sent no key."""
+    """The servers of this machine with their models, queried concurrently and without a key."""
     local = [each for each in providers().values() if Endpoint(each.url, "", "").is_local]
     ollama = Provider("ollama", "Ollama", address_of("ollama") or "")
     return await asyncio.gather(*map(_running, [ollama, *local]))

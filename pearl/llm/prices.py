@@ -16,7 +16,7 @@ from pearl.llm import Usage
 
 _SHIPPED = Path(__file__).with_name("prices.toml")
 _FORMAT = 'as_of = 2026-11-21, then [usd_per_million] and "NAME" = { input = 2.5, output = 10 }'
-# What may follow the beginning of a name.
+# Versions that may follow a name of the table.
 _VERSION = lazy_pattern(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4}|latest))?\Z")
 
 
@@ -38,7 +38,7 @@ class Price(Frozen):
     input_usd: NonNegativeFloat = Field(validation_alias="input")
     output_usd: NonNegativeFloat = Field(validation_alias="output")
     cached_usd: NonNegativeFloat | None = Field(default=None, validation_alias="cached")
-    """Of input tokens that the server's cache served; as any input where it is not known."""
+    """Of input tokens that the server's cache served; None if it is the price of all input tokens."""
 
     def __str__(self) -> str:
         return "/".join(

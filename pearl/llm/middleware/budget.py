@@ -19,10 +19,10 @@ from pearl.llm.prices import Price, money
 FRAME_TOKENS = 8  # Tokens that a server may add to each message for its delimiters and role
 # Tokens of a reply at most, where neither the user nor the window sets a limit.
 DEFAULT_REPLY_TOKENS = 4_096
-# No server counts more than so many times our own: a token has a byte at least, and we count one
-# for every four characters or so. What is beyond is not in the prompt, and does not grow with it.
+# Maximum ratio of a server's count to our own: a token has at least a byte, and we count one for about
+# four characters. A larger ratio is due to text that the server adds, and does not grow with the prompt.
 MAX_STRETCH = 16.0
-# Kinds of failure that come before any token is read; after all others there may be a bill.
+# Kinds of failure before any token is read; all others may be billed.
 UNBILLED = frozenset({"rate_limited", "auth", "quota", "bad_request", "unconstrained"})
 # Help text for a run that a limit has stopped.
 GO_ON = "what is finished is kept; raise the limit and run the same command again to go on"
@@ -150,7 +150,7 @@ class Budget:
         """The worst case of a request."""
         if not self.counts_tokens:
             return Call()
-        # The document of a prompt is counted once for all prompts, but for what the seams may add.
+        # The document is counted once for all prompts, with bounds on the tokens at its ends.
         document = "" if is_exact else request.document or ""
         if document and self.counter is not None:
             n_least, n_most = self.counter.bounds_with(request.prompt, document)
@@ -174,7 +174,7 @@ class Budget:
 
     @asynccontextmanager
     async def spending(self, call: Call) -> AsyncIterator[Call]:
-        """Make a call within, if the budget allows it and as long as it lasts."""
+        """Context of one call: reserves its worst case, limits its time and settles its usage."""
         call = await self.reserve(call)
         is_sure, is_sent, is_usable = False, True, False
         deadline = asyncio.timeout(self.left_s)
@@ -231,7 +231,9 @@ class Budget:
                 n_own = call.n_most if took.n_input_tokens < call.n_least else took.n_input_tokens
                 counted = took.larger(Usage(n_own, self.count(call.reply) if call.n_most else 0))
                 if took.n_implausible_calls:
-                    counted = replace(counted, n_cached_tokens=0)  # no discount on its word
+                    counted = replace(
+                        counted, n_cached_tokens=0
+                    )  # an implausible report gives no discount
             self._counted += counted
             self._spent = Spent(
                 self._spent.usage + took,
@@ -295,11 +297,10 @@ class Budgeted(Wrapper):
     """Sends only calls that the budget allows; waits for calls in flight that may release some.
 
     Put it next to the model, inside of limits and retries, `Retrying(Limited(Budgeted(model), 8))`:
-    what queues for a place reserves nothing, every attempt counts, and a call that waits for room
-    takes a place that only those under way could give it.
+    queued calls reserve nothing, every attempt counts, and a call that waits for room occupies a slot.
 
-    A reply that is of no use counts as what the server says it took. A call that fails where it may
-    have been billed, or is cancelled while it is under way, counts as its worst case.
+    An unusable reply counts with its reported usage. A failed call that may have been billed, or a call
+    that is cancelled in flight, counts with its worst case.
     """
 
     def __init__(self, model: Model, budget: Budget) -> None:
@@ -313,7 +314,7 @@ class Budgeted(Wrapper):
         async with budget.spending(budget.worst(request)) as call:
             completion = await self._model.complete(request)
             call.usage, call.reply = self._usage(request, completion), completion.text
-        # Rows and pages have what the run is billed for.
+        # Results show the usage that the run is billed for.
         return replace(completion, usage=call.usage)
 
     def _usage(self, request: Request, completion: Completion) -> Usage:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = "NDArray[np.float32]"
 
-# Elements that a function of single elements is applied to at once: they stay in the cache.
+# Elements that `_gelu` processes at once, so that they stay in the processor's cache.
 _BLOCK = 1 << 15
 
 # erf(x) = x P(x²) / Q(x²) within 4e-7 for |x| ≤ 4, beyond which it is ±1 in float32. Highest power
@@ -156,7 +156,7 @@ class Encoder:
             y += x
             x = layer.norm(y)
         sums = np.add.reduceat(x, starts[:-1], axis=0, dtype=np.float64)
-        # The mean, but for its length, which becomes 1.
+        # Scaled to length 1, the sum equals the mean.
         sums /= np.linalg.norm(sums, axis=1, keepdims=True)
         vectors: Floats = sums.astype(np.float32)
         return vectors
