@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from pearl.actions.likeness import by_words, may_merge
 from pearl.actions.operators import REWRITE, SUBQUERIES
 from pearl.actions.values import items_of
 from pearl.data.samples import asked_with, without_background
@@ -307,8 +306,6 @@ def made_query(task: ActionTask) -> str | None:
 
 # New actions --------------------------------------------------------------------------------------
 
-_LEAST = 0.25
-"""Minimum likeness of drafts that are merged."""
 _NOUN = lazy_pattern(r"the ([a-z]{3,}(?: [a-z]{3,})?)")
 _DOING = lazy_pattern(r"\s\w+ing\Z")
 """Matches "the ship hiding" of "What is the captain of the ship hiding", which does not ask for a captain."""
@@ -349,26 +346,5 @@ def _drafted(part: Part, library: ActionLibrary) -> Action | None:
 
 
 def refine(task: RefineTask) -> str:
-    """Merge the two most similar drafts repeatedly; one line for each action, with the numbers of its drafts.
-
-    Dissimilar drafts are never merged, even if more than `task.max_actions` remain.
-    """
-    import numpy as np
-
-    drafts = task.drafts
-    close = np.triu(by_words(drafts), 1)
-    groups = {i: [i] for i in range(len(drafts))}
-    while len(groups) > task.max_actions and close.max(initial=0) >= _LEAST:
-        i, j = (int(at) for at in np.unravel_index(close.argmax(), close.shape))
-        close[i, j] = 0
-        if not may_merge(drafts[i], drafts[j]):
-            continue
-        keep, fold = sorted(
-            (i, j), key=lambda k: (drafts[k].name.count("_"), len(drafts[k].definition), k)
-        )
-        groups[keep] += groups.pop(fold)
-        close[fold, :] = close[:, fold] = 0
-    return "\n".join(
-        f"{print_action(drafts[i])} {[number + 1 for number in sorted(group)]}"
-        for i, group in sorted(groups.items())
-    )
+    """Every draft as it is: rules that stand in for a model would repeat those of `pearl.mining`."""
+    return "\n".join(f"{print_action(draft)} [{i}]" for i, draft in enumerate(task.drafts, start=1))
