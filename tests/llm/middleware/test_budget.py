@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from pearl.llm.middleware.rate import Limited
 from pearl.llm.middleware.retry import Retrying
 from pearl.llm.prices import Price
 from tests.clock import computed
+from tests.models import Acting
 from tests.server import Canned, Server, completion
 
 COUNTER = Counter()
@@ -99,11 +101,26 @@ class Billing:
         """Nothing to let go of."""
 
 
-def test_a_document_is_counted_once_for_all_its_calls_and_to_the_token_near_a_limit() -> None:
-    class Reporting(Billing):
-        async def complete(self, request: Request) -> Completion:
-            return Completion("y", self.name, Usage(304, 1))
+class Reporting(Billing):
+    """Reports this usage, whatever it took."""
 
+    def __init__(self, usage: Usage | Callable[[Request], Usage]) -> None:
+        super().__init__(0)
+        self.usage = usage
+
+    async def complete(self, request: Request) -> Completion:
+        self.n_calls += 1
+        await asyncio.sleep(0.001)
+        usage = self.usage(request) if callable(self.usage) else self.usage
+        return Completion("yes", self.name, usage)
+
+
+async def hang(request: Request) -> str:
+    await asyncio.sleep(60)
+    raise AssertionError
+
+
+def test_a_document_is_counted_once_for_all_its_calls_and_to_the_token_near_a_limit() -> None:
     document = "word " * 300
     vocabulary = Seams()
     counter = Counter("seams", vocabulary)  # type: ignore[arg-type]
@@ -111,7 +128,7 @@ def test_a_document_is_counted_once_for_all_its_calls_and_to_the_token_near_a_li
 
     async def spend(max_tokens: int, n: int) -> Budget:
         budget = Budget(counter, max_tokens=max_tokens)
-        model = Reporting(0)
+        model = Reporting(Usage(304, 1))
         for i in range(n):
             await Budgeted(model, budget).complete(over(document, f"is it so {i}", 10))
         return budget
@@ -237,20 +254,14 @@ def test_a_server_that_counts_more_is_noticed() -> None:
 
 
 def test_time_is_up_before_and_during_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[str] = []
-
-    class Slow(Billing):
-        async def complete(self, request: Request) -> Completion:
-            started.append(request.prompt)
-            await asyncio.sleep(60)
-            raise AssertionError
+    slow = Acting(hang)
 
     async def main() -> None:
         budget = Budget(COUNTER, max_time_s=0.1)
-        model = Retrying(Limited(Budgeted(Slow(1), budget), 2), budget=budget)
+        model = Retrying(Limited(Budgeted(slow, budget), 2), budget=budget)
         done = await ask(model, ["a", "b", "c"])
         assert [type(one) for one in done] == [BudgetError] * 3
-        assert started == ["a", "b"], "none is started after the end"
+        assert [asked.prompt for asked in slow.requests] == ["a", "b"], "none after the end"
         assert budget.spent.n_calls == 2
 
     with computed(monkeypatch) as runner:
@@ -279,14 +290,9 @@ def test_no_wait_that_a_server_wants_goes_beyond_the_end_of_time(
 def test_the_end_of_time_wakes_those_who_wait_for_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Slow(Billing):
-        async def complete(self, request: Request) -> Completion:
-            await asyncio.sleep(60)
-            raise AssertionError
-
     with computed(monkeypatch) as runner:
         budget = Budget(COUNTER, max_time_s=0.1, max_calls=1)
-        done = runner.run(ask(Budgeted(Slow(1), budget), ["a", "b"]))
+        done = runner.run(ask(Budgeted(Acting(hang), budget), ["a", "b"]))
     assert [type(one) for one in done] == [BudgetError] * 2
     assert "the limit of 0.1 s is over" in str(done[1])
 
@@ -322,38 +328,20 @@ def test_a_reply_of_no_use_is_booked_as_the_server_counts_it(
 
 
 def test_calls_under_way_together_stretch_later_prompts_once() -> None:
-    class Doubling(Billing):
-        async def complete(self, request: Request) -> Completion:
-            await asyncio.sleep(0.001)
-            n_input = 2 * budget.counter.count(request.prompt) + 2 * (1 + FRAME_TOKENS)
-            return Completion("yes", self.name, Usage(n_input, 1))
-
-    async def main() -> None:
-        await ask(Budgeted(Doubling(0), budget), ["word " * 100] * 8)
+    def doubled(asked: Request) -> Usage:
+        return Usage(2 * COUNTER.count(asked.prompt) + 2 * (1 + FRAME_TOKENS), 1)
 
     budget = Budget(COUNTER, max_tokens=100_000)
     single = budget.worst(request("word " * 100, 1)).n_input
-    asyncio.run(main())
+    asyncio.run(ask(Budgeted(Reporting(doubled), budget), ["word " * 100] * 8))
     assert budget.worst(request("word " * 100, 1)).n_input <= 2.1 * single
-
-
-class Lying(Billing):
-    """Reports what it was told to, whatever it took."""
-
-    def __init__(self, usage: Usage) -> None:
-        super().__init__(0)
-        self.usage = usage
-
-    async def complete(self, request: Request) -> Completion:
-        self.n_calls += 1
-        return Completion("yes", self.name, self.usage)
 
 
 @pytest.mark.parametrize(
     "usage", [Usage(), Usage(1, 0), Usage(0, 1), Usage(0, 0, 0, 1), Usage(5, 1, 5, 1)]
 )
 def test_no_report_of_a_server_undoes_a_limit(usage: Usage) -> None:
-    model = Lying(usage)
+    model = Reporting(usage)
     budget = Budget(COUNTER, max_tokens=2_000, reply_tokens=20)
     done = asyncio.run(ask(Limited(Budgeted(model, budget), 1), ["word " * 100] * 60))
     assert any(isinstance(one, BudgetError) for one in done)
@@ -363,17 +351,17 @@ def test_no_report_of_a_server_undoes_a_limit(usage: Usage) -> None:
 
 def test_what_is_shown_is_what_the_server_says_and_what_limits_count_is_the_larger() -> None:
     budget = Budget(COUNTER, max_tokens=2_000, max_cost_usd=1.0, price=PRICE, reply_tokens=20)
-    asyncio.run(Budgeted(Lying(Usage(10, 1)), budget).complete(request("word " * 100)))
+    asyncio.run(Budgeted(Reporting(Usage(10, 1)), budget).complete(request("word " * 100)))
     assert budget.spent.usage == Usage(10, 1)
     assert budget.cost_usd == PRICE.cost_usd(Usage(10, 1))
     with pytest.raises(BudgetError) as caught:
-        asyncio.run(Budgeted(Lying(Usage(10, 1)), budget).complete(request("word " * 2_000)))
+        asyncio.run(Budgeted(Reporting(Usage(10, 1)), budget).complete(request("word " * 2_000)))
     assert caught.value.spent >= COUNTER.count("word " * 100)
 
 
 def test_nonsense_is_shown_as_our_own_count_and_flagged() -> None:
     budget = Budget(COUNTER)
-    asyncio.run(Budgeted(Lying(Usage(0, 3, 0, 1)), budget).complete(request("word " * 100)))
+    asyncio.run(Budgeted(Reporting(Usage(0, 3, 0, 1)), budget).complete(request("word " * 100)))
     own = COUNTER.count("word " * 100)
     assert budget.spent.usage == Usage(own, 3, 0, 1)
 
@@ -383,15 +371,15 @@ def test_no_discount_is_given_on_the_word_of_a_server_that_talks_nonsense() -> N
     n = COUNTER.count("word " * 100)
     limit = price.cost_usd(Usage(2 * n + 40))
     budget = Budget(COUNTER, max_cost_usd=limit, price=price, reply_tokens=20)
-    model = Lying(Usage(n, 1, n, 1))
+    model = Reporting(Usage(n, 1, n, 1))
     asyncio.run(ask(Limited(Budgeted(model, budget), 1), ["word " * 100] * 10))
     assert model.n_calls == 2
 
 
 def test_one_report_that_is_much_too_high_ends_no_run() -> None:
     budget = Budget(COUNTER, max_tokens=100_000, reply_tokens=20)
-    asyncio.run(Budgeted(Lying(Usage(60_000, 1)), budget).complete(request("who?")))
-    done = asyncio.run(ask(Budgeted(Lying(Usage(100, 1)), budget), ["word " * 20] * 8))
+    asyncio.run(Budgeted(Reporting(Usage(60_000, 1)), budget).complete(request("who?")))
+    done = asyncio.run(ask(Budgeted(Reporting(Usage(100, 1)), budget), ["word " * 20] * 8))
     assert all(isinstance(one, Completion) for one in done)
 
 
