@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 
 import pytest
 
@@ -25,20 +24,26 @@ from tests.models import RandomWriter
 LIBRARY = load_library("quality")
 
 
+def attempt(
+    model: Model,
+    fallback: ConstraintFallback | None = None,
+    library: ActionLibrary = LIBRARY,
+    max_repairs: int = 0,
+) -> tuple[CheckedPlan | PlanningError, Trace]:
+    """The plan that a model writes, or the error, with its trace."""
+    trace, question = Trace(), "Why did Ada sell the boat?"
+    writing = write_plan(question, library, model, fallback=fallback, trace=trace, max_repairs=max_repairs)  # fmt: skip
+    try:
+        return asyncio.run(writing), trace
+    except PlanningError as error:
+        return error, trace
+
+
 def plan(
     model: Model, fallback: ConstraintFallback | None = None, library: ActionLibrary = LIBRARY
 ) -> tuple[CheckedPlan, Trace]:
-    trace = Trace()
-    checked = asyncio.run(
-        write_plan(
-            "Why did Ada sell the boat?",
-            library,
-            model,
-            fallback=fallback,
-            trace=trace,
-            max_repairs=20,
-        )
-    )
+    checked, trace = attempt(model, fallback, library, max_repairs=20)
+    assert isinstance(checked, CheckedPlan)
     return checked, trace
 
 
@@ -89,11 +94,7 @@ def test_steps_down_where_it_is_refused_and_does_not_ask_again() -> None:
     model = RandomWriter(refuses=["new-actions", "steps"])
     fallback = ConstraintFallback(model.constrains)
     for n in range(2):
-        trace = Trace()
-        with suppress(PlanningError):  # static: it can be read, and need not mean anything
-            asyncio.run(
-                write_plan("Why?", LIBRARY, model, fallback=fallback, max_repairs=0, trace=trace)
-            )
+        _, trace = attempt(model, fallback)  # static: it can be read, and need not mean anything
         assert rungs(trace) == ["static"]
         assert refused(trace) == (["library"] if n == 0 else [])
 
@@ -118,10 +119,8 @@ def test_the_end_of_the_ladder_is_the_repair_loop() -> None:
 
 
 def test_a_model_that_ignores_its_grammar_is_found_out() -> None:
-    model = RandomWriter(ignores=True)
-    trace = Trace()
-    with pytest.raises(PlanningError):
-        asyncio.run(write_plan("Why?", LIBRARY, model, max_repairs=3, trace=trace))
+    error, trace = attempt(RandomWriter(ignores=True), max_repairs=3)
+    assert isinstance(error, PlanningError)
     assert refused(trace) == ["library", "static"]
     assert rungs(trace) == ["library", "static", "none"]  # once more would repeat the request
     reason = next(event.reason for event in trace if isinstance(event, ConstraintRefused))
@@ -139,8 +138,8 @@ def test_who_insists_gets_no_plan_without(mode: Mode) -> None:
 
 def test_off_asks_for_nothing() -> None:
     model = RandomWriter()
-    with pytest.raises(PlanningError):
-        plan(model, ConstraintFallback(model.constrains, "off"))
+    error, _ = attempt(model, ConstraintFallback(model.constrains, "off"), max_repairs=20)
+    assert isinstance(error, PlanningError)
     assert all(request.constraint is None for request in model.requests)
 
 

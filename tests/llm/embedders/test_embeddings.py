@@ -89,20 +89,13 @@ def changed(change: Callable[[list[dict[str, Any]]], object]) -> dict[str, Any]:
 
 BROKEN: dict[str, dict[str, Any]] = {
     "1 of 3 texts have no vector, first 2": changed(lambda data: data.pop()),
-    "4 vectors for 3 texts, some twice": changed(lambda data: data.append(dict(data[0]))),
     "1 of 3 texts have no vector, first 1": changed(lambda data: data[1].update(index=0)),
     "the index 3 for 3 texts": changed(lambda data: data[2].update(index=3)),
-    "the index -1 for 3 texts": changed(lambda data: data[2].update(index=-1)),
     "vectors of 15, 16 dimensions": changed(lambda data: data[0]["embedding"].pop()),
-    "vectors of 0 dimensions": changed(lambda data: [d.update(embedding=[]) for d in data]),
     "a vector is zero": changed(lambda data: data[1].update(embedding=[0.0] * 16)),
     "that are not finite": changed(lambda data: data[1].update(embedding=[1e308] * 16)),
     "not finite": changed(lambda data: data[1].update(embedding=[float("nan")] * 16)),
-    "values that are": changed(lambda data: data[1]["embedding"].__setitem__(3, float("inf"))),
-    "index": changed(lambda data: data[1].pop("index")),
-    "embedding": changed(lambda data: data[1].update(embedding="AACAPwAAgD8=")),
     r"embedding\.3": changed(lambda data: data[1]["embedding"].__setitem__(3, "1.0")),
-    "data": {"object": "list"},
 }
 
 
@@ -238,6 +231,7 @@ def test_openai_itself_asks_for_a_key() -> None:
         ("BAAI/bge-small-en-v1.5", "Represent this sentence for searching relevant passages: ", ""),
         ("BAAI/bge-m3", "", ""),
         ("snowflake-arctic-embed2", "query: ", ""),
+        ("multilingual-e5-large-instruct", prefix_of("e5-instruct", "query"), ""),
     ],
 )
 def test_texts_begin_as_the_model_was_trained(
@@ -249,12 +243,6 @@ def test_texts_begin_as_the_model_was_trained(
     embed(openai_server, "a", kind="passage", model=model, passage_prefix="")
     sent = [seen.body["input"][0] for seen in openai_server.requests]
     assert sent == [f"{query}a", f"{passage}a", "ask: a", "a"]
-
-
-def test_instructed_models_tell_queries_only() -> None:
-    name = "intfloat/multilingual-e5-large-instruct"
-    assert prefix_of(name, "query").startswith("Instruct: ")
-    assert prefix_of(name, "passage") == ""
 
 
 def test_whatever_changes_vectors_changes_the_name(openai_server: Server) -> None:
