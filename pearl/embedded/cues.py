@@ -43,7 +43,7 @@ _CUES = {
     kind: lazy_pattern(rf"\b(?:{words})\b", re.I)
     for kind, words in {
         "advice": r"should\w*|ought|must\w*|need(?:s|ed)? to|ha(?:ve|s|d) to|advis\w+|advice|recommend\w+|suggest\w+|stop"
-        r"|try|avoid|make sure|do not|don['’]t|never|always|instead|keep|let['’]s|follow[ -]?up|at least",
+        r"|try|avoid|make sure|do not|don['’]t|instead|keep|let['’]s|follow[ -]?up|at least",
         "emotion": r"feel|feels|felt|feelings?|afraid|fear\w*|ang(?:er|ry)|happy|happiness|glad|joy\w*|sad\w*|grief|sorry"
         r"|regret\w*|ashamed|guilt\w*|proud|pride|jealous\w*|love[ds]?|hat(?:e|es|ed|red)|(?:dis)?like[ds]?|bitter\w*"
         r"|hop(?:e|ed|es)|despair\w*|surpris\w+|worr(?:y|ied|ies)|anxi\w+|relie(?:f|ved)|upset|cr(?:y|ied)|wept|smil\w+",

@@ -43,10 +43,12 @@ _ROLES: dict[Form, tuple[str, str, str]] = {
     "thing": ("", "answer", "Find what the text says about it"),
     "time": ("TIME DATE WHEN", "time", "Find when it is"),
 }  # fmt: skip
-_ROLE_WORDS = frozenset(word for words, _, _ in _ROLES.values() for word in words.split())
-_GENERAL = ("FIND", "SEARCH", "COMPREHEND", "EXTRACT", "LOOKUP", "QUERY", "ASK", "INFER", "ANSWER")
+ROLE_WORDS: dict[str, Form] = {
+    word: form for form in reversed(_ROLES) for word in _ROLES[form][0].split()
+}
+GENERAL = ("FIND", "SEARCH", "COMPREHEND", "EXTRACT", "LOOKUP", "QUERY", "ASK", "INFER", "ANSWER")
 """General actions, best first."""
-_VERBS = frozenset(["ALL", "BUILD", "COMPARE", "EXPLAIN", "FIND", "GET", "IDENTIFY", "LIST", "OF", "SUMMARIZE", "VERIFY", "X", "Y"])  # fmt: skip
+VERBS = frozenset(["ALL", "BUILD", "COMPARE", "EXPLAIN", "FIND", "GET", "IDENTIFY", "LIST", "OF", "SUMMARIZE", "VERIFY", "X", "Y"])  # fmt: skip
 """Words of names that do not say what to look for."""
 _SHAPE = (Parameter(CTX, ValueType.CONTEXT), Parameter("X"))
 _OWN = Action(
@@ -78,7 +80,7 @@ class _Draft:
 
     def general(self) -> Action:
         """The most general action of shape (CTX, X)."""
-        for name in _GENERAL:
+        for name in GENERAL:
             action = self.library.get(name)
             if action is not None and _has_shape(action, 1):
                 return action
@@ -99,7 +101,7 @@ class _Draft:
         for word in roles:
             named = [a for a in fitting if word in a.name.split("_") and _first_role(a) in roles]
             if n_texts > 1:
-                named = [a for a in named if _VERBS.union(roles).issuperset(a.name.split("_"))]
+                named = [a for a in named if VERBS.union(roles).issuperset(a.name.split("_"))]
             if named:
                 return min(named, key=_specialty)
         return None
@@ -153,7 +155,7 @@ def _plan(part: Part, draft: _Draft) -> None:
     """Add the steps for one part of a question."""
     _, output, explanation = _ROLES[part.form]
     one = draft.playing(part.form, 1) or draft.general()
-    about = part.asked if one.name in _GENERAL else part.topic
+    about = part.asked if one.name in GENERAL else part.topic
     match part.form:
         case "comparison":
             _compare(part, draft)
@@ -197,7 +199,7 @@ def _named(part: Part, draft: _Draft) -> tuple[Action, str] | None:
     wanted = terms(thing)
     best: tuple[int, Action] | None = None
     for action in draft.library.values():
-        words = {word for word in action.name.split("_") if word not in _VERBS}
+        words = {word for word in action.name.split("_") if word not in VERBS}
         named = set(terms(" ".join(words).lower()))
         if not _has_shape(action, 1) or not named <= set(wanted) or wanted[-1] not in named:
             continue
@@ -208,7 +210,7 @@ def _named(part: Part, draft: _Draft) -> tuple[Action, str] | None:
 
 def _first_role(action: Action) -> str:
     """The word that says what an action is for: `RECOMMENDED` in `FIND_RECOMMENDED_CHANGES`."""
-    return next((word for word in action.name.split("_") if word in _ROLE_WORDS), "")
+    return next((word for word in action.name.split("_") if word in ROLE_WORDS), "")
 
 
 def _specialty(action: Action) -> tuple[int, int]:
@@ -338,7 +340,7 @@ def _drafted(part: Part, library: ActionLibrary) -> Action | None:
         definition = f"Find the {noun[1]} of X in CTX"
     elif words and _Draft(library).playing(part.form, 1) is None:
         word = words.split()[0]
-        name = word if word in _VERBS else f"FIND_{word}"
+        name = word if word in VERBS else f"FIND_{word}"
         definition = f"{explanation}, for X, in CTX"
     else:
         return None

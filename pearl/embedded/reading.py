@@ -16,15 +16,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import cast
 
 from pearl.data.samples import letter, without_background
 from pearl.documents.passages import terms
 from pearl.dsl.signatures import NOTHING
 from pearl.embedded.cues import Kind
 from pearl.embedded.figures import merge_figures, read_figures
-from pearl.embedded.planner import made_query
-from pearl.embedded.questions import Part, parts
+from pearl.embedded.planner import GENERAL, ROLE_WORDS, VERBS, made_query
+from pearl.embedded.questions import Form, Part, parts
 from pearl.embedded.sentences import SentenceHit, SentenceIndex, SentenceQuery, SentenceRanker
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask, ChooseTask
@@ -71,25 +70,9 @@ _MAX_INPUT_TERMS = 12
 _MAX_OWN_WORDS = 25
 """Maximum words of an input line that counts as an argument; findings are longer."""
 
-_NAME_KINDS: dict[str, Kind] = {
-    word: kind
-    for kind, words in cast("dict[Kind, str]", {
-        "advice": "ADVICE FOLLOW IMPROVEMENT PREVENTION RECOMMENDATION RECOMMENDATIONS RECOMMENDED TREATMENT",
-        "duration": "DURATION FREQUENCY",
-        "emotion": "ATTITUDE CONCERNS EMOTION EMOTIONS FEELING FEELINGS IMPRESSION OPINION REACTION",
-        "number": "AMOUNT COST COSTS COUNT DOSAGE DOSES NUMBER PRICE QUANTITY RESULTS",
-        "person": "AUTHOR PEOPLE PERSON WHO",
-        "reason": "CAUSE CAUSES EXPLANATION JUSTIFICATION MOTIVATION MOTIVE PURPOSE REASON REASONS WHY",
-        "time": "DATE DATES TIME TIMELINE TIMES WHEN YEAR",
-    }).items()
-    for word in words.split()
-}  # fmt: skip
 _MANY = frozenset(["ALL", "COLLECT", "ENUMERATE", "EVENTS", "EVERY", "EXTRACT", "GATHER", "INSTANCES", "LIST", "ORDER", "TIMELINE"])  # fmt: skip
 _CLAIMING = frozenset(["CHECK", "CONSISTENCY", "VERIFY"])
-_PLAIN_WORDS = {
-    *_NAME_KINDS, *_MANY, *_CLAIMING, *_COMPARING, *_WHOLE,
-    *["A", "ANALYZE", "AND", "ANSWER", "BEHAVIOR", "BUILD", "CHANGE", "CHANGES", "CHARACTER", "COMMON", "COMPREHEND", "CONSEQUENCE", "DEFINE", "DEFINITION", "DESCRIBE", "DESCRIPTION", "DETAILS", "DEVELOPMENT", "DIALOGUE", "EFFECT", "EFFECTS", "ELEMENT", "ENDING", "EVENT", "EXPLAIN", "FIND", "FOR", "GENERAL", "GET", "GIVE", "HOW", "HYPOTHETICAL", "IDENTIFY", "IMPACT", "IN", "INFER", "ITEM", "ITEMS", "LESSON", "LOCATION", "LOOK", "LOOKUP", "MEANING", "MESSAGE", "METHOD", "MORAL", "OF", "OUTCOME", "PASSAGE", "PLACE", "PROCESS", "QUOTE", "RANK", "RELATION", "RETURN", "SEARCH", "SELECT", "SETTING", "SHOW", "TELL", "THE", "THEME", "TO", "UP", "WHAT", "WHERE", "X", "Y"],
-}  # fmt: skip
+_PLAIN_WORDS = ROLE_WORDS.keys() | VERBS | set(GENERAL) | _MANY | _CLAIMING | _COMPARING | _WHOLE
 """Words of names that are no terms, unlike `ALLERGIES` in `FIND_ALLERGIES`."""
 _FRAME = frozenset(terms(
     "person people someone group name thing event fact reason cause time date place way text document story article"
@@ -234,7 +217,7 @@ def by_question(part: Part) -> SentenceQuery:
     says_more = terms(part.text, drop_stop_words=True)
     return SentenceQuery(
         _weights([(part.text, 1.0), (part.background, _FROM_BACKGROUND if says_more else 1.0)]),
-        _kind_of(part),
+        _kind_of(part.form),
         counted=_counted([part]),
         is_claim=part.form == "claim" or not part.asked.endswith("?"),
         text=_joined([part.text, part.background]),
@@ -285,17 +268,19 @@ def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
 
 def _kind(words: Iterable[str], asked: Iterable[Part], questions: tuple[Part, ...]) -> Kind:
     """The kind of a step's answer."""
-    kinds = [_kind_of(part) for part in asked if _ASKING.match(part.text)]
+    kinds = [_kind_of(part.form) for part in asked if _ASKING.match(part.text)]
     said: Kind = next((kind for kind in kinds if kind != "thing"), "thing")
-    named: Kind | None = next((_NAME_KINDS[word] for word in words if word in _NAME_KINDS), None)
+    named = next(
+        (kind for word in words if (kind := _kind_of(ROLE_WORDS.get(word, "thing"))) != "thing"),
+        None,
+    )
     if named is not None:  # libraries without an action for durations use the one for times
         return said if (named, said) == ("time", "duration") else named
-    return _kind_of(questions[0]) if said == "thing" and len(questions) == 1 else said
+    return _kind_of(questions[0].form) if said == "thing" and len(questions) == 1 else said
 
 
-def _kind_of(part: Part) -> Kind:
-    """The kind of thing that answers a question."""
-    form = part.form
+def _kind_of(form: Form) -> Kind:
+    """The kind of thing that answers a question of a form."""
     return (
         form
         if form in ("advice", "duration", "emotion", "number", "person", "reason", "time")
