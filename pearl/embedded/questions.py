@@ -107,10 +107,6 @@ _THING_OF = lazy_pattern(
     r" (?:of|for|between|against|behind|associated with) (?P<of>.+)\Z",
     re.I | re.S,
 )
-_COUNTED = lazy_pattern(
-    rf"\W*{_BEFORE_WH}how (?:many|much) (?P<noun>(?:[\w'’-]+ ){{0,3}}?[\w'’-]+)(?= {AUXILIARY}\b| [\w'’-]+ed\b|\Z)",
-    re.I,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +147,6 @@ class Part:
         """`symptoms`, `flu` in `What are the symptoms of flu`; "", "" for another form."""
         match = _THING_OF.match(self.text)
         return (match["thing"], match["of"]) if match else ("", "")
-
-    @property
-    def counted(self) -> str:
-        """The noun in `How many NOUN`; "" for another form."""
-        match = _COUNTED.match(self.text) if self.form == "number" else None
-        return match["noun"] if match else ""
 
 
 def parts(question: str) -> tuple[Part, ...]:

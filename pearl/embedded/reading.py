@@ -67,8 +67,6 @@ _FROM_BACKGROUND = 0.5
 _FROM_FRAME = 0.25
 """Weights of terms from elsewhere than the step's own arguments, and of `_FRAME`; the others weigh 1."""
 _MAX_INPUT_TERMS = 12
-_MAX_OWN_WORDS = 25
-"""Maximum words of an input line that counts as an argument; findings are longer."""
 
 _MANY = frozenset(["ALL", "COLLECT", "ENUMERATE", "EVENTS", "EVERY", "EXTRACT", "GATHER", "INSTANCES", "LIST", "ORDER", "TIMELINE"])  # fmt: skip
 _CLAIMING = frozenset(["CHECK", "CONSISTENCY", "VERIFY"])
@@ -218,7 +216,6 @@ def by_question(part: Part) -> SentenceQuery:
     return SentenceQuery(
         _weights([(part.text, 1.0), (part.background, _FROM_BACKGROUND if says_more else 1.0)]),
         _kind_of(part.form),
-        counted=_counted([part]),
         is_claim=part.form == "claim" or not part.asked.endswith("?"),
         text=_joined([part.text, part.background]),
         is_many=part.form == "list",
@@ -235,7 +232,7 @@ def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
         if name in task.inputs:
             quoted.update(line.strip() for line in QUOTED.findall(value))
             lines = [line.strip(" -*") for line in QUOTED.sub("", value).splitlines()]
-            own += [line for line in lines if line and len(line.split()) <= _MAX_OWN_WORDS]
+            own += filter(None, lines)
             rare = dict.fromkeys(terms(value, drop_stop_words=True))
             rarest = sorted(rare, key=index.idf, reverse=True)[:_MAX_INPUT_TERMS]
             other.append((" ".join(rarest), _FROM_INPUT))
@@ -257,7 +254,6 @@ def by_action(task: ActionTask, index: SentenceIndex) -> SentenceQuery:
     return SentenceQuery(
         _weights([*((text, 1.0) for text in own), *other]),
         _kind(words, asked, questions),
-        counted=_counted(asked),
         is_claim=not _CLAIMING.isdisjoint(words),
         quoted=frozenset(i for i, sentence in enumerate(index.texts) if sentence in quoted),
         text=_joined([*own, about]),
@@ -286,11 +282,6 @@ def _kind_of(form: Form) -> Kind:
         if form in ("advice", "duration", "emotion", "number", "person", "reason", "time")
         else "thing"
     )
-
-
-def _counted(asked: Iterable[Part]) -> frozenset[str]:
-    """The terms of the things that questions count."""
-    return frozenset(term for part in asked for term in terms(part.counted)[-1:])
 
 
 def _weights(texts: Iterable[tuple[str, float]]) -> dict[str, float]:

@@ -72,14 +72,13 @@ _MARKS = lazy_pattern(r"(?:[>*•‣▪+-]\s+|>)+")
 
 @dataclass(frozen=True, slots=True)
 class SentenceQuery:
-    """A query: weights of terms; what is counted; sentences that were quoted before.
+    """A query: weights of terms; the kind of the answer; sentences that were quoted before.
 
     `is_many` asks for all answers, `subject` is the query for messages.
     """
 
     weights: Mapping[str, float]
     kind: Kind = "thing"
-    counted: frozenset[str] = frozenset()
     is_claim: bool = False
     quoted: frozenset[int] = frozenset()
     text: str = ""
@@ -193,7 +192,7 @@ class SentenceIndex:
 
     def _score(self, number: int, cover: float, query: SentenceQuery, asked: Set[str]) -> float:
         text, words = self.texts[number], set(self.words[number])
-        has = sign(query.kind, text, asked, self._lower_words, query.counted)
+        has = sign(query.kind, text, asked, self._lower_words)
         score = cover + _KIND * has * min(1.0, 0.3 + cover)
         if number in query.quoted:
             score *= _QUOTED

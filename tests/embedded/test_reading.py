@@ -124,7 +124,7 @@ def test_nothing_found_is_said_without_a_quote() -> None:
 
 
 def test_a_sentence_that_only_repeats_the_question_is_not_the_answer() -> None:
-    document = "Why did Ada leave? The reason why Ada did leave. Ada left, since it rained in May."
+    document = "Why did Ada leave? So Ada did leave. Ada left, since it rained in May."
     assert quotes(reply(answer_task("Why did Ada leave?", document)))[0].startswith("Ada left")
 
 
