@@ -123,12 +123,6 @@ def test_balances_are_those_at_the_end(when: str, is_: str) -> None:
     assert figure(f"reserves for claims {when}", "2010", page) == is_
 
 
-def test_the_quoted_row_is_verified_in_the_document() -> None:
-    reply = find_figure(PAGE, "net sales", "2009")
-    (quote,) = [line[2:] for line in reply.splitlines() if line.startswith("> ")]
-    assert quote in PAGE
-
-
 def test_periods_are_those_of_the_row_that_have_a_figure() -> None:
     assert find_periods(PAGE, "net sales").splitlines()[:2] == ["- 2010", "- 2009"]
     assert find_periods(PAGE, "operating profit").splitlines()[0] == "- 2010"

@@ -142,10 +142,3 @@ def test_letters_that_deny_chest_pain_are_not_counted() -> None:
     assert not any(value == "no" for value, is_said in zip(said, literal, strict=True) if is_said)
     # Where neither "chest" nor "pain" is said; one of them alone decides nothing.
     assert sum(value == "no" for value in said) > 0.4 * len(said)
-
-
-def test_one_of_two_words_decides_nothing() -> None:
-    said = values(
-        "the entry is a refund request", ("Refund for a broken lamp", "Where is my order?")
-    )
-    assert said == (None, "no")

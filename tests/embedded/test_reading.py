@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.documents.evidence import Verifier, find_quotes
+from pearl.documents.evidence import find_quotes
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.embedded import ExtractiveModel
 from pearl.errors import UsageError
@@ -91,17 +91,6 @@ def test_the_best_sentence_comes_first(task: Task, first: str) -> None:
     assert len(found) <= 3
 
 
-def test_quotes_are_lines_of_their_own_found_in_the_document() -> None:
-    text = reply(step("FIND_REASON", "Ada sell the mill"))
-    verifier = Verifier(STORY)
-    for quote in find_quotes(text):
-        assert verifier.verify(quote).is_verified
-    assert quotes(text)[0] == (
-        "In October 1913 Ada sold the mill because the river had changed its course and the "
-        "wheel stood still."
-    )
-
-
 def test_lists_come_in_document_order_and_give_more() -> None:
     text = reply(step("LIST_ALL", "what is said of the mill, the wheel, the stones, Ada and Otto"))
     found = quotes(text)
@@ -173,13 +162,6 @@ def test_a_finding_of_an_earlier_step_points_to_its_neighbours() -> None:
     event = "> In October 1913 Ada sold the mill because the river had changed its course and the wheel stood still."
     found = quotes(reply(step("IDENTIFY", event, question="", inputs=frozenset({"X"}))))
     assert "The buyer was Otto Farkas." in found
-
-
-def test_a_text_of_quotes_can_stand_for_the_document() -> None:
-    shown = "> The wheel was burned that winter.\n\n> The stones lie in the yard of the inn.\n"
-    assert quotes(reply(step("FIND_PLACE", "the stones", document=shown)))[0] == (
-        "The stones lie in the yard of the inn."
-    )
 
 
 def test_parts_are_combined_by_their_best_quotes() -> None:

@@ -181,10 +181,3 @@ def test_mining_is_held_to_a_grammar_of_its_own() -> None:
         assert row.constraint == "static"
         assert row.status == "mined"
         assert row.reply.startswith("New actions:\n- ")
-
-
-def test_mining_goes_on_where_grammars_are_refused() -> None:
-    model = RandomWriter(refuses=["sketch"])
-    row = asyncio.run(Miner(model, LIBRARY).ask(Question("1", 0, "Why?")))
-    assert row.constraint == "none"
-    assert row.status == "unreadable"

@@ -175,12 +175,6 @@ def test_a_refusal_that_is_not_of_the_size_ends_it_soon(openai_server: Server) -
     assert len(openai_server.requests) == 7  # 64, 32, 16, 8, 4, 2, 1
 
 
-def test_an_unknown_model_is_named_with_those_there_are(openai_server: Server) -> None:
-    openai_server.next("404")
-    with pytest.raises(ModelError, match="did you mean 'openai:test-model'"):
-        embed(openai_server, "a", model="test-modle")
-
-
 def test_a_key_is_sent_and_never_shown(
     openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,25 +152,6 @@ def test_a_waiting_call_leaves_its_place() -> None:
     assert order == ["second", "first"]
 
 
-def test_a_server_that_is_busy_is_left_alone_by_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    began: list[float] = []
-
-    def reply(request: Request) -> str:
-        began.append(asyncio.get_running_loop().time())
-        if len(began) == 1:
-            raise ModelError("slow down", kind="rate_limited", retry_after_s=0.3)
-        return "ok"
-
-    async def main() -> None:
-        retrying = Retrying(Limited(Scripted(reply), 1))
-        await asyncio.gather(*(retrying.complete(REQUEST) for _ in range(4)))
-
-    with computed(monkeypatch) as runner:
-        runner.run(main())
-    assert len(began) == 5
-    assert all(0.25 <= at - began[0] < 1 for at in began[1:])
-
-
 def test_a_seed_goes_along_with_every_request() -> None:
     model = failing()
     asyncio.run(Sampling(model, 7).complete(REQUEST))
