@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, cast
 
-from pearl.documents.tokens import Counter, Tokenizer
+from pearl.documents.tokens import Counter
 from pearl.errors import UsageError
 from pearl.llm import Completion, Constrains, Model, Request
 from pearl.llm.backends import ModelSettings, create_model
@@ -29,16 +29,6 @@ if TYPE_CHECKING:
 
 Layer = Callable[[Model], Model]
 """Wraps the model that it is given."""
-
-
-@runtime_checkable
-class HasTokenizer(Protocol):
-    """A model with its own tokenizer."""
-
-    @property
-    def tokenizer(self) -> Tokenizer | None:
-        """The tokenizer; None if it is unusable."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +159,7 @@ class Client(Wrapper):
         self.settings = settings = settings or ClientSettings()
         self.model = model = model or settings.create_model()
         if counter is None:
-            tokenizer = model.tokenizer if isinstance(model, HasTokenizer) else None
-            counter = Counter.for_model(model.name, tokenizer)
+            counter = Counter.for_model(model.name, getattr(model, "tokenizer", None))
         self.counter = counter
         self.breaker = breaker or CircuitBreaker()
         self.replies = replies
@@ -186,13 +175,14 @@ class Client(Wrapper):
             Constrains() if is_free else model.constrains, settings.constrain
         )
         reads = model.reads_prompts  # otherwise equal messages may be different requests
+        warm_up = partial(PrefixWarmup, mode=settings.prefix, n_places=settings.concurrency)
         order: tuple[Layer | None, ...] = (
             self._retrying,  # a call that waits for a retry does not occupy a slot
             _sampling(settings.seed, settings.temperature),
             # Cache hits use neither a slot nor tokens.
             partial(DedupCache, replies=replies) if reads and settings.is_shared else None,
             # Calls that wait for the server's cache, or for a batch, do not occupy a slot either.
-            collecting or (self._warming_up if reads else None),
+            collecting or (warm_up if reads else None),
             partial(
                 Limited,
                 n=settings.concurrency,
@@ -259,9 +249,6 @@ class Client(Wrapper):
             breaker=self.breaker,
             budget=self.budget,
         )
-
-    def _warming_up(self, model: Model) -> Model:
-        return PrefixWarmup(model, self.settings.prefix, n_places=self.settings.concurrency)
 
 
 def as_client(

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from pearl.documents.digest import digest
 from pearl.errors import StoreError
 from pearl.llm.concurrency import gather
-from pearl.plugins.files import cache_file
 from pearl.plugins.persistence import connect, is_damaged, locked_file
 from pearl.retrieval import Embedder, TextKind
 
@@ -32,9 +31,7 @@ MAX_BYTES = 4 * 2**30  # Of the file; 2.7 million vectors of 384 dimensions.
 # Texts that are embedded and stored together; an interruption loses at most one batch per concurrent call.
 BATCH = 64
 KEYS_A_QUERY = 500
-PATIENCE_S = 60.0  # Seconds to wait for another process that writes
 _SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
-_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 Result = TypeVar("Result")
 
@@ -48,12 +45,6 @@ class EmbeddingCache:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
-
-    @classmethod
-    def of_user(cls) -> EmbeddingCache | None:
-        """The file in the cache folder; None if other users may write to that folder."""
-        path = cache_file("embeddings.sqlite")
-        return None if path is None else cls(path)
 
     def read(self, keys: Iterable[bytes]) -> dict[bytes, Vector]:
         """The stored vectors; damaged ones, not of unit length, are left out."""
@@ -164,19 +155,11 @@ class CachedEmbedder:
     """An embedder that computes only vectors that are not cached, and equal texts once."""
 
     def __init__(self, embedder: Embedder, cache: EmbeddingCache, concurrency: int) -> None:
+        self.name = embedder.name
+        self.notice = str(getattr(embedder, "notice", ""))
         self._embedder = embedder
         self._cache = cache
         self._concurrency = concurrency
-
-    @property
-    def name(self) -> str:
-        """That of the embedder."""
-        return self._embedder.name
-
-    @property
-    def notice(self) -> str:
-        """That of the embedder."""
-        return str(getattr(self._embedder, "notice", ""))
 
     async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
         """Vectors of unit length, shape (len(texts), dimension), in order."""

@@ -15,6 +15,7 @@ from pearl import plugins
 from pearl.errors import UsageError, did_you_mean
 from pearl.llm.embedding_cache import CachedEmbedder, EmbeddingCache
 from pearl.llm.middleware.budget import Budget
+from pearl.plugins.files import cache_file
 from pearl.retrieval import Embedder
 
 __all__ = [
@@ -129,8 +130,10 @@ def create_embedder(spec: str, settings: EmbedderSettings | None = None) -> Text
     settings = settings or EmbedderSettings()
     module: EmbedderModule = plugins.load(__name__, kind)
     embedder = module.create(name, settings)
-    cache = EmbeddingCache.of_user() if module.IS_CACHED and settings.is_cached else None
-    return embedder if cache is None else CachedEmbedder(embedder, cache, settings.concurrency)
+    path = cache_file("embeddings.sqlite") if module.IS_CACHED and settings.is_cached else None
+    if path is None:  # also if other users may write to the cache folder
+        return embedder
+    return CachedEmbedder(embedder, EmbeddingCache(path), settings.concurrency)
 
 
 def embedder_beside(

@@ -119,7 +119,9 @@ class DedupCache(Wrapper):
         is_paid, shared.is_paid = shared.is_paid, True
         if isinstance(shared.result, ModelError):
             raise shared.result.copy() if is_paid else shared.result
-        return _remembered(shared.result) if is_paid else shared.result
+        if not is_paid:
+            return shared.result
+        return replace(shared.result, usage=Usage(), is_remembered=True, prefix=None)
 
     async def _ask(self, key: bytes, request: Request) -> _Shared:
         known = None if self._replies is None else await self._replies.reply(key)
@@ -130,10 +132,6 @@ class DedupCache(Wrapper):
             return _Shared(await self._model.complete(request), is_paid=False)
         except ModelError as error:
             return _Shared(error, is_paid=False)
-
-
-def _remembered(completion: Completion) -> Completion:
-    return replace(completion, usage=Usage(), is_remembered=True, prefix=None)
 
 
 class Measured(Wrapper):
