@@ -70,7 +70,7 @@ def test_parts_by_rule(question: str, level: int, lines: list[str] | None) -> No
     assert said == ([f"{question} (text)"] if lines is None else lines)
 
 
-def test_parts_that_were_sent_back_are_not_told_again() -> None:
+def test_a_rejected_decomposition_is_not_repeated() -> None:
     found = read_decomposition(decompose(DecomposeTask("What were sales in 2009?", NONE, round=1)))
     assert level_of(found.parts) == 5
 
@@ -83,7 +83,7 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(WORDS, max_size=14).map(" ".join))
-def test_whatever_is_asked_the_parts_hold_against_the_question(question: str) -> None:
+def test_the_parts_of_any_question_pass_the_checks(question: str) -> None:
     """Rules bring in nothing that the question does not name, and leave out no year of it."""
     text = decompose(DecomposeTask(question or "x", NONE))
     found = read_decomposition(text)

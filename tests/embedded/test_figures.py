@@ -52,7 +52,7 @@ def figure(what: str, when: str = "2010", page: str = PAGE) -> str:
         ("the % change in net sales", "", "10.7%"),
     ],
 )
-def test_the_cell_or_the_sentence_is_found(what: str, when: str, is_: str) -> None:
+def test_the_matching_cell_is_found(what: str, when: str, is_: str) -> None:
     assert figure(what, when) == is_
 
 
@@ -73,11 +73,11 @@ def test_the_cell_or_the_sentence_is_found(what: str, when: str, is_: str) -> No
         ("the amount", "2010"),
     ],
 )
-def test_what_the_page_does_not_say_is_not_found(what: str, when: str) -> None:
+def test_missing_and_ambiguous_figures_are_not_found(what: str, when: str) -> None:
     assert find_figure(PAGE, what, when).startswith("Nothing found: ")
 
 
-def test_cells_that_may_be_meant_are_named() -> None:
+def test_the_candidates_of_an_ambiguous_figure_are_listed() -> None:
     twice = PAGE.replace("| energy |", "| net sales |")
     reply = find_figure(twice, "net sales", "2009")
     assert reply.startswith("Nothing found: several figures may be meant by net sales, 2009: ")
@@ -92,7 +92,7 @@ def test_a_year_may_be_a_row_and_the_thing_a_column() -> None:
     assert figure("rent", "2012", page).startswith("Nothing")
 
 
-def test_what_stands_above_a_table_names_rows_that_are_nothing_but_a_period() -> None:
+def test_the_text_above_a_table_names_rows_that_are_periods() -> None:
     page = (
         "The maturities of the bonds are as follows :\n\n| item | amount |\n|---|---|\n"
         "| 2014 | 385 |\n| 2015 | 1,110 |"
@@ -101,7 +101,7 @@ def test_what_stands_above_a_table_names_rows_that_are_nothing_but_a_period() ->
     assert figure("maturities of leases", "2015", page).startswith("Nothing")
 
 
-def test_a_table_apart_from_its_text_is_named_by_the_text_where_it_was() -> None:
+def test_a_table_shown_apart_is_named_by_the_text_at_its_place() -> None:
     page = (
         "Of the mills. "
         + "They were sold in the spring , and nobody answered the board. " * 4
@@ -123,7 +123,7 @@ def test_balances_are_those_at_the_end(when: str, is_: str) -> None:
     assert figure(f"reserves for claims {when}", "2010", page) == is_
 
 
-def test_periods_are_those_of_the_row_that_have_a_figure() -> None:
+def test_periods_without_a_figure_are_left_out() -> None:
     assert find_periods(PAGE, "net sales").splitlines()[:2] == ["- 2010", "- 2009"]
     assert find_periods(PAGE, "operating profit").splitlines()[0] == "- 2010"
     assert find_periods(PAGE, "goodwill").startswith("Nothing found")
@@ -155,7 +155,7 @@ def test_parts_of_a_document_give_one_figure_or_none(others: tuple[str, ...], is
     assert replied(model, replace(steps[0], parts=replies)).startswith(is_)
 
 
-def test_periods_of_parts_are_put_together() -> None:
+def test_periods_of_parts_are_merged() -> None:
     model = ExtractiveModel()
     later = PAGE.replace("2010", "2012").replace("2009", "2011")
     steps = [task("FIND_PERIODS", part, "net sales") for part in (PAGE, later)]

@@ -75,7 +75,7 @@ def actions(question: str, library: str | ActionLibrary = "quality") -> list[str
         ("How many times does Ada lie?", ["LIST_ALL"]),  # passages are shown and not counted
     ],
 )
-def test_the_form_decides(question: str, expected: list[str]) -> None:
+def test_the_form_of_a_question_decides_the_actions(question: str, expected: list[str]) -> None:
     assert actions(question) == expected
 
 
@@ -98,7 +98,7 @@ def test_the_form_decides(question: str, expected: list[str]) -> None:
         "How does Ada know who left and when Otto came?",
     ],
 )
-def test_an_unsure_form_goes_whole_to_the_general_action(question: str) -> None:
+def test_a_question_of_uncertain_form_is_searched_for_unchanged(question: str) -> None:
     assert steps(question) == [("FIND", question)]
 
 
@@ -137,12 +137,12 @@ def test_outputs_are_in_the_order_of_the_question_and_differ() -> None:
         ("Please tell me why Ada left.", [("FIND_REASON", "why Ada left?")]),
     ],
 )  # fmt: skip
-def test_what_pronouns_may_refer_to_is_kept(question: str, expected: list[tuple[str, str]]) -> None:
+def test_the_referents_of_pronouns_are_kept(question: str, expected: list[tuple[str, str]]) -> None:
     assert steps(question) == expected
 
 
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.name)
-def test_a_text_is_not_asked_by_a_query_of_a_table(library: ActionLibrary) -> None:
+def test_questions_about_a_text_use_no_lookup(library: ActionLibrary) -> None:
     asked = library.extended([LOOKUP])
     for question in ("When did Nils buy the boat?", "Who sold the mill?", "Say more."):
         assert LOOKUP.name not in actions(question, asked)
@@ -190,7 +190,7 @@ def test_a_long_question_is_read_in_time_that_grows_as_it_does(junk: str) -> Non
         ("Where is the key?", ["FIND_PLACE"]),
     ],
 )
-def test_only_a_noun_that_is_asked_for_names_a_new_action(question: str, names: list[str]) -> None:
+def test_new_actions_are_named_after_the_noun_in_question(question: str, names: list[str]) -> None:
     new = compile_plan(propose(question, GENERAL), GENERAL).plan.new_actions
     assert [action.name for action in new] == names
 
@@ -204,7 +204,7 @@ SALES = (Turn("What were net sales in 2008?"),)
     "question",
     ["And in 2009?", "Why?", "How much did it rise?", "Who audited the accounts of Acme?"],
 )
-def test_a_question_that_may_refer_to_earlier_ones_has_them_in_brackets(question: str) -> None:
+def test_a_referring_question_contains_the_earlier_ones(question: str) -> None:
     expected = f"{question} (asked with: What were net sales in 2008)"
     assert make_standalone(StandaloneTask(question, SALES)) == expected
 
@@ -217,7 +217,7 @@ def test_a_question_that_may_refer_to_earlier_ones_has_them_in_brackets(question
         ("What was the rent of the mill in 2010?", SALES),
     ],
 )
-def test_a_question_that_is_clear_stays_as_it_is(question: str, earlier: tuple[Turn, ...]) -> None:
+def test_a_clear_question_stays_unchanged(question: str, earlier: tuple[Turn, ...]) -> None:
     assert make_standalone(StandaloneTask(question, earlier)) == question
 
 

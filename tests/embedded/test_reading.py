@@ -105,7 +105,7 @@ def test_a_summary_goes_through_the_document() -> None:
     assert len(found) == len(set(found))
 
 
-def test_nothing_found_is_said_without_a_quote() -> None:
+def test_a_reply_without_a_match_contains_no_quote() -> None:
     text = reply(step("FIND", 'the "president of France in the year of the plague"'))
     assert text.startswith("Nothing found. No passage of the document matches")
     assert not find_quotes(text)
@@ -117,7 +117,7 @@ def test_a_sentence_that_only_repeats_the_question_is_not_the_answer() -> None:
     assert quotes(reply(answer_task("Why did Ada leave?", document)))[0].startswith("Ada left")
 
 
-def test_a_pronoun_leans_on_the_sentence_before_it() -> None:
+def test_a_pronoun_refers_to_the_sentence_before_it() -> None:
     document = (
         "The weather was fine. Greta Novak had a boat. It was sold to a cook. "
         "Nothing else was ever sold in Orrin. A hat was sold to a priest."
@@ -126,7 +126,7 @@ def test_a_pronoun_leans_on_the_sentence_before_it() -> None:
     assert "It was sold to a cook." in found
 
 
-def test_the_reply_to_a_question_is_found_by_the_question() -> None:
+def test_an_answer_is_found_by_the_question_before_it() -> None:
     document = (
         "Doctor: How is the cough?\n\nPatient: A little better, thanks.\n\n"
         "Doctor: And do you still smoke?\n\nPatient: Only on Sundays.\n\nDoctor: Fine.\n\n"
@@ -144,7 +144,7 @@ def test_both_questions_of_a_question_are_answered() -> None:
     assert "He paid forty crowns for it." in found
 
 
-def test_findings_of_earlier_steps_are_set_side_by_side() -> None:
+def test_earlier_results_are_combined() -> None:
     one, two = "> Ada Brandt bought the mill.", "> The buyer was Otto Farkas."
     inputs = frozenset({"X", "Y"})
     for document in (STORY, None):
@@ -152,7 +152,7 @@ def test_findings_of_earlier_steps_are_set_side_by_side() -> None:
         assert quotes(text) == [one[2:], two[2:]]
 
 
-def test_things_that_are_compared_are_each_looked_up() -> None:
+def test_each_compared_thing_is_looked_up() -> None:
     found = quotes(reply(step("COMPARE", "Ada's sister Greta", "the stones")))
     assert any("Greta" in quote for quote in found)
     assert any("stones" in quote for quote in found)
@@ -199,9 +199,7 @@ WORDS = st.lists(
 
 
 @given(WORDS, WORDS)
-def test_whatever_is_asked_of_whatever_text_each_quote_is_in_it(
-    asked: list[str], told: list[str]
-) -> None:
+def test_every_quote_is_in_the_document(asked: list[str], told: list[str]) -> None:
     document = " ".join(told)
     for task in (
         answer_task(" ".join(asked), document),

@@ -67,7 +67,7 @@ def test_settings_travel() -> None:
     assert pickle.loads(pickle.dumps(settings)) == settings
 
 
-def test_what_is_unshared_costs_what_it_costs_within_the_same_budget() -> None:
+def test_unshared_calls_count_towards_the_budget() -> None:
     model = reading(Scripted(lambda request: "ok"))
     client = Client(ClientSettings(model), budget=Budget(max_calls=3))
 
@@ -92,7 +92,7 @@ def test_spending_is_counted_without_any_limit() -> None:
     assert client.budget.spent.n_calls == 1
 
 
-def test_an_error_that_ends_the_run_ends_it_for_who_is_unshared() -> None:
+def test_a_fatal_error_also_ends_unshared_calls() -> None:
     def refuse(request: Request) -> str:
         raise ModelError("no credit", kind="quota")
 
@@ -108,7 +108,7 @@ def test_an_error_that_ends_the_run_ends_it_for_who_is_unshared() -> None:
     assert len(model.requests) == 1
 
 
-def test_the_window_is_the_one_that_is_said() -> None:
+def test_the_window_setting_overrides_the_model() -> None:
     model = Scripted(lambda request: "ok", window=7)
     assert (
         Client(ClientSettings(model)).window,
@@ -128,7 +128,7 @@ def test_a_client_has_its_settings_already() -> None:
         Pearl(client, budget=Budget())
 
 
-def test_only_who_asks_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_needed_only_to_send_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("PEARL_API_KEY", raising=False)
     with pytest.raises(ModelError, match="requires a key"):

@@ -118,7 +118,7 @@ def test_the_end_of_the_ladder_is_the_repair_loop() -> None:
     assert set(reasons) == {"no grammars here"}
 
 
-def test_a_model_that_ignores_its_grammar_is_found_out() -> None:
+def test_a_model_that_ignores_its_grammar_is_detected() -> None:
     error, trace = attempt(RandomWriter(ignores=True), max_repairs=3)
     assert isinstance(error, PlanningError)
     assert refused(trace) == ["library", "static"]
@@ -128,7 +128,7 @@ def test_a_model_that_ignores_its_grammar_is_found_out() -> None:
 
 
 @pytest.mark.parametrize("mode", ["grammar", "json"])
-def test_who_insists_gets_no_plan_without(mode: Mode) -> None:
+def test_mandatory_constraints_have_no_fallback(mode: Mode) -> None:
     model = RandomWriter(["grammar", "json"], refuses=["new-actions", "steps", "plan"])
     fallback = ConstraintFallback(model.constrains, mode)
     with pytest.raises(ModelError) as caught:
@@ -143,14 +143,14 @@ def test_off_asks_for_nothing() -> None:
     assert all(request.constraint is None for request in model.requests)
 
 
-def test_what_no_model_can_do_is_said_before_it_is_asked() -> None:
+def test_impossible_constraints_are_refused_before_a_call() -> None:
     with pytest.raises(UsageError, match="does not support constraints"):
         Pearl("extractive", constrain="grammar")
     with pytest.raises(UsageError, match="did you mean 'grammar'"):
         Pearl("extractive", constrain="gramar")  # type: ignore[arg-type]
 
 
-def test_tasks_under_way_together_go_down_once() -> None:
+def test_concurrent_tasks_step_down_once() -> None:
     model = RandomWriter(refuses=["new-actions"])
     fallback = ConstraintFallback(model.constrains)
 

@@ -119,21 +119,21 @@ def test_a_reply_without_one_score_for_each_text_is_an_error(
     assert failed.value.kind == "malformed"
 
 
-def test_what_may_pass_is_tried_again(openai_server: Server) -> None:
+def test_transient_failures_are_retried(openai_server: Server) -> None:
     openai_server.answer = lambda _: Canned(entries())
     openai_server.next("503", "reset")
     assert rerank(f"{openai_server.url}/rerank") == list(SCORES)
     assert len(openai_server.requests) == 3
 
 
-def test_a_server_that_is_down_is_said_with_its_address() -> None:
+def test_an_unreachable_server_is_named() -> None:
     with pytest.raises(ModelError) as failed:
         rerank("http://127.0.0.1:9/v1/rerank")
     assert failed.value.message == "reranker: no server at http://127.0.0.1:9/v1"
     assert failed.value.help == "start it, or give its address with --reranker-url"
 
 
-def test_a_wrong_path_is_said(openai_server: Server) -> None:
+def test_a_wrong_path_is_reported(openai_server: Server) -> None:
     openai_server.next("404")
     with pytest.raises(ModelError) as failed:
         rerank(f"{openai_server.url}/nowhere")
@@ -190,7 +190,7 @@ def test_keys_are_never_shown(openai_server: Server, monkeypatch: pytest.MonkeyP
 # --- what cannot be set up --------------------------------------------------------------------
 
 
-def test_what_is_no_reranker_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_rerankers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="did you mean 'cohere'"):
         create_reranker("coher:m")
     with pytest.raises(UsageError, match="needs the name of a model"):

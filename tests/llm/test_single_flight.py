@@ -7,7 +7,7 @@ import asyncio
 from pearl.llm.concurrency import SingleFlight
 
 
-def test_a_loop_never_waits_for_the_work_of_another() -> None:
+def test_event_loops_share_no_work() -> None:
     flights = SingleFlight[str]()
 
     async def main() -> None:

@@ -24,12 +24,12 @@ from tests.server import Server
         ("model2vec", "model2vec:minishlab"),
     ],
 )
-def test_a_name_that_is_none_is_corrected(spec: str, said: str) -> None:
+def test_unknown_names_are_corrected(spec: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         create_embedder(spec)
 
 
-def test_what_was_embedded_is_not_sent_again(openai_server: Server) -> None:
+def test_cached_vectors_are_not_requested_again(openai_server: Server) -> None:
     async def embed(*texts: str, is_cached: bool = True) -> np.ndarray:
         settings = EmbedderSettings(openai_server.url, is_cached=is_cached)
         embedder = create_embedder("openai:m", settings)

@@ -100,9 +100,7 @@ BROKEN: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("said", BROKEN)
-def test_a_reply_that_is_not_what_was_asked_for_is_not_used(
-    openai_server: Server, said: str
-) -> None:
+def test_malformed_replies_are_refused(openai_server: Server, said: str) -> None:
     openai_server.next(Canned(json.dumps(BROKEN[said])))
     with pytest.raises(ModelError, match=said) as failed:
         embed(openai_server, "a", "b", "c")
@@ -111,13 +109,13 @@ def test_a_reply_that_is_not_what_was_asked_for_is_not_used(
     assert not re.search("--base-url|--timeout-s", failed.value.help or "")  # options of models
 
 
-def test_a_reply_that_is_broken_once_is_asked_for_again(openai_server: Server) -> None:
+def test_a_malformed_reply_is_requested_again(openai_server: Server) -> None:
     openai_server.next("half JSON", "500", Canned(BROKEN["a vector is zero"]), "reset")
     np.testing.assert_allclose(embed(openai_server, "a", attempts=5), [vector_of("a")], atol=1e-7)
     assert len(openai_server.requests) == 5
 
 
-def test_batches_of_other_dimensions_than_others_are_not_joined(openai_server: Server) -> None:
+def test_batches_of_different_dimensions_are_refused(openai_server: Server) -> None:
     openai_server.answer = lambda seen: Canned(
         embeddings(seen.body["input"], dimension=16 if "ship 0" in seen.body["input"] else 8)
     )
@@ -136,7 +134,7 @@ def test_dimensions_are_asked_for_and_checked(openai_server: Server) -> None:
 
 
 @pytest.mark.parametrize("fault", ["401", "reset", "hang", "page"])
-def test_whatever_a_server_does_is_a_model_error(openai_server: Server, fault: str) -> None:
+def test_every_fault_of_a_server_is_a_model_error(openai_server: Server, fault: str) -> None:
     openai_server.answer = lambda seen: FAULTS[fault]
     with pytest.raises(ModelError) as failed:
         embed(openai_server, "a", timeout_s=0.5)
@@ -168,7 +166,7 @@ def test_a_batch_that_is_too_large_is_halved_and_stays_so(
     assert [len(seen.body["input"]) for seen in openai_server.requests].count(64) == 1
 
 
-def test_a_refusal_that_is_not_of_the_size_ends_it_soon(openai_server: Server) -> None:
+def test_other_refusals_end_the_halving(openai_server: Server) -> None:
     openai_server.answer = lambda seen: Canned(error("no such parameter: encoding_format"), 400)
     with pytest.raises(ModelError, match="encoding_format"):
         embed(openai_server, *(f"ship {n}" for n in range(64)), model="test-model", attempts=4)
@@ -261,7 +259,7 @@ def test_tokens_are_counted_and_limited(openai_server: Server) -> None:
     assert len(openai_server.requests) == 1
 
 
-def test_a_server_that_tells_no_or_impossible_tokens_is_not_believed(openai_server: Server) -> None:
+def test_implausible_token_counts_are_replaced(openai_server: Server) -> None:
     for told in (None, {"prompt_tokens": 90_000_000}, {"prompt_tokens": -5}, "many"):
         openai_server.next(Canned({**embeddings(["one two three"]), "usage": told}))
         budget = Budget(max_tokens=10_000)
@@ -269,7 +267,7 @@ def test_a_server_that_tells_no_or_impossible_tokens_is_not_believed(openai_serv
         assert 0 < budget.spent.usage.n_input_tokens < 10
 
 
-def test_lone_surrogates_are_sent_as_what_every_server_takes(openai_server: Server) -> None:
+def test_lone_surrogates_are_replaced(openai_server: Server) -> None:
     embed(openai_server, "a \ud800")
     assert openai_server.requests[0].body["input"] == ["a \ufffd"]
 

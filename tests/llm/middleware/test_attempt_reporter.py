@@ -48,7 +48,7 @@ def test_retries_are_numbered_and_only_the_last_has_the_reply(openai_server: Ser
     assert all(each.duration_s >= 0 for each in found)
 
 
-def test_a_reply_that_is_kept_is_no_attempt(openai_server: Server) -> None:
+def test_a_cached_reply_is_no_attempt(openai_server: Server) -> None:
     openai_server.on("", "Ada")
     assert [each.number for each in attempts(of(openai_server), n=3)] == [0]
 

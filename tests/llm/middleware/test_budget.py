@@ -56,7 +56,7 @@ def settle(
 
 
 @pytest.mark.parametrize(("reported", "counted"), [(303, 304), (304, 304), (310, 310), (0, 304)])
-def test_what_a_server_leaves_out_counts_all_the_same(reported: int, counted: int) -> None:
+def test_tokens_that_a_server_does_not_report_count(reported: int, counted: int) -> None:
     budget = Budget(Counter("seams", Seams()), max_tokens=100_000)  # type: ignore[arg-type]
     call = budget.worst(over("word " * 300, "is it so 1", 10), is_exact=True)
     settle(budget, call, Usage(reported, 5), reply="y")
@@ -177,7 +177,7 @@ def test_nothing_is_spent_beyond_the_limits(block: int, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_is_left_is_used_up(seed: int) -> None:
+def test_the_budget_is_used_up(seed: int) -> None:
     model = Billing(seed)
     budget = Budget(COUNTER, max_tokens=2_000, reply_tokens=50)
     done = asyncio.run(ask(Limited(Budgeted(model, budget), 8), ["word " * 20] * 100))
@@ -186,7 +186,7 @@ def test_what_is_left_is_used_up(seed: int) -> None:
     assert 0 <= left < COUNTER.count("word " * 20) + FRAME_TOKENS + 1 + 50, "less than one call"
 
 
-def test_a_call_waits_for_what_others_leave() -> None:
+def test_a_call_waits_for_unused_reservations() -> None:
     model = Billing(1, extra=0)
     model.random.randint = lambda low, high: low  # type: ignore[method-assign]
     worst = COUNTER.count("word") + FRAME_TOKENS + 1 + 100
@@ -205,7 +205,7 @@ def test_the_error_says_what_and_how_much() -> None:
     assert len(str(caught.value).splitlines()) <= 3
 
 
-def test_what_is_refused_before_it_is_sent_is_no_call() -> None:
+def test_calls_refused_before_sending_are_not_counted() -> None:
     def refuse(request: Request) -> str:
         raise ModelError("no grammar", kind="unconstrained", is_sent=request.prompt != "unsent")
 
@@ -224,7 +224,7 @@ def test_money_needs_a_price() -> None:
         Budget(COUNTER, max_cost_usd=1.0)
 
 
-def test_replies_are_limited_where_they_are_reserved() -> None:
+def test_reserved_replies_have_a_limit() -> None:
     for limits, sent in (({"max_tokens": 10_000}, 70), ({"max_calls": 3}, None)):
         model = Billing(1)
         budget = Budget(COUNTER, reply_tokens=70, **limits)  # type: ignore[arg-type]
@@ -236,7 +236,7 @@ def test_replies_are_limited_where_they_are_reserved() -> None:
     assert model.limits == [30], "a request's own limit stays"
 
 
-def test_a_server_that_counts_more_is_noticed() -> None:
+def test_a_server_that_counts_more_tokens_is_detected() -> None:
     model = Billing(3, extra=0)
     count = COUNTER.count
 
@@ -269,7 +269,7 @@ def test_time_is_up_before_and_during_a_call(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("wait_s", [None, 500.0])
-def test_no_wait_that_a_server_wants_goes_beyond_the_end_of_time(
+def test_no_requested_wait_exceeds_the_deadline(
     wait_s: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(request: Request) -> str:
@@ -287,7 +287,7 @@ def test_no_wait_that_a_server_wants_goes_beyond_the_end_of_time(
         assert runner.run(run()) <= 20.1
 
 
-def test_the_end_of_time_wakes_those_who_wait_for_room(
+def test_the_deadline_wakes_waiting_calls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with computed(monkeypatch) as runner:
@@ -310,9 +310,7 @@ def test_failures_that_may_be_billed_count(kind: str, is_billed: bool) -> None:
 
 
 @pytest.mark.parametrize("ends", ["length", "content_filter"])
-def test_a_reply_of_no_use_is_booked_as_the_server_counts_it(
-    openai_server: Server, ends: str
-) -> None:
+def test_an_unusable_reply_counts_with_its_reported_usage(openai_server: Server, ends: str) -> None:
     """With no limit of tokens, too: what is told at the end is the bill."""
     openai_server.next(Canned(completion("half a sen", finish_reason=ends)))
     budget = Budget(COUNTER)
@@ -340,7 +338,7 @@ def test_calls_under_way_together_stretch_later_prompts_once() -> None:
 @pytest.mark.parametrize(
     "usage", [Usage(), Usage(1, 0), Usage(0, 1), Usage(0, 0, 0, 1), Usage(5, 1, 5, 1)]
 )
-def test_no_report_of_a_server_undoes_a_limit(usage: Usage) -> None:
+def test_no_reported_usage_breaks_a_limit(usage: Usage) -> None:
     model = Reporting(usage)
     budget = Budget(COUNTER, max_tokens=2_000, reply_tokens=20)
     done = asyncio.run(ask(Limited(Budgeted(model, budget), 1), ["word " * 100] * 60))
@@ -349,7 +347,7 @@ def test_no_report_of_a_server_undoes_a_limit(usage: Usage) -> None:
     assert model.n_calls * n_real <= 2_000 < (model.n_calls + 1) * (n_real + 40)
 
 
-def test_what_is_shown_is_what_the_server_says_and_what_limits_count_is_the_larger() -> None:
+def test_limits_count_the_larger_of_reported_and_own_usage() -> None:
     budget = Budget(COUNTER, max_tokens=2_000, max_cost_usd=1.0, price=PRICE, reply_tokens=20)
     asyncio.run(Budgeted(Reporting(Usage(10, 1)), budget).complete(request("word " * 100)))
     assert budget.spent.usage == Usage(10, 1)
@@ -359,14 +357,14 @@ def test_what_is_shown_is_what_the_server_says_and_what_limits_count_is_the_larg
     assert caught.value.spent >= COUNTER.count("word " * 100)
 
 
-def test_nonsense_is_shown_as_our_own_count_and_flagged() -> None:
+def test_implausible_usage_is_replaced_and_flagged() -> None:
     budget = Budget(COUNTER)
     asyncio.run(Budgeted(Reporting(Usage(0, 3, 0, 1)), budget).complete(request("word " * 100)))
     own = COUNTER.count("word " * 100)
     assert budget.spent.usage == Usage(own, 3, 0, 1)
 
 
-def test_no_discount_is_given_on_the_word_of_a_server_that_talks_nonsense() -> None:
+def test_implausible_usage_gives_no_discount() -> None:
     price = Price(input_usd=10.0, output_usd=0.0, cached_usd=0.0)
     n = COUNTER.count("word " * 100)
     limit = price.cost_usd(Usage(2 * n + 40))
@@ -376,14 +374,14 @@ def test_no_discount_is_given_on_the_word_of_a_server_that_talks_nonsense() -> N
     assert model.n_calls == 2
 
 
-def test_one_report_that_is_much_too_high_ends_no_run() -> None:
+def test_one_excessive_report_does_not_end_the_run() -> None:
     budget = Budget(COUNTER, max_tokens=100_000, reply_tokens=20)
     asyncio.run(Budgeted(Reporting(Usage(60_000, 1)), budget).complete(request("who?")))
     done = asyncio.run(ask(Budgeted(Reporting(Usage(100, 1)), budget), ["word " * 20] * 8))
     assert all(isinstance(one, Completion) for one in done)
 
 
-def test_what_is_learned_of_a_server_that_counts_more_goes_on_growing() -> None:
+def test_repeated_discrepancies_multiply() -> None:
     """A prompt that is reserved with a stretch, and is still too low, stretches by both together."""
     budget = Budget(COUNTER, max_tokens=1_000_000, reply_tokens=20)
     plain = budget.worst(request("word " * 100)).n_input
@@ -393,13 +391,13 @@ def test_what_is_learned_of_a_server_that_counts_more_goes_on_growing() -> None:
     assert budget.worst(request("word " * 100)).n_input >= 3.5 * plain
 
 
-def test_what_is_booked_without_the_servers_word_is_told_apart() -> None:
+def test_estimated_usage_is_reported_separately() -> None:
     budget = Budget(COUNTER, max_tokens=1_000, reply_tokens=20)
     settle(budget, budget.worst(request("word")), Usage(30, 5), is_sure=False)
     assert (budget.spent.n_unsure_calls, budget.spent.n_unsure_tokens) == (1, 35)
 
 
-def test_where_no_tokens_are_counted_none_are_booked_for_a_call_that_told_nothing() -> None:
+def test_a_call_without_usage_adds_no_tokens_without_a_token_limit() -> None:
     budget = Budget(COUNTER, max_calls=2)
     settle(budget, budget.worst(request("word")), None, is_sure=False)
     assert budget.spent == Spent(Usage(), n_calls=1, n_unsure_calls=1, n_unsure_tokens=0)

@@ -72,7 +72,7 @@ async def asking(model: DedupCache, n: int) -> list[asyncio.Task[Completion]]:
 
 
 @within_a_loop
-async def test_calls_in_flight_are_shared_and_paid_once() -> None:
+async def test_concurrent_equal_calls_are_sent_and_paid_once() -> None:
     act = Waiting()
     model = DedupCache(Acting(act))
     tasks = await asking(model, 3)
@@ -87,7 +87,7 @@ async def test_calls_in_flight_are_shared_and_paid_once() -> None:
 
 
 @within_a_loop
-async def test_a_reply_that_was_kept_is_never_asked_for_again() -> None:
+async def test_a_stored_reply_is_not_requested_again() -> None:
     act, kept = Waiting(), Shelf()
     act.may_end.set()
     first = await DedupCache(CacheWriter(Acting(act), kept), kept).complete(REQUEST)
@@ -111,7 +111,7 @@ async def test_models_of_one_name_and_two_identities_share_no_reply() -> None:
 
 
 @within_a_loop
-async def test_an_error_is_shared_by_those_who_wait_and_then_forgotten() -> None:
+async def test_an_error_is_shared_by_concurrent_callers_only() -> None:
     act, kept = Waiting(n_failures=1), Shelf()
     model = DedupCache(CacheWriter(Acting(act), kept), kept)
     tasks = await asking(model, 2)
@@ -126,7 +126,7 @@ async def test_an_error_is_shared_by_those_who_wait_and_then_forgotten() -> None
 
 
 @within_a_loop
-async def test_one_who_leaves_leaves_the_others_alone_and_the_first_to_stay_pays() -> None:
+async def test_cancelling_one_caller_keeps_the_call() -> None:
     act = Waiting()
     tasks = await asking(DedupCache(Acting(act)), 3)
     tasks[0].cancel()
@@ -139,7 +139,7 @@ async def test_one_who_leaves_leaves_the_others_alone_and_the_first_to_stay_pays
 
 
 @within_a_loop
-async def test_the_last_to_leave_ends_the_call_and_the_next_asks_anew() -> None:
+async def test_cancelling_all_callers_cancels_the_call() -> None:
     before = asyncio.all_tasks()
     act = Waiting()
     model = DedupCache(Acting(act))
@@ -165,7 +165,7 @@ async def test_the_last_to_leave_ends_the_call_and_the_next_asks_anew() -> None:
         {"constraint": Constraint("yes", 'start: "yes"')},
     ],
 )
-def test_whatever_the_reply_depends_on_is_in_the_key(change: dict[str, Any]) -> None:
+def test_the_key_covers_every_field_that_changes_the_reply(change: dict[str, Any]) -> None:
     assert request_key(replace(REQUEST, **change), "m") != request_key(REQUEST, "m")
 
 

@@ -46,7 +46,7 @@ def ask(model: Model) -> Completion:
 
 
 @pytest.mark.parametrize("kind", sorted(RETRYABLE_KINDS))
-def test_what_may_pass_is_tried_again(kind: ModelErrorKind) -> None:
+def test_transient_failures_are_retried(kind: ModelErrorKind) -> None:
     model = failing(ModelError("not now", kind=kind), ModelError("nor now", kind=kind))
     waits: list[CallWait] = []
     assert ask(telling_waits(Retrying(model, first_wait_s=0.01), waits.append)).text == "ok"
@@ -57,7 +57,7 @@ def test_what_may_pass_is_tried_again(kind: ModelErrorKind) -> None:
 
 
 @pytest.mark.parametrize("kind", FINAL)
-def test_what_cannot_pass_is_not(kind: ModelErrorKind) -> None:
+def test_permanent_failures_are_not_retried(kind: ModelErrorKind) -> None:
     error = ModelError("no", kind=kind, retry_after_s=1)
     model = failing(error)
     with pytest.raises(ModelError) as caught:
@@ -66,7 +66,7 @@ def test_what_cannot_pass_is_not(kind: ModelErrorKind) -> None:
     assert len(model.requests) == 1
 
 
-def test_a_refusal_is_asked_again_once() -> None:
+def test_a_refusal_is_retried_once() -> None:
     model = failing(*(ModelError(f"no. {i}", kind="refused") for i in range(3)))
     with pytest.raises(ModelError, match=r"no\. 1"):
         ask(Retrying(model))
@@ -84,7 +84,7 @@ def test_the_last_error_surfaces_when_the_attempts_are_spent() -> None:
     assert len(waits) == 2
 
 
-def test_the_server_says_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wait_named_by_the_server_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[CallWait] = []
     model = failing(ModelError("slow down", kind="rate_limited", retry_after_s=0.2))
     with computed(monkeypatch) as runner:
@@ -127,7 +127,7 @@ def test_limits_without_a_call_are_refused() -> None:
         Retrying(failing(), 0)
 
 
-def test_a_timeout_of_the_model_itself_is_a_bug() -> None:
+def test_a_timeout_error_of_the_model_is_not_retried() -> None:
     def broken(request: Request) -> str:
         raise TimeoutError("a bug")
 

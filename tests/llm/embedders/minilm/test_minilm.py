@@ -85,7 +85,7 @@ def test_gelu_is_exact_to_float32() -> None:
     np.testing.assert_allclose(_gelu(x.copy()), exact, atol=2e-6, rtol=2e-6)
 
 
-def test_files_that_are_no_model_are_said(folder: Path, tmp_path: Path) -> None:
+def test_damaged_model_files_are_data_errors(folder: Path, tmp_path: Path) -> None:
     for name, data in (
         ("model.safetensors", b"\xff" * 64),
         ("tokenizer.json", b"{"),
@@ -123,7 +123,7 @@ def test_another_file_of_weights_is_not_used() -> None:
         create_embedder("minilm")
 
 
-def test_products_have_their_threads_again_when_the_last_is_done(folder: Path) -> None:
+def test_thread_limits_are_restored_after_the_last_call(folder: Path) -> None:
     def threads() -> set[int]:
         # Of NumPy's own: that of another package may count threads by thread, and is not used.
         return {pool["num_threads"] for pool in threadpool_info()
