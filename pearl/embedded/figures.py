@@ -56,7 +56,6 @@ _FIRST = lazy_pattern(r"\b(?:beginning|opening|january 1)\b", re.I)
 
 # A year that is no price, no part of a date in digits and no decimal.
 _YEAR = lazy_pattern(rf"(?<![\d.,$€£¥/-])(?<![$€£¥] )({YEAR})(?![\d%/]|[.,]\d)")
-_AFTER_DAY = lazy_pattern(rf"\b{MONTH}[ .]*\d{{1,2}}[ ,]*({YEAR})(?!\d)", re.I)
 _IN_DIGITS = lazy_pattern(rf"(?<![\d/])(\d{{1,2}})/(?:\d{{1,2}}/)?({YEAR}|\d\d)(?![\d/])")
 _MONTH = lazy_pattern(rf"\b({MONTH})\b(?=[ .]*\d|\W|\Z)", re.I)
 _QUARTER = lazy_pattern(rf"\b(?:q([1-4])\b|({'|'.join(ORDINALS[:4])})[ -]quarter)", re.I)
@@ -92,7 +91,7 @@ def read_period_words(text: str) -> FigurePeriod:
         >>> heading.is_of(asked), heading.is_of(read_period_words("june 2010"))
         (True, False)
     """
-    years = {int(year) for year in [*_YEAR.findall(text), *_AFTER_DAY.findall(text)]}
+    years = {int(year) for year in _YEAR.findall(text)}
     months = {month_number(name) for name in _MONTH.findall(text)}
     for month, year in _IN_DIGITS.findall(text):
         if 1 <= int(month) <= 12:
@@ -107,7 +106,7 @@ def read_period_words(text: str) -> FigurePeriod:
 
 
 def _without_period(text: str) -> str:
-    for pattern in (_AFTER_DAY, _IN_DIGITS, _QUARTER, _TIME_WORDS, _YEAR):
+    for pattern in (_IN_DIGITS, _QUARTER, _TIME_WORDS, _YEAR):
         text = pattern.sub(" ", text)
     return text
 

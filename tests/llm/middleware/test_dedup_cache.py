@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -13,27 +13,10 @@ from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors import ModelError
 from pearl.llm import ChooseTask, Completion, Message, Request, Usage
 from pearl.llm.middleware.caching import CacheWriter, DedupCache, request_key
-from tests.models import Acting
+from tests.models import Acting, MemoryReplies
 
 TASK = ChooseTask("Who?", ("I", "you"))
 REQUEST = Request((Message("system", "read"), Message("user", "who?")), TASK)
-
-
-class Shelf:
-    """Replies in memory."""
-
-    def __init__(self) -> None:
-        self.replies: dict[bytes, Completion] = {}
-
-    async def reply(self, key: bytes) -> Completion | None:
-        await asyncio.sleep(0)
-        return self.replies.get(key)
-
-    async def keep(self, key: bytes, completion: Completion) -> None:
-        self.replies[key] = completion
-
-    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
-        self.replies.update(completions)
 
 
 class Waiting:
@@ -88,7 +71,7 @@ async def test_concurrent_equal_calls_are_sent_and_paid_once() -> None:
 
 @within_a_loop
 async def test_a_stored_reply_is_not_requested_again() -> None:
-    act, kept = Waiting(), Shelf()
+    act, kept = Waiting(), MemoryReplies()
     act.may_end.set()
     first = await DedupCache(CacheWriter(Acting(act), kept), kept).complete(REQUEST)
     again = await DedupCache(CacheWriter(Acting(act), kept), kept).complete(REQUEST)
@@ -100,7 +83,7 @@ async def test_a_stored_reply_is_not_requested_again() -> None:
 
 @within_a_loop
 async def test_models_of_one_name_and_two_identities_share_no_reply() -> None:
-    act, kept = Waiting(), Shelf()
+    act, kept = Waiting(), MemoryReplies()
     act.may_end.set()
     for server in ("a", "b"):
         model = Acting(act)
@@ -112,7 +95,7 @@ async def test_models_of_one_name_and_two_identities_share_no_reply() -> None:
 
 @within_a_loop
 async def test_an_error_is_shared_by_concurrent_callers_only() -> None:
-    act, kept = Waiting(n_failures=1), Shelf()
+    act, kept = Waiting(n_failures=1), MemoryReplies()
     model = DedupCache(CacheWriter(Acting(act), kept), kept)
     tasks = await asking(model, 2)
     act.may_end.set()
