@@ -11,12 +11,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pearl.actions.thesaurus import synonyms
 from pearl.documents.evidence.finding import negations
 from pearl.documents.passages import sentences, terms
 from pearl.dsl.signatures import NOTHING
 from pearl.embedded.reading import QUOTED, by_action, carry_out, weigh_own
-from pearl.embedded.sentences import SentenceIndex, SentenceRanker
+from pearl.embedded.sentences import SentenceIndex, SentenceRanker, matching_terms
 from pearl.errors.patterns import lazy_pattern
 from pearl.llm import ActionTask, ItemsTask
 from pearl.replies.items import MAX_RATING, first_words, label_line, n_first_words
@@ -26,7 +25,6 @@ _OPERATORS = frozenset({"CLASSIFY", "FILTER", "MAP", "RATE", "TOP"})
 _UNDECIDED = "undecided"
 _HALF = 0.5
 """An item with at most this share of the words does not have the label or meet the condition."""
-_MIN_START = 4
 _BEARERS = frozenset(
     terms(
         "patient person people someone man woman user customer client speaker writer author sender item entry row"
@@ -135,19 +133,12 @@ def _holds(condition: str, wanted: frozenset[str], item: str) -> str:
     whole = [is_plain for words, is_plain in clauses if wanted <= words]
     if whole:
         return "yes" if all(whole) and not is_relating else _UNDECIDED
-    near = [{term for term in wanted if _bears(term, words)} for words, _ in clauses]
+    near = [
+        {term for term in wanted if matching_terms(term, sorted(words))} for words, _ in clauses
+    ]
     # One of two words is undecided: "a refund for a lamp" may be a refund request.
     bears = any(found and (is_relating or len(found) / len(wanted) >= _HALF) for found in near)
     return _UNDECIDED if bears or wanted <= set().union(*near) else "no"
-
-
-def _bears(term: str, words: frozenset[str]) -> bool:
-    """Whether the words have a term, a synonym of it or a word with the same prefix."""
-    if term in words or not words.isdisjoint(synonyms().get(term, ())):
-        return True
-    start = term[: max(_MIN_START, len(term) - 2)]
-    is_long = len(term) >= _MIN_START and term.isalpha()
-    return is_long and any(w.startswith(start) and len(w) <= len(start) + 3 for w in words)
 
 
 def _label(labels: Sequence[str], words: Sequence[Mapping[str, float]], item: str) -> str:

@@ -12,7 +12,7 @@ import math
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
@@ -136,7 +136,7 @@ class SentenceIndex:
         asked = set(query.weights)
         missing = 0.0
         for term, weight in query.weights.items():
-            expansion = self._expand(term)
+            expansion = matching_terms(term, self._vocabulary)
             if not expansion:
                 missing += self.idf(term) if weight >= 1 else 0.0
                 continue
@@ -162,20 +162,6 @@ class SentenceIndex:
             score = self._score(number, covers[number], query, asked)
             hits.append(SentenceHit(number, score, own, len(row)))
         return sorted(hits, key=lambda hit: (-hit.score, hit.number))
-
-    def _expand(self, term: str) -> dict[str, float]:
-        """The terms of the document that match a term, with their weights."""
-        weights = {other: _SYNONYM for other in synonyms().get(term, ()) if other in self._postings}
-        if len(term) >= _MIN_PREFIX and term.isascii() and term.isalpha():
-            prefix = term[: max(_MIN_PREFIX, len(term) - 2)]
-            for other in self._vocabulary[bisect_left(self._vocabulary, prefix) :]:
-                if not other.startswith(prefix):
-                    break
-                if len(other) - len(prefix) <= 3:
-                    weights[other] = max(_RELATED, weights.get(other, 0.0))
-        if term in self._postings:
-            weights[term] = 1.0
-        return weights
 
     def _coverage(
         self, number: int, gains: Mapping[str, float], qualities: Mapping[int, dict[str, float]]
@@ -211,6 +197,28 @@ class SentenceIndex:
 
     def _asks(self, number: int) -> bool:
         return number >= 0 and self.texts[number].rstrip("\"'”’» ").endswith(("?", "？"))
+
+
+def matching_terms(term: str, vocabulary: Sequence[str]) -> dict[str, float]:
+    """The terms of a sorted vocabulary that match a term, with the weights of the matches."""
+
+    def beginning_with(prefix: str) -> Iterator[str]:
+        for at in range(bisect_left(vocabulary, prefix), len(vocabulary)):
+            if not vocabulary[at].startswith(prefix):
+                return
+            yield vocabulary[at]
+
+    weights = {
+        other: _SYNONYM for other in synonyms().get(term, ()) if other in beginning_with(other)
+    }
+    if len(term) >= _MIN_PREFIX and term.isascii() and term.isalpha():
+        prefix = term[: max(_MIN_PREFIX, len(term) - 2)]
+        for other in beginning_with(prefix):
+            if len(other) - len(prefix) <= 3:
+                weights[other] = max(_RELATED, weights.get(other, 0.0))
+    if term in beginning_with(term):
+        weights[term] = 1.0
+    return weights
 
 
 def _read_speakers(text: str, spans: Sequence[Span], labels: Sequence[str]) -> list[frozenset[str]]:
