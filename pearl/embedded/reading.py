@@ -39,9 +39,8 @@ _N_LEADING = 5
 """Number of best sentences, one of which has to cover enough of the query; otherwise nothing is found."""
 _ENOUGH = 0.12
 _ENOUGH_OF_ONE = 0.35
-_ENOUGH_OF_ONLY = 0.3
-"""Minimum coverage of the query by a sentence with several of its terms, with one of several, and with the
-only term. Tuned on the open half of `experiments/reading`."""
+"""Minimum coverage of the query by a sentence with several of its terms, and with one. Tuned on the open half
+of `experiments/reading`."""
 _N_NEAREST = 3
 _NEAR = 0.2
 """With vectors it also suffices that the best sentence is among the `_N_NEAREST` by cosine, with a cosine of
@@ -159,9 +158,8 @@ async def _quote(ranker: SentenceRanker, index: SentenceIndex, query: SentenceQu
 
 def _is_stated(hits: Sequence[SentenceHit], query: SentenceQuery) -> bool:
     """Whether the best sentences say enough of a query to be quoted as an answer."""
-    n_own = sum(weight >= 1 for weight in query.weights.values())
-    of_one = _ENOUGH_OF_ONE if n_own > 1 else _ENOUGH_OF_ONLY
-    if any(hit.coverage >= (_ENOUGH if hit.n_terms > 1 else of_one) for hit in hits[:_N_LEADING]):
+    leading = hits[:_N_LEADING]
+    if any(hit.coverage >= (_ENOUGH if hit.n_terms > 1 else _ENOUGH_OF_ONE) for hit in leading):
         return True
     nearest = sorted(hit.likeness for hit in hits if hit.likeness is not None)[-_N_NEAREST:]
     best = hits[0].likeness if hits else None
