@@ -13,7 +13,7 @@ from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
 from pearl.errors.patterns import lazy_pattern
 from pearl.interpreter.requests import RequestBuilder
-from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
+from pearl.llm import ActionTask, Completion, Model, Request, Usage
 from pearl.llm.concurrency import gather
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel
 from pearl.llm.flaws import loop_in
@@ -35,11 +35,11 @@ _WORD = lazy_pattern(r"\w+")
 def why_hollow(text: str, request: Request) -> str:
     """The reason why a reply to a step has no content of its own; "" for none."""
     words = _words(text)
-    if len(words) < MIN_WORDS or not isinstance(request.task, ActionTask | CombineTask):
+    task = request.task
+    if len(words) < MIN_WORDS or not isinstance(task, ActionTask):
         return ""
     if any(words[period:] == words[:-period] for period in range(1, len(words) // MIN_TIMES + 1)):
         return "the reply is the same words over and over"
-    task = request.task.step if isinstance(request.task, CombineTask) else request.task
     if len(words) >= MIN_COPIED and task.document and len(task.document) > 2 * len(text):
         beginning = " ".join(task.document[: 2 * len(text)].split())
         if beginning.startswith(" ".join(text.split())):
@@ -260,9 +260,9 @@ class Asker:
         return completion
 
 
-def _source(task: ActionTask | CombineTask) -> str:
+def _source(task: ActionTask) -> str:
     """The full input of a step, or the results that are merged."""
-    if isinstance(task, CombineTask):
+    if task.parts is not None:
         return "\n".join(task.parts)
     return "\n".join((task.document or "", *(value for _, value in task.arguments)))
 

@@ -22,7 +22,6 @@ from pearl.errors.escaping import json_bytes
 from pearl.llm import (
     ActionTask,
     ChooseTask,
-    CombineTask,
     DecomposeTask,
     ItemsTask,
     LookupTask,
@@ -635,10 +634,10 @@ def _purpose(task: Task) -> dict[str, Any]:
             return {"purpose": "plan", "attempt": task.round + 1}
         case StandaloneTask() | DecomposeTask():
             return {"purpose": "question"}
+        case ActionTask(parts=[*_]):
+            return {"purpose": "combine", "step": task.output}
         case ActionTask() | ItemsTask() | LookupTask():
             return {"purpose": "step", "step": task.output}
-        case CombineTask():
-            return {"purpose": "combine", "step": task.step.output}
         case ChooseTask():
             return {"purpose": "choose"}
         case MineTask():

@@ -125,7 +125,7 @@ def test_parts_that_match_best_are_read_in_the_order_of_the_document() -> None:
     filler = "\n\n".join("Ada counted the oars again and again in the rain." for _ in range(300))
     text = f"{filler}\n\nNils sold the boat at noon.\n\n{filler}\n\nThe boat was sold by Nils.\n"
     record, model = asked("map-reduce", text, Effort(6_000, 1_000), window=None)
-    shown = [r.task.document for r in model.requests if hasattr(r.task, "document")]
+    shown = [request.document for request in model.requests]
     parts = [text.index(part) for part in shown if part is not None and part in text]
     assert len(parts) == len([part for part in shown if part is not None]) > 1
     joined = "".join(part for part in shown if part is not None)

@@ -46,7 +46,7 @@ class Told:
         match request.task:
             case StandaloneTask() as task:
                 return f"Of {', '.join(turn.answer for turn in task.history)}: {task.question}"
-            case ActionTask() | CombineTask():
+            case ActionTask():
                 if match := re.search(r"Of (.*): (.*\?)", request.prompt):
                     self.answers[match[2]] = re.findall('"(.*?)"', match[1])
                 self.n += 1

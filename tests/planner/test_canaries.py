@@ -18,7 +18,6 @@ from pearl.errors import ExecutionError, ModelError, PlanningError
 from pearl.llm import (
     ActionTask,
     ChooseTask,
-    CombineTask,
     DecomposeTask,
     ItemsTask,
     LookupTask,
@@ -37,7 +36,7 @@ from pearl.runs.executors import local
 
 CANARY = "zyzzyva"
 
-READING = (ActionTask, ItemsTask, CombineTask, LookupTask, ChooseTask)
+READING = (ActionTask, ItemsTask, LookupTask, ChooseTask)
 """What a model is asked that sees the document; every other prompt is one of planning."""
 
 PLANS = (

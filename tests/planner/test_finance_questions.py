@@ -38,7 +38,9 @@ PAGE = """# Figures of several companies
 |---|---|---|
 | Goldman Sachs: total assets | $910,000 | $920,000 |
 
-The total lease expense of American Tower Corp was $655.0 million in 2014.
+| $ in millions | 2014 |
+|---|---|
+| American Tower Corp: total lease expense | $655.0 |
 """
 
 PRINTING = "of the printing papers business of International Paper Company"
@@ -57,7 +59,7 @@ FOUND = {
     (f"revenue (or net sales) {PRINTING}", "2005"): ("$8,000 million", "| International Paper, printing papers: sales | $7,000 | $8,000 | $8,100 |"),
     ("total assets of Goldman Sachs", "2013"): ("$910,000 million", "| Goldman Sachs: total assets | $910,000 | $920,000 |"),
     ("total assets of Goldman Sachs", "2017"): ("$920,000 million", "| Goldman Sachs: total assets | $910,000 | $920,000 |"),
-    ("total lease expense of American Tower Corp", "2014"): ("$655.0 million", "The total lease expense of American Tower Corp was $655.0 million in 2014."),
+    ("total lease expense of American Tower Corp", "2014"): ("$655.0 million", "| American Tower Corp: total lease expense | $655.0 |"),
 }  # fmt: skip
 """What a reader who sees the page finds; anything else is not there."""
 

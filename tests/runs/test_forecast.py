@@ -19,7 +19,7 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import print_plan
 from pearl.errors import DataError, ExecutionError, PearlError
 from pearl.interpreter.answer import Answer
-from pearl.llm import ActionTask, CombineTask, PlanTask, Request
+from pearl.llm import ActionTask, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.prices import Price
 from pearl.pipeline import Pearl
@@ -106,7 +106,7 @@ def sent(model: Scripted) -> dict[str, tuple[int, int]]:
     """Calls and input tokens of each step."""
     calls, tokens = Tally[str](), Tally[str]()
     for request in model.requests:
-        step = request.task.step if isinstance(request.task, CombineTask) else request.task
+        step = request.task
         assert isinstance(step, ActionTask)
         name = f"{step.output} = {step.action.name}"
         calls[name] += 1
@@ -173,6 +173,7 @@ def test_forecast_of_first_steps_is_exact(context: str, n: int, *, apart: bool) 
             r
             for r in model.requests
             if isinstance(r.task, ActionTask)
+            and r.task.parts is None
             and name.startswith(r.task.output)
             and len(r.messages) == 2  # what is asked once more is the most, not the least
         ]

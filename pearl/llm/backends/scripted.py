@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from pearl.data.journal import Frozen
 from pearl.documents.document import file_source
 from pearl.errors import DataError, ModelError, UsageError, did_you_mean
-from pearl.llm import ActionTask, CombineTask, Completion, Constrains, Request
+from pearl.llm import ActionTask, Completion, Constrains, Request
 from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.flaws import is_blank
 
@@ -59,8 +59,7 @@ class Scripted:
         """A model with one recorded reply for the output of each step."""
 
         def recorded(request: Request) -> str:
-            task = request.task
-            step = task.step if isinstance(task, CombineTask) else task
+            step = request.task
             if not isinstance(step, ActionTask):
                 raise ModelError(
                     "the recording has replies to steps, but not to plans or choices",
