@@ -137,7 +137,7 @@ class Asker:
             merged = await gather([self._merge(step, task, group) for group in groups])
             texts = [each.text for each in merged]
             replies += merged
-        read = await self.read(step, "combine", CombineTask(task, tuple(groups[0])))
+        read = await self.read(step, "combine", replace(task, parts=tuple(groups[0])))
         return replace(
             read,
             usage=sum((reply.usage for reply in replies), read.usage),
@@ -150,16 +150,15 @@ class Asker:
     async def _merge(self, step: Step, task: ActionTask, group: list[str]) -> TextReply:
         if len(group) == 1:
             return TextReply(group[0], Usage(), 0)
-        request = self.calls.request(CombineTask(task, tuple(group)))
+        request = self.calls.request(replace(task, parts=tuple(group)))
         return await self._ask_for(step, "combine", request, task.gives)
 
     async def read(
-        self, step: Step, purpose: Literal["step", "combine"], task: ActionTask | CombineTask
+        self, step: Step, purpose: Literal["step", "combine"], task: ActionTask
     ) -> TextReply:
         """Get the result of a step; the request is repeated once if the reply cannot be parsed."""
         request = self.calls.request(task)
-        asked = task.step if isinstance(task, CombineTask) else task
-        wanted, is_of_numbers = asked.gives, asked.is_of_numbers
+        wanted, is_of_numbers = task.gives, task.is_of_numbers
         source = "" if wanted is ValueType.TEXT else _source(task)  # a document is long
         first = await self._ask_for(step, purpose, request, wanted)
         if not first.text:

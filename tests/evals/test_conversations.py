@@ -14,7 +14,7 @@ from pearl.data.samples import Sample, Turn
 from pearl.evals import conversations
 from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.runner import Evaluation, History, samples_digest
-from pearl.llm import ActionTask, CombineTask, Request, StandaloneTask
+from pearl.llm import ActionTask, Request, StandaloneTask
 from pearl.llm.backends.scripted import Scripted
 from tests.evals.asking import STORY, run
 from tests.evals.evallogs import header, record

@@ -32,9 +32,9 @@ def attempt(
 ) -> tuple[CheckedPlan | PlanningError, Trace]:
     """The plan that a model writes, or the error, with its trace."""
     trace, question = Trace(), "Why did Ada sell the boat?"
-    writing = write_plan(question, library, model, fallback=fallback, trace=trace, max_repairs=max_repairs)  # fmt: skip
+    loop = RepairLoop(question, library, model, fallback=fallback, trace=trace, max_repairs=max_repairs)  # fmt: skip
     try:
-        return asyncio.run(writing), trace
+        return asyncio.run(loop.write()), trace
     except PlanningError as error:
         return error, trace
 

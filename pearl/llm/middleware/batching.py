@@ -468,9 +468,9 @@ class Batched(Wrapper):
         self, asked: Mapping[bytes, Request], record: PendingBatch, batch: Batch
     ) -> None:
         """Store the replies, also to requests that nobody awaits now, and deliver the results."""
-        if batch.problem is not None:
+        if (problem := self._batches.problem(batch)) is not None:
             record.remove()
-            self._fail(asked, batch.problem)
+            self._fail(asked, problem)
             return
         results = await self._patiently(lambda: self._batches.results(batch, asked))
         if results is None:

@@ -10,7 +10,7 @@ import pytest
 
 from pearl.dsl.signatures import Action, Parameter
 from pearl.errors import DataError, ModelError, UsageError
-from pearl.llm import ActionTask, ChooseTask, CombineTask, Message, Model, Request, Task
+from pearl.llm import ActionTask, ChooseTask, Message, Model, Request, Task
 from pearl.llm.backends import create_model
 from pearl.llm.backends.scripted import Scripted
 from tests.llm.backends.asking import complete
@@ -53,7 +53,7 @@ def test_a_blank_reply_is_an_error() -> None:
 def test_a_recording_replies_by_the_name_of_the_output() -> None:
     model = Scripted.replay({"hero": "Ada", "place": "Rome"})
     assert ask(model, request("?", step("place"))) == "Rome"
-    assert ask(model, request("?", CombineTask(step("hero"), ("A", "Ada")))) == "Ada"
+    assert ask(model, request("?", replace(step("hero"), parts=("A", "Ada")))) == "Ada"
     with pytest.raises(ModelError, match=r"step 'heroo'[^\0]*did you mean 'hero'\?") as caught:
         ask(model, request("?", step("heroo")))
     assert not caught.value.is_retryable
