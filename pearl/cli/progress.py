@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-from rich.cells import get_character_cell_size
 from rich.text import Text
 
 from pearl.cli.terminal import escaped_streams, new_console
@@ -18,7 +17,7 @@ from pearl.errors.escaping import counted, escaped
 from pearl.llm import Usage
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console, OverflowMethod, RenderableType
     from rich.live import Live
     from rich.progress import Progress, TaskID
 
@@ -153,7 +152,7 @@ class Reporter:
         self._hide()
         if self._live is not None and self._tells_plans and self._watched.is_run:
             console = self._live.console
-            for line in finished_lines(self._watched, console.width, console.encoding):
+            for line in Screen(self._watched, console).finished():
                 console.print(line)
             console.print()
 
@@ -171,9 +170,8 @@ class Reporter:
         from rich.live import Live
 
         def drawn() -> RenderableType:
-            size = console.size
             with self._lock:
-                return Group(*lines(self._watched, size.width, size.height, console.encoding))
+                return Group(*Screen(self._watched, console).fitting())
 
         return Live(
             console=console, transient=True, redirect_stdout=False, get_renderable=drawn,
@@ -282,6 +280,9 @@ State = Literal[
     "waiting", "running", "done", "nothing", "undecided", "degraded", "refused", "failed"
 ]
 """State of a step; `nothing` means that it found nothing."""
+
+_ENDED = ("done", "nothing", "undecided", "degraded", "refused")
+"""States of steps that have ended without an error."""
 
 SLOW_S = 20.0
 """Seconds of silence of a call before it is reported."""
@@ -481,7 +482,7 @@ class Watched:
     """All plans of one question, by number, and what they cost."""
 
     def __init__(self, price: Price | None = None) -> None:
-        self._began = monotonic()
+        self.began = monotonic()
         self.sections: dict[int | None, PlanSection] = {}
         self._price = price
 
@@ -496,28 +497,22 @@ class Watched:
         return any(section.steps for section in self.sections.values())
 
     @property
-    def lasted_s(self) -> float:
-        """Seconds since the beginning."""
-        return monotonic() - self._began
-
-    @property
-    def rows(self) -> list[Row]:
-        """All lines of all plans."""
-        every = self.sections.values()
-        return [row for each in every for row in (*each.parts.values(), *each.steps.values())]
-
-    @property
     def usage(self) -> Usage:
         """Tokens of all replies so far."""
-        return sum((row.usage for row in self.rows), Usage())
+        sections = self.sections.values()
+        rows = (row for each in sections for row in (*each.parts.values(), *each.steps.values()))
+        return sum((row.usage for row in rows), Usage())
 
-    def cost(self, usage: Usage) -> str:
-        """The cost of tokens as text; "" if the price is unknown or nothing was spent."""
-        if self._price is None or not usage.n_input_tokens + usage.n_output_tokens:
-            return ""
+    def figures(self, usage: Usage) -> list[str]:
+        """Tokens and, where the price is known, their cost as texts; none if nothing was spent."""
+        if not usage.n_tokens:
+            return []
+        tokens = counted(usage.n_tokens, "token")
+        if self._price is None:
+            return [tokens]
         from pearl.llm.prices import money  # late: pydantic
 
-        return money(self._price.cost_usd(usage))
+        return [tokens, money(self._price.cost_usd(usage))]
 
 
 def _state(event: StepFinished) -> State:
@@ -574,11 +569,11 @@ def lasted(s: float) -> str:
     return f"{int(s)} s" if s < 120 else f"{s / 60:.0f} min"
 
 
-MIN_TITLE = 24
-"""Cells of a step's call, before figures beside it are left out."""
-
 MAX_WIDTH = 120
 """Cells of a line: in a wider terminal figures would be far from their steps."""
+
+NARROW = 60
+"""Cells of a line below which a step shows only the first of its figures."""
 
 MAX_TAIL_LINES = 2
 """Lines of the reply that is being written."""
@@ -587,241 +582,145 @@ _SPINNER, _ASCII_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "-\\|/"
 
 FRAMES_A_S = 8
 
-
-class _Look(NamedTuple):
-    mark: str
-    ascii_mark: str
-    style: str
-    word: str = ""
-
-
-_LOOKS: dict[State, _Look] = {
-    "waiting": _Look("·", ".", "dim"),
-    "running": _Look("", "", "cyan"),
-    "done": _Look("✓", "+", "green"),
-    "nothing": _Look("–", "-", "yellow", "nothing found"),
-    "undecided": _Look("?", "?", "yellow", "undecided"),
-    "degraded": _Look("!", "!", "yellow", "degraded"),
-    "refused": _Look("✗", "x", "red", "refused"),
-    "failed": _Look("✗", "x", "red", "failed"),
+_LOOKS: dict[State, tuple[str, str, str, str]] = {
+    "waiting": ("·", ".", "dim", ""),
+    "running": ("", "", "cyan", ""),
+    "done": ("✓", "+", "green", ""),
+    "nothing": ("–", "-", "yellow", "nothing found"),
+    "undecided": ("?", "?", "yellow", "undecided"),
+    "degraded": ("!", "!", "yellow", "degraded"),
+    "refused": ("✗", "x", "red", "refused"),
+    "failed": ("✗", "x", "red", "failed"),
 }
+"""State → mark, its mark in ASCII, style and word."""
 
 
-def lines(watched: Watched, width: int, height: int, encoding: str) -> list[Text]:
-    """The state of all plans as lines that fit the width and the height; the rest is summed up.
+class Screen:
+    """Draws the state of all plans, each line of the list one line of the terminal."""
 
-    Left out in this order: replies that are being written, steps that are done, steps that wait, what
-    running steps do, all steps but for their number.
-    """
-    page = _Page(watched, width, encoding)
-    room = max(1, height - 2)  # for the line below, and the cursor
-    for level in range(len(_LEVELS)):
-        body = list(page.body(level))
-        if len(body) <= room:
-            break
-    if height < 3:
-        return [page.total()]
-    return [*body[:room], page.total()]
-
-
-def finished_lines(watched: Watched, width: int, encoding: str) -> list[Text]:
-    """The final lines: each step, and the total."""
-    page = _Page(watched, width, encoding)
-    return [*page.body(0), page.total()]
-
-
-_LEVELS = ("all", "no tails", "done folded", "waiting folded", "no notes", "plans")
-
-
-class _Page:
-    def __init__(self, watched: Watched, width: int, encoding: str) -> None:
+    def __init__(self, watched: Watched, console: Console) -> None:
         self._watched = watched
+        self._console = console
         # The last cell stays free: terminals differ in what they do with a full line.
-        self._width = max(1, min(width - 1, MAX_WIDTH))
-        self._encoding = encoding
-        self._is_rich = encoding.lower().startswith("utf")
-        self._dots = "…" if self._is_rich else "..."
+        self._width = max(1, min(console.width - 1, MAX_WIDTH))
+        self._is_rich = console.encoding.lower().startswith("utf")
+        self._overflow: OverflowMethod = "ellipsis" if self._is_rich else "crop"
 
-    def body(self, level: int) -> Iterator[Text]:
-        """All lines but the total."""
+    def fitting(self) -> list[RenderableType]:
+        """Lines that fit the height: if they are too many, only running steps, then only plans."""
+        room = max(1, self._console.height - 2)  # for the total, and the cursor
+        if self._console.height < 3:
+            return [self._total()]
+        sections = self._watched.sections.values()
+        body = self._body()
+        if len(body) > room:
+            body = self._body(is_folded=True)
+        if len(body) > room:
+            body = [self._line(_plan_line(section)) for section in sections]
+        return [*body[:room], self._total()]
+
+    def finished(self) -> list[RenderableType]:
+        """The final lines: each step, and the total."""
+        return [*self._body(), self._total()]
+
+    def _body(self, *, is_folded: bool = False) -> list[RenderableType]:
+        """All lines but the total; folded, steps that wait or have ended are only counted."""
+        body: list[RenderableType] = []
         for section in self._watched.sections.values():
-            if level == len(_LEVELS) - 1:
-                yield self._folded(section)
-                continue
             if section.number is not None:
-                yield self._line(f"plan {section.number}", "bold")
-            before = [row for key, row in section.parts.items() if key != "choose"]
-            for row in before:
-                yield from self._row(row, section, level)
-            done = [r for r in section.steps.values() if r.state not in {"waiting", "running"}]
-            failed = [row for row in done if row.state == "failed"]
-            waiting = [r for r in section.steps.values() if r.state == "waiting"]
-            if level >= 2 and len(done) - len(failed) > 1:
-                n = counted(len(done) - len(failed), "step")
-                yield self._marked("done", Text(f"{n} done"))
+                body.append(self._line(f"plan {section.number}", "bold"))
+            ended = sum(row.state in _ENDED for row in section.steps.values())
+            waiting = sum(row.state == "waiting" for row in section.steps.values())
+            choice = [section.parts["choose"]] if "choose" in section.parts else []
+            for row in section.parts.values():
+                if row not in choice:
+                    body += self._row(row, section, has_tail=not is_folded)
+            if is_folded and ended:
+                body.append(self._marked("done", f"{counted(ended, 'step')} done"))
             for row in section.steps.values():
-                is_folded = row.state in {"done", "nothing", "undecided", "degraded", "refused"}
-                if level >= 2 and is_folded and len(done) - len(failed) > 1:
-                    continue
-                if level >= 3 and row.state == "waiting" and len(waiting) > 1:
-                    continue
-                yield from self._row(row, section, level)
-            if level >= 3 and len(waiting) > 1:
-                waits = counted(len(waiting), "step")
-                yield self._marked("waiting", Text(f"{waits} waiting", "dim"))
-            if "choose" in section.parts:
-                yield from self._row(section.parts["choose"], section, level)
+                if not (is_folded and row.state in {*_ENDED, "waiting"}):
+                    body += self._row(row, section, has_tail=not is_folded)
+            if is_folded and waiting:
+                body.append(self._marked("waiting", f"{counted(waiting, 'step')} waiting", "dim"))
+            for row in choice:
+                body += self._row(row, section, has_tail=not is_folded)
+        return body
 
-    def total(self) -> Text:
+    def _total(self) -> RenderableType:
         """The last line: what is done, and what it took."""
-        steps = [
-            row for section in self._watched.sections.values() for row in section.steps.values()
-        ]
+        watched = self._watched
+        steps = [row for section in watched.sections.values() for row in section.steps.values()]
         done = sum(row.state not in {"waiting", "running"} for row in steps)
-        took = lasted(self._watched.lasted_s)
-        usage = self._watched.usage
-        said = [f"{done:,} of {counted(len(steps), 'step')}"] if steps else []
-        said += [took, *_figures(usage.n_input_tokens + usage.n_output_tokens)]
-        said += [cost] if (cost := self._watched.cost(usage)) else []
-        return self._line(", ".join(said), "dim")
+        figures = [f"{done:,} of {counted(len(steps), 'step')}"] if steps else []
+        figures += [lasted(monotonic() - watched.began), *watched.figures(watched.usage)]
+        return self._line(", ".join(figures), "dim")
 
-    def _folded(self, section: PlanSection) -> Text:
-        """One line for a whole plan."""
-        rows = section.steps
-        running = [name for name, row in rows.items() if row.state == "running"]
-        done = sum(row.state not in {"waiting", "running"} for row in rows.values())
-        head = "" if section.number is None else f"plan {section.number}: "
-        said = f"{head}{done:,} of {counted(len(rows), 'step')}" if rows else f"{head}planning"
-        if running:
-            said += f"; running: {', '.join(running)}"
-        return self._line(said)
-
-    def _row(self, row: Row, section: PlanSection, level: int) -> Iterator[Text]:
+    def _row(self, row: Row, section: PlanSection, *, has_tail: bool) -> list[RenderableType]:
         """A line of a step, and what there is to say of it below."""
-        look = _LOOKS[row.state]
-        needs = section.waits_for(row) if row.state == "waiting" else []
-        said = [look.word] if look.word else []
-        if needs:
-            said = [f"needs {', '.join(needs)}"]
-        if row.state != "waiting":
-            said += [lasted(row.lasted_s)] if row.state == "running" or row.n_calls else []
-            if not row.n_calls and row.state != "running":
-                said += [lasted(row.lasted_s)] if row.lasted_s >= 1 else []
-            n = row.usage.n_input_tokens + row.usage.n_output_tokens
-            said += _figures(n)
-            said += [cost] if (cost := self._watched.cost(row.usage)) else []
+        style, word = _LOOKS[row.state][2:]
+        figures = [word] if word else []
+        if row.state == "waiting":
+            needs = section.waits_for(row)
+            figures += [f"needs {', '.join(needs)}"] if needs else []
+        else:
+            if row.state == "running" or row.n_calls or row.lasted_s >= 1:
+                figures.append(lasted(row.lasted_s))
+            figures += self._watched.figures(row.usage)
             if row.n_kept and row.n_kept == row.n_calls:
-                said.append("kept")
-        title, width = self._clean(row.title), self._width - 2
-        room = max(MIN_TITLE, width // 2)
-        # The first figures matter most; the others need room beside the call.
-        while len(said) > 1 and cells(", ".join(said)) + 2 + min(cells(title), room) > width:
-            said.pop()
-        right = self._cut(self._clean(", ".join(said)), max(0, width - 12))
-        left = self._cut(title, width - (cells(right) + 2 if right else 0))
-        gap = " " * (width - cells(left) - cells(right))
-        style = "dim" if row.state == "waiting" else "bold" if row.state == "running" else ""
-        told = Text.assemble((left, style))
-        if right:
-            told.append(gap)
-            told.append(right, look.style if look.word else "dim")
-        yield self._marked(row.state, told)
-        if level < 4 and (doing := row.doing):
-            style = "yellow" if row.is_slow or row.state == "failed" else "dim"
-            yield self._line(f"  {self._clean(doing)}", style)
-        if level < 1 and row.tail:
-            for line in self._ending(row.tail):
-                yield self._line(f"  {line}", "italic dim")
+                figures.append("kept")
+        told = ", ".join(figures[:1] if self._width < NARROW else figures)
+        bold = {"waiting": "dim", "running": "bold"}.get(row.state, "")
+        lines: list[RenderableType] = [
+            self._marked(row.state, row.title, bold, told, style if word else "dim")
+        ]
+        if doing := row.doing:
+            is_bad = row.is_slow or row.state == "failed"
+            lines.append(self._line(f"  {self._clean(doing)}", "yellow" if is_bad else "dim"))
+        if has_tail and row.tail:
+            tail = Text(self._clean(row.tail)).wrap(self._console, max(1, self._width - 2))
+            lines += [
+                self._line(f"  {each.plain}", "italic dim") for each in tail[-MAX_TAIL_LINES:]
+            ]
+        return lines
 
-    def _marked(self, state: State, text: Text) -> Text:
-        look = _LOOKS[state]
+    def _marked(
+        self, state: State, title: str, style: str = "", figures: str = "", right: str = ""
+    ) -> RenderableType:
+        from rich.table import Table
+
+        mark, ascii_mark, colour, _ = _LOOKS[state]
         if state == "running":
             frames = _SPINNER if self._is_rich else _ASCII_SPINNER
-            mark = frames[int(monotonic() * FRAMES_A_S) % len(frames)]
-        else:
-            mark = look.mark if self._is_rich else look.ascii_mark
-        marked = Text.assemble((f"{mark} ", look.style), text, no_wrap=True)
-        marked.truncate(self._width)
-        return marked
+            mark = ascii_mark = frames[int(monotonic() * FRAMES_A_S) % len(frames)]
+        line = Table.grid(padding=(0, 1), pad_edge=False)
+        line.width = self._width
+        line.add_column(width=1, no_wrap=True, overflow="crop")
+        line.add_column(ratio=1, no_wrap=True, overflow=self._overflow)
+        line.add_column(
+            justify="right", no_wrap=True, overflow=self._overflow, max_width=self._width // 2
+        )
+        line.add_row(
+            Text(mark if self._is_rich else ascii_mark, colour),
+            Text(self._clean(title), style), Text(self._clean(figures), right),
+        )  # fmt: skip
+        return line
 
     def _line(self, text: str, style: str = "") -> Text:
-        return Text(self._cut(text, self._width), style, no_wrap=True)
-
-    def _ending(self, tail: str) -> list[str]:
-        """The last lines of a reply."""
-        width = max(1, self._width - 2)
-        rest = self._clean(tail)
-        # Whole lines from its beginning, so that what was shown stays where it was.
-        rows = list(_wrapped(rest, width))
-        return rows[-MAX_TAIL_LINES:]
+        line = Text(text, style, no_wrap=True, overflow=self._overflow)
+        line.truncate(self._width)
+        return line
 
     def _clean(self, text: str) -> str:
         """On one line, without what a terminal would obey or has no character for."""
-        shown = escaped(" ".join(text.split()))
-        return shown.encode(self._encoding, "backslashreplace").decode(self._encoding)
-
-    def _cut(self, text: str, width: int) -> str:
-        return cut(text, width, self._dots)
+        encoding = self._console.encoding
+        return escaped(" ".join(text.split())).encode(encoding, "backslashreplace").decode(encoding)
 
 
-def _figures(n_tokens: int) -> list[str]:
-    return [counted(n_tokens, "token")] if n_tokens else []
-
-
-def cells(text: str) -> int:
-    """Cells of a terminal that a text takes at most.
-
-    Terminals differ in what they join to one emoji or one letter; here nothing is joined.
-
-    Example:
-        >>> cells("boat"), cells("船")
-        (4, 2)
-    """
-    return sum(map(_width, text))
-
-
-def cut(text: str, width: int, dots: str = "…") -> str:
-    """The beginning of a text that fits, with dots in place of the rest.
-
-    Example:
-        >>> cut("the hull was rotten", 9), cut("the hull", 9)
-        ('the hull…', 'the hull')
-    """
-    if cells(text) <= width:
-        return text
-    return "".join(_fitting(text, width - len(dots))) + dots[: max(0, width)]
-
-
-def _fitting(text: str, width: int) -> Iterator[str]:
-    for character in text:
-        width -= _width(character)
-        if width < 0:
-            return
-        yield character
-
-
-def _wrapped(text: str, width: int) -> Iterator[str]:
-    """Lines of so many cells, cut at blanks where there are some."""
-    line = ""
-    for word in _words(text, width):
-        if line and cells(line) + 1 + cells(word) > width:
-            yield line
-            line = ""
-        line = f"{line} {word}" if line else word
-    if line:
-        yield line
-
-
-def _words(text: str, width: int) -> Iterable[str]:
-    for word in text.split():
-        while cells(word) > width:
-            head = "".join(_fitting(word, width)) or word[0]
-            yield head
-            word = word[len(head) :]
-        if word:
-            yield word
-
-
-def _width(character: str) -> int:
-    # It may make what stands before it wide.
-    return 1 if character == "\ufe0f" else get_character_cell_size(character)
+def _plan_line(section: PlanSection) -> str:
+    """One line for a whole plan."""
+    rows = section.steps
+    running = [name for name, row in rows.items() if row.state == "running"]
+    done = sum(row.state not in {"waiting", "running"} for row in rows.values())
+    head = "" if section.number is None else f"plan {section.number}: "
+    text = f"{head}{done:,} of {counted(len(rows), 'step')}" if rows else f"{head}planning"
+    return f"{text}; running: {', '.join(running)}" if running else text

@@ -14,23 +14,9 @@ from pearl.view.page import render_page
 from pearl.view.sources import ResultSource, id_of
 
 COLUMNS = (
-    "id",
-    "status",
-    "question",
-    "answer",
-    "document",
-    "model",
-    "evidence",
-    "unverified",
-    "coverage",
-    "tokens_in",
-    "tokens_out",
-    "cost",
-    "seconds",
-    "error",
-    "choice",
-    "score",
-)
+    "id", "status", "question", "answer", "document", "model", "evidence", "unverified", "coverage",
+    "tokens_in", "tokens_out", "cost", "seconds", "error", "choice", "score",
+)  # fmt: skip
 """Of a line, in order."""
 
 SHORT, LONG = 160, 240
@@ -109,10 +95,7 @@ def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
     """
     usage, error = _mapping(row.get("usage")), _mapping(row.get("error"))
     model = text_of(row.get("model"), SHORT)
-    tokens_in, tokens_out = (
-        number_of(usage.get("input_tokens")),
-        number_of(usage.get("output_tokens")),
-    )
+    tokens_in, tokens_out = map(number_of, (usage.get("input_tokens"), usage.get("output_tokens")))
     return [
         text_of(id_of(row), SHORT),
         text_of(row.get("status"), 40) or "unknown",
@@ -133,23 +116,24 @@ def cells_of(row: Mapping[str, Any], prices: Prices) -> list[Any]:
     ]
 
 
-def details_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What opens under a line: the texts whole, up to `MAX_TEXT` characters and `MAX_ITEMS` of a kind."""
-    error = _mapping(row.get("error"))
+def details_of(row: Mapping[str, Any], n_items: int = MAX_ITEMS) -> dict[str, Any]:
+    """What opens under a line: whole texts up to `MAX_TEXT` characters, and `n_items` of a kind."""
+
+    def objects(name: str) -> list[Mapping[str, Any]]:
+        return [_mapping(each) for each in _items(row.get(name), n_items)]
+
     return {
-        "question": text_of(row.get("question"), MAX_TEXT),
-        "answer": text_of(row.get("answer"), MAX_TEXT),
-        "plan": text_of(row.get("plan"), MAX_TEXT),
-        "error": text_of(error.get("message"), MAX_TEXT),
-        "why": text_of(row.get("why"), MAX_TEXT),
-        "notes": [text_of(note, MAX_TEXT) for note in _items(row.get("notes"))],
+        **{
+            name: text_of(row.get(name), MAX_TEXT) for name in ("question", "answer", "plan", "why")
+        },
+        "error": text_of(_mapping(row.get("error")).get("message"), MAX_TEXT),
+        "notes": [text_of(note, MAX_TEXT) for note in _items(row.get("notes"), n_items)],
         "evidence": [
-            [text_of(each.get("text"), MAX_TEXT), _where(each)]
-            for each in map(_mapping, _items(row.get("evidence")))
+            [text_of(each.get("text"), MAX_TEXT), _where(each)] for each in objects("evidence")
         ],
         "unverified": [
             [text_of(each.get("text"), MAX_TEXT), text_of(each.get("why"), SHORT)]
-            for each in map(_mapping, _items(row.get("unverified_quotes")))
+            for each in objects("unverified_quotes")
         ],
         "steps": [
             [
@@ -157,27 +141,23 @@ def details_of(row: Mapping[str, Any]) -> dict[str, Any]:
                 text_of(each.get("value"), MAX_TEXT),
                 text_of(each.get("state"), 40),
             ]
-            for each in map(_mapping, _items(row.get("steps")))
+            for each in objects("steps")
         ],
     }
 
 
 def _where(each: Mapping[str, Any]) -> str:
-    source, start, end = (
-        each.get("source"),
-        number_of(each.get("start")),
-        number_of(each.get("end")),
-    )
+    start, end = number_of(each.get("start")), number_of(each.get("end"))
     place = "" if start is None or end is None else f"characters {start:,}-{end:,}"
-    return ", ".join(filter(None, [text_of(source, SHORT), place]))
+    return ", ".join(filter(None, [text_of(each.get("source"), SHORT), place]))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _items(value: Any) -> list[Any]:
-    return value[:MAX_ITEMS] if isinstance(value, list) else []
+def _items(value: Any, most: int) -> list[Any]:
+    return value[:most] if isinstance(value, list) else []
 
 
 def _n(value: Any) -> int | None:
