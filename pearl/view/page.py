@@ -35,7 +35,7 @@ def render_page(
     """The page of a template that extends `page.html`."""
     css = _text(TEMPLATES / "page.css") + _text(folder / f"{style or name}.css")
     code = "" if script is None else _text(TEMPLATES / f"{script}.js")
-    page = _environment(folder).get_template(f"{name}.html").render(
+    page = environment(folder).get_template(f"{name}.html").render(
         title=title,
         style=css,
         style_hash=_hash(css),
@@ -64,7 +64,8 @@ def _text(path: Path) -> str:
 
 
 @cache
-def _environment(folder: Path) -> Any:
+def environment(folder: Path) -> Any:
+    """Templates of a folder and of this package; every text is escaped."""
     # Imported on use: no command but those that write pages needs it.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
