@@ -117,15 +117,11 @@ MAX_BARS = 400
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A place that the answer rests on, numbered from 1; `is_lit` where the document shows it."""
+    """A place that the answer rests on, numbered from 1, with its span in the document shown."""
 
     number: int
     place: Place
     span: Span | None
-
-    @property
-    def is_lit(self) -> bool:
-        return self.span is not None
 
 
 def answer_page(answer: Answer, document: Document) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pearl.errors import Span
@@ -16,18 +16,14 @@ from pearl.trace import (
     Event,
     LookedUp,
     ModelCalled,
-    ModelWaited,
-    OptionChosen,
-    PlanAttempted,
-    PlanChosen,
-    PlanRewritten,
     Retrieved,
     RunFinished,
     RunStarted,
     StepFailed,
     StepFinished,
+    StepStarted,
 )
-from pearl.view.sources import ResultRecord
+from pearl.view.sources import ResultRecord, row_of_trace
 
 STATUSES = (
     "answered", "degraded", "nothing_found", "undecided", "refused", "failed", "unfinished", "planned",
@@ -107,34 +103,9 @@ class Result:
     started: RunStarted | None = None
     problems: tuple[str, ...] = ()
 
-    def of(self, *kinds: type[Event]) -> list[Any]:
-        """The events of some types, in order."""
-        return [event for event in self.events if isinstance(event, kinds)]
-
-    @property
-    def attempts(self) -> list[PlanAttempted]:
-        """The rounds of planning."""
-        return self.of(PlanAttempted)
-
-    @property
-    def choices(self) -> list[PlanChosen]:
-        """How one of several plans was chosen."""
-        return self.of(PlanChosen)
-
-    @property
-    def rewrites(self) -> list[PlanRewritten]:
-        """What passes did to the plan."""
-        return self.of(PlanRewritten)
-
-    @property
-    def options(self) -> list[OptionChosen]:
-        """Options that were chosen."""
-        return self.of(OptionChosen)
-
-    @property
-    def waits(self) -> list[ModelWaited]:
-        """Times that a call waited."""
-        return self.of(ModelWaited)
+    def of(self, kind: str) -> list[Event]:
+        """The events of a kind, in order."""
+        return [event for event in self.events if event.event == kind]
 
 
 class _Fields:
@@ -228,6 +199,8 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
     started = next((e for e in starts if e.plan == plan), starts[0] if starts else None)
     number = None if started is None else started.plan_number
     events = [event for event in record.events if event.plan_number in (None, number)]
+    if "steps" not in record.row:
+        row = _Fields({**record.row, "steps": row_of_trace("", events).get("steps")}, problems)
     quoted, of_rows = _places(row)
     ends = [event.n_rows for event in events if isinstance(event, RunFinished)]
     n_rows = ends[-1] if ends else 0
@@ -359,16 +332,13 @@ def _steps(row: _Fields, events: Sequence[Event]) -> Iterator[ShownStep]:
                 finished[event.step] = event
             case StepFailed():
                 failed[event.step] = event.error
-            case _ if event.event == "step_started":
+            case StepStarted():
                 begun[event.step] = event.action
             case _:
                 pass
-    told: set[str] = set()
-    for each in row.objects("steps"):
-        output = each.text("output")
-        told.add(output)
-        yield ShownStep(
-            output=output,
+    steps = [
+        ShownStep(
+            output=each.text("output"),
             action=each.text("action"),
             value=each.any("value"),
             state=each.text("state"),
@@ -378,25 +348,22 @@ def _steps(row: _Fields, events: Sequence[Event]) -> Iterator[ShownStep]:
             context=each.text("context"),
             coverage=each.number("coverage"),
             n_calls=each.whole("calls") or 0,
-            finished=finished.get(output),
-            calls=tuple(calls.get(output, ())),
-            searches=tuple(searches.get(output, ())),
         )
-    for output, action in begun.items():
-        if output in told:
-            continue
-        end = finished.get(output)
-        yield ShownStep(
-            output=output,
-            action=action,
-            value=end.value if end else "",
-            state=end.state if end else "failed" if output in failed else "not finished",
-            is_native=bool(end and end.is_native),
-            context=end.context if end else "",
-            coverage=end.coverage if end else None,
-            n_calls=end.n_calls if end else len(calls.get(output, ())),
-            finished=end,
-            error=failed.get(output, ""),
-            calls=tuple(calls.get(output, ())),
-            searches=tuple(searches.get(output, ())),
+        for each in row.objects("steps")
+    ]
+    known = {step.output for step in steps}
+    steps += [
+        ShownStep(
+            output, action, state="failed" if output in failed else "not finished",
+            n_calls=len(calls.get(output, ())), error=failed.get(output, ""),
         )
+        for output, action in begun.items()
+        if output not in known
+    ]  # fmt: skip
+    for step in steps:
+        of_trace = {
+            "finished": finished.get(step.output),
+            "calls": tuple(calls.get(step.output, ())),
+            "searches": tuple(searches.get(step.output, ())),
+        }
+        yield replace(step, **of_trace)  # type: ignore[arg-type]
