@@ -27,7 +27,7 @@ from pearl.llm.overview import (
     plug_in_rows,
     server_kind_rows,
 )
-from pearl.llm.prices import read_prices
+from pearl.llm.prices import Price, read_prices
 from pearl.llm.weights import Remote, Weights, find_remote, find_weights, weights_names
 
 
@@ -69,7 +69,7 @@ def list_(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: A
     from pearl.llm.backends import ModelSettings
     from pearl.llm.overview import running_servers, served_models
 
-    data: object
+    data: Any
     if spec:
         models = asyncio.run(served_models(spec, ModelSettings(**settings)))
         data, lines = [model.to_json() for model in models], served_lines(models)
@@ -79,7 +79,8 @@ def list_(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: A
         servers = asyncio.run(running_servers())
         data, lines = [each.to_json() for each in servers], running_lines(servers)
     else:
-        data, lines = overview_json(prices), overview_lines(prices)
+        data = overview(prices)
+        lines = overview_lines(data)
     if as_json:
         click.echo(to_json(data, indent=2))
     else:
@@ -157,65 +158,124 @@ def _download(remote: Remote, sha256: str | None) -> int:
     return 0
 
 
-EMBEDDERS, RERANKERS = "pearl.llm.embedders", "pearl.llm.rerankers"
-
-
-def overview_lines(prices_file: str | None) -> Iterator[str]:
-    """The whole overview, under headings."""
-    yield "Backends: --model NAME, or NAME:MODEL"
-    for row in backend_rows():
-        yield f"  {row.name:<13} {row.about}"
-        yield from (f"  {'':<13} {told}" for told in _abilities(row))
-    yield "\nServers with a short name: --model NAME:MODEL"
-    for each in providers().values():
-        yield f"  {each.name:<13} {each.about}: {each.url}{_key(each.key)}"
-    yield "\nKinds of servers, recognised by themselves or by --server"
-    for kind in server_kind_rows():
-        able = _able(kind.constrains, is_rating=kind.likelihoods, is_counting=kind.tokenizes)
-        yield f"  {kind.name:<13} {kind.title}: {able}"
-    yield "\nEmbeddings: --embeddings NAME, or NAME:MODEL"
-    yield from (f"  {each.name:<13} {each.about}" for each in plug_in_rows(EMBEDDERS))
-    yield "\nRerankers: --reranker NAME, or NAME:MODEL"
-    yield from (f"  {each.name:<13} {each.about}" for each in plug_in_rows(RERANKERS))
-    yield "\nOn this machine"
-    for weights in map(find_weights, weights_names()):
-        size = f"{weights.bytes / 1e6:,.0f} MB, {weights.licence}"
-        is_there = _path(weights) is not None
-        where = f"here: {weights.folder}" if is_there else f"pearl models get {weights.name}"
-        yield f"  {weights.name:<13} {weights.about}; {size}; {where}"
-    for file in local_files():
-        told = f"window {file.window:,}" if file.window is not None else visible(file.why)
-        yield f"  --model {visible(file.use)}  {file.bytes / 1e6:,.0f} MB, {told}"
+def overview(prices_file: str | None) -> dict[str, Any]:
+    """Everything that can be asked, as JSON data."""
     prices = read_prices(prices_file)
-    yield f"\nPrices of {prices.as_of}, US dollars per million tokens: input/output or input/cached/output"
-    width = max(map(len, prices.by_beginning), default=0)
-    for name, price in sorted(prices.by_beginning.items()):
-        window = known_window(name)
-        yield f"  {name:<{width}}  {price!s:<14} {'' if window is None else f'window {window:,}'}"
-    yield "\nWhat a server has: pearl models NAME: [--base-url URL]; those of this machine: --ask"
-
-
-def overview_json(prices_file: str | None) -> dict[str, Any]:
-    """The overview as JSON data."""
-    prices = read_prices(prices_file)
+    of_tokens = sorted(prices.by_beginning.items())
     return {
-        "backends": [_backend_json(row) for row in backend_rows()],
+        "backends": [_backend(row) for row in backend_rows()],
         "servers": [
             {**asdict(each), "key_is_set": key_is_set(each.key)} for each in providers().values()
         ],
         "server_kinds": [asdict(kind) for kind in server_kind_rows()],
-        "embeddings": [asdict(each) for each in plug_in_rows(EMBEDDERS)],
-        "rerankers": [asdict(each) for each in plug_in_rows(RERANKERS)],
-        "weights": [_weights_json(find_weights(name)) for name in weights_names()],
+        "embeddings": [asdict(each) for each in plug_in_rows("pearl.llm.embedders")],
+        "rerankers": [asdict(each) for each in plug_in_rows("pearl.llm.rerankers")],
+        "weights": [_weights(find_weights(name)) for name in weights_names()],
         "files": [asdict(file) for file in local_files()],
         "prices": {
             "as_of": prices.as_of.isoformat(),
-            "usd_per_million": {
-                name: price.model_dump() for name, price in sorted(prices.by_beginning.items())
-            },
+            "usd_per_million": {name: price.model_dump() for name, price in of_tokens},
         },
         "windows": dict(known_windows()),
     }
+
+
+def _backend(row: BackendRow) -> dict[str, Any]:
+    able = row.abilities
+    data = {"name": row.name, "about": row.about, "address": row.address}
+    if able is None:
+        return data
+    names = ("takes", "extra", "key", "tokenizes", "embeddings")
+    held = able.constrains
+    return {
+        **data,
+        **{name: getattr(able, name) for name in names},
+        "is_installed": row.is_installed,
+        "key_is_set": key_is_set(able.key),
+        "constrains": None if held is None else sorted(held.by),
+        "likelihoods": None if held is None else held.likelihoods,
+    }
+
+
+def _weights(weights: Weights) -> dict[str, Any]:
+    names = ("name", "about", "licence", "source", "package", "bytes")
+    return {**{name: getattr(weights, name) for name in names}, "path": _path(weights)}
+
+
+def _path(weights: Weights) -> str | None:
+    """The folder of the weights; None if they are missing."""
+    try:
+        return str(weights.folder) if weights.is_there else None
+    except DataError:
+        return None
+
+
+def overview_lines(data: dict[str, Any]) -> Iterator[str]:
+    """The overview as text, under headings."""
+    yield "Backends: --model NAME, or NAME:MODEL"
+    for row in data["backends"]:
+        yield f"  {row['name']:<13} {row['about']}"
+        yield from (f"  {'':<13} {line}" for line in _abilities(row))
+    yield "\nServers with a short name: --model NAME:MODEL"
+    for row in data["servers"]:
+        yield f"  {row['name']:<13} {row['about']}: {row['url']}{_key(row['key'])}"
+    yield "\nKinds of servers, recognised by themselves or by --server"
+    for row in data["server_kinds"]:
+        yield f"  {row['name']:<13} {row['title']}: {_able(row)}"
+    for kind, option in (("embeddings", "--embeddings"), ("rerankers", "--reranker")):
+        yield f"\n{kind.capitalize()}: {option} NAME, or NAME:MODEL"
+        yield from (f"  {row['name']:<13} {row['about']}" for row in data[kind])
+    yield "\nOn this machine"
+    for row in data["weights"]:
+        size = f"{row['bytes'] / 1e6:,.0f} MB, {row['licence']}"
+        where = f"here: {row['path']}" if row["path"] else f"pearl models get {row['name']}"
+        yield f"  {row['name']:<13} {row['about']}; {size}; {where}"
+    for row in data["files"]:
+        told = visible(row["why"]) if row["window"] is None else f"window {row['window']:,}"
+        yield f"  --model {visible(row['use'])}  {row['bytes'] / 1e6:,.0f} MB, {told}"
+    as_of, prices = data["prices"].values()
+    yield f"\nPrices of {as_of}, US dollars per million tokens: input/output or input/cached/output"
+    width = max(map(len, prices), default=0)
+    for name, price in prices.items():
+        window = known_window(name)
+        told = "" if window is None else f"window {window:,}"
+        yield f"  {name:<{width}}  {Price(**price)!s:<14} {told}"
+    yield "\nWhat a server has: pearl models NAME: [--base-url URL]; those of this machine: --ask"
+
+
+def _abilities(row: dict[str, Any]) -> Iterator[str]:
+    """The abilities of a backend, in one or two lines."""
+    if row["address"] is not None:
+        name = row.get("key")
+        keys = f"{_key(ANY_KEY)}, else {name}{_is_set(name)}" if name else ""
+        yield f"at {row['address'] or 'its own address'}{keys}"
+    if "takes" not in row:
+        return
+    told = []
+    if row["extra"]:
+        told.append(f"extra {row['extra']}{'' if row['is_installed'] else ' (not installed)'}")
+    if row["constrains"] is None:
+        told.append("constraints, likelihoods and tokens by the kind of server")
+    else:
+        told.append(_able(row))
+    if row["embeddings"]:
+        told.append("by meaning, too, with --embeddings")
+    yield "; ".join(told)
+
+
+def _able(row: dict[str, Any]) -> str:
+    held = " and ".join(row["constrains"])
+    told = [f"held to a form by {held}" if held else "no constraints"]
+    told += ["likelihoods"] if row["likelihoods"] else []
+    return ", ".join([*told, *(["its own tokenizer"] if row["tokenizes"] else [])])
+
+
+def _key(variable: str) -> str:
+    return f", key in {variable}{_is_set(variable)}" if variable else ""
+
+
+def _is_set(variable: str) -> str:
+    return " (set)" if key_is_set(variable) else ""
 
 
 def served_lines(models: Sequence[Served]) -> Iterator[str]:
@@ -237,91 +297,3 @@ def running_lines(servers: Iterable[Running]) -> Iterator[str]:
         if server.failure or not server.models:
             yield f"  {server.failure or 'it answers, and lists no models'}"
         yield from (f"  --model {server.name}:{line}" for line in served_lines(server.models))
-
-
-def _abilities(row: BackendRow) -> Iterator[str]:
-    """The abilities of a backend, in one or two lines."""
-    able = row.abilities
-    if row.address is not None:
-        key = (
-            ""
-            if able is None or not able.key
-            else f"{_key(ANY_KEY)}, else {able.key}{_is_set(able.key)}"
-        )
-        yield f"at {row.address or 'its own address'}{key}"
-    if able is None:
-        return
-    told = []
-    if able.extra:
-        told.append(f"extra {able.extra}{'' if row.is_installed else ' (not installed)'}")
-    if able.constrains is None:
-        told.append("constraints, likelihoods and tokens by the kind of server")
-    else:
-        told.append(
-            _able(
-                sorted(able.constrains.by), is_rating=able.constrains.likelihoods,
-                is_counting=bool(able.tokenizes),
-            )
-        )  # fmt: skip
-    if able.embeddings:
-        told.append("by meaning, too, with --embeddings")
-    yield "; ".join(told)
-
-
-def _able(constrains: Sequence[str], *, is_rating: bool, is_counting: bool) -> str:
-    held = " and ".join(constrains)
-    return ", ".join(
-        [
-            f"held to a form by {held}" if held else "no constraints",
-            *(["likelihoods"] if is_rating else []),
-            *(["its own tokenizer"] if is_counting else []),
-        ]
-    )
-
-
-def _key(variable: str) -> str:
-    return f", key in {variable}{_is_set(variable)}" if variable else ""
-
-
-def _is_set(variable: str) -> str:
-    return " (set)" if key_is_set(variable) else ""
-
-
-def _backend_json(row: BackendRow) -> dict[str, Any]:
-    able = row.abilities
-    data = {"name": row.name, "about": row.about, "address": row.address}
-    if able is None:
-        return data
-    held = able.constrains
-    return {
-        **data,
-        "takes": able.takes,
-        "extra": able.extra,
-        "is_installed": row.is_installed,
-        "key": able.key,
-        "key_is_set": key_is_set(able.key),
-        "constrains": None if held is None else sorted(held.by),
-        "likelihoods": None if held is None else held.likelihoods,
-        "tokenizes": able.tokenizes,
-        "embeddings": able.embeddings,
-    }
-
-
-def _weights_json(weights: Weights) -> dict[str, Any]:
-    return {
-        "name": weights.name,
-        "about": weights.about,
-        "licence": weights.licence,
-        "source": weights.source,
-        "package": weights.package,
-        "bytes": weights.bytes,
-        "path": _path(weights),
-    }
-
-
-def _path(weights: Weights) -> str | None:
-    """The folder of the weights; None if they are missing."""
-    try:
-        return str(weights.folder) if weights.is_there else None
-    except DataError:
-        return None
