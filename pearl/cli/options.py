@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import date, datetime
 from types import NoneType
@@ -45,26 +45,22 @@ trace_option = click.option(
 )
 
 
-def _complete_library(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+def _complete(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
+    """Completes these names."""
+    return lambda ctx, param, incomplete: [n for n in names() if n.startswith(incomplete)]
+
+
+def _library_names() -> Iterable[str]:
     from pearl.actions.library import library_names
 
-    return [name for name in library_names() if name.startswith(incomplete)]
+    return library_names()
 
 
-def _complete_ranker(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+def _ranker_names() -> Iterable[str]:
     from pearl.retrieval import PRESETS
     from pearl.retrieval.methods import method_names
 
-    return [name for name in (*method_names(), *PRESETS) if name.startswith(incomplete)]
-
-
-def _complete(package: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Completes the names of the plug-ins of a package."""
-
-    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        return [name for name in plugins.names(package) if name.startswith(incomplete)]
-
-    return complete
+    return (*method_names(), *PRESETS)
 
 
 def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -84,37 +80,48 @@ def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
     return default_key_variable(str(ctx.params.get("model")), url)
 
 
-class Day(click.ParamType["date"]):
-    """A date of ISO 8601, or `today`; TOML files may have dates of their own."""
+class Parsed(click.ParamType[Any]):
+    """A value that a function reads; `hint` says in an error what it is not."""
 
-    name = "DATE"
+    def __init__(self, name: str, read: Callable[[Any], Any], hint: str) -> None:
+        self.name = name
+        self._read = read
+        self._hint = hint
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
-        """The date; fails where it is none."""
-        if isinstance(value, date) and not isinstance(value, datetime):
-            return value
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the value, or fail."""
         try:
-            return date.today() if value == "today" else date.fromisoformat(value)
+            return self._read(value)
         except (TypeError, ValueError):
-            self.fail(f"'{value}' is not a date, as 2024-05-01 or today", param, ctx)
+            self.fail(f"'{value}' is not {self._hint}", param, ctx)
 
 
-class YearEnd(click.ParamType["tuple[int, int]"]):
-    """The last day of a fiscal year, as `09-30`."""
+def _day(value: Any) -> date:
+    if isinstance(value, date) and not isinstance(value, datetime):  # TOML has dates of its own
+        return value
+    return date.today() if value == "today" else date.fromisoformat(value)
 
-    name = "MM-DD"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int]:
-        """Month and day; fails where there is no such day."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            day = datetime.strptime(f"2000-{value}", "%Y-%m-%d")
-        except ValueError:
-            self.fail(f"'{value}' is not MM-DD, as 09-30", param, ctx)
-        return day.month, day.day
+def _year_end(value: Any) -> tuple[int, int]:
+    if isinstance(value, tuple):
+        return value
+    day = datetime.strptime(f"2000-{value}", "%Y-%m-%d")
+    return day.month, day.day
+
+
+def _price(value: Any) -> Price:
+    from pearl.llm.prices import Price
+
+    first, *cached, last = (float(part) for part in str(value).split("/"))
+    if not cached:
+        return Price(input_usd=first, output_usd=last)
+    (cached_usd,) = cached
+    return Price(input_usd=first, cached_usd=cached_usd, output_usd=last)
+
+
+DAY = Parsed("DATE", _day, "a date, as 2024-05-01 or today")
+YEAR_END = Parsed("MM-DD", _year_end, "MM-DD, as 09-30")
+PRICE = Parsed("IN[/CACHED]/OUT", _price, "IN/OUT or IN/CACHED/OUT, as 2.50/10")
 
 
 def _option(name: str) -> Callable[[Command], Command]:
@@ -137,7 +144,7 @@ def _option(name: str) -> Callable[[Command], Command]:
         setting.flag or f"--{name.replace('_', '-')}", name, envvar=variable_of(name),
         type=_click_type(kind, setting), default=default, show_default=shown,
         metavar=setting.metavar, help=setting.help, callback=_key if name == "api_key_env" else None,
-        shell_complete=_COMPLETIONS.get(name) or (_complete(setting.completes) if setting.completes else None),
+        shell_complete=_completion(name, setting),
     )  # fmt: skip
 
 
@@ -145,17 +152,14 @@ def _click_type(kind: Any, setting: Setting) -> click.ParamType[Any] | None:
     if get_origin(kind) is Literal:
         return click.Choice(get_args(kind))
     if kind is int:
-        return click.IntRange(_whole(setting.least), _whole(setting.most))
+        least, most = (None if n is None else int(n) for n in (setting.least, setting.most))
+        return click.IntRange(least, most)
     if kind is float:
         is_open = setting.above is not None
         return click.FloatRange(setting.above if is_open else setting.least, min_open=is_open)
     if get_origin(kind) is tuple:
-        return YearEnd()
-    return Day() if date in (kind, *get_args(kind)) else None
-
-
-def _whole(limit: float | None) -> int | None:
-    return None if limit is None else int(limit)
+        return YEAR_END
+    return DAY if date in (kind, *get_args(kind)) else None
 
 
 def variable_of(name: str) -> str:
@@ -163,7 +167,11 @@ def variable_of(name: str) -> str:
     return schema()[name][1].variable or f"PEARL_{name.upper()}"
 
 
-_COMPLETIONS = {"library": _complete_library, "ranker": _complete_ranker}
+def _completion(name: str, setting: Setting) -> Callable[..., list[str]] | None:
+    if name in ("library", "ranker"):
+        return _complete(_library_names if name == "library" else _ranker_names)
+    package = setting.completes
+    return _complete(lambda: plugins.names(package)) if package else None
 
 
 def setting_options(*names: str, stages: Sequence[Stage] = ()) -> Callable[[Command], Command]:
@@ -186,37 +194,14 @@ context_lines_option = click.option(
 )  # fmt: skip
 
 
-def rows_option(command: Command) -> Command:
-    """`--rows`: the rows behind answers as a table."""
-    option = click.option(
-        "--rows", "rows_out", type=click.Path(), metavar="FILE.csv",
-        help="Write the rows behind the answers as CSV.",
-    )  # fmt: skip
-    return option(command)
-
-
-class _Price(click.ParamType["Price | None"]):
-    """`IN/OUT` or `IN/CACHED/OUT`."""
-
-    name = "IN[/CACHED]/OUT"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Price | None:
-        from pearl.llm.prices import Price
-
-        try:
-            figures = [float(part) for part in str(value).split("/")]
-            if len(figures) == 2:
-                return Price(input_usd=figures[0], output_usd=figures[1])
-            first, cached, last = figures
-            return Price(input_usd=first, cached_usd=cached, output_usd=last)
-        except ValueError:
-            self.fail(f"'{value}' is not IN/OUT or IN/CACHED/OUT, as 2.50/10", param, ctx)
+rows_option = click.option(
+    "--rows", "rows_out", type=click.Path(), metavar="FILE.csv",
+    help="Write the rows behind the answers as CSV.",
+)  # fmt: skip
 
 
 price_option = click.option(
-    "--price", type=_Price(), envvar="PEARL_PRICE",
+    "--price", type=PRICE, envvar="PEARL_PRICE",
     help="US dollars per million tokens, for the cost, as 2.50/10.",
 )  # fmt: skip
 

@@ -19,6 +19,7 @@ from click.core import ParameterSource
 
 from pearl.cli.options import (
     FOUND,
+    Parsed,
     as_json,
     force_option,
     opened_folder,
@@ -49,18 +50,11 @@ def command() -> None:
     """List, resume, export and remove the runs that are kept in the store."""
 
 
-class _Age(click.ParamType["float"]):
-    """A number and a unit, as seconds."""
-
-    name = "N(s|m|h|d|w)"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        said = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", str(value))
-        if said is None:
-            self.fail(f"'{value}' is not an age, as 30d or 12h", param, ctx)
-        return float(said[1]) * _SECONDS[said[2]]
+def _age(value: Any) -> float:
+    number, unit = str(value)[:-1], str(value)[-1:]
+    if re.fullmatch(r"\d+(?:\.\d+)?", number) is None or unit not in _SECONDS:
+        raise ValueError(value)
+    return float(number) * _SECONDS[unit]
 
 
 def _read(store: str | None) -> Store:
@@ -271,7 +265,11 @@ def _form(out: str | None) -> str:
 
 @command.command()
 @click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep the latest N runs.")
-@click.option("--older-than", type=_Age(), help="Only runs older than this, as 30d or 12h.")
+@click.option(
+    "--older-than",
+    type=Parsed("N(s|m|h|d|w)", _age, "an age, as 30d or 12h"),
+    help="Only runs older than this, as 30d or 12h.",
+)
 @click.option(
     "--replies", is_flag=True, help="Also remove replies of models, which are then paid for again."
 )
