@@ -22,6 +22,7 @@ from pearl.errors.escaping import counted
 from pearl.retrieval import SearchSettings
 
 if TYPE_CHECKING:
+    from pearl.retrieval.corpus import Cutting
     from pearl.retrieval.index import Index, IndexedDocument
     from pearl.retrieval.index.updating import IndexProgress
     from pearl.retrieval.search import Searcher
@@ -66,31 +67,32 @@ def corpus_options(command: Any) -> Any:
     return with_options(command, options)
 
 
+def cutting_of(options: Mapping[str, Any]) -> Cutting:
+    """How the options of a corpus cut it into passages."""
+    from pearl.documents.units import window
+    from pearl.retrieval.corpus import Cutting
+
+    size, overlap = options.get("size", window.SIZE), options.get("overlap", window.OVERLAP)
+    return Cutting(options.get("unit") or "", size, overlap)
+
+
 def open_index(
     corpus: Sequence[str],
+    options: Mapping[str, Any] | None = None,
     *,
-    unit: str | None = None,
-    size: int | None = None,
-    overlap: int | None = None,
     stem: Stem | None = None,
-    at: str | None = None,
     is_fresh: bool = False,
     with_update: bool = True,
 ) -> Index:
     """The index of a corpus, kept on the disk and brought up to date; notes go to stderr."""
-    from pearl.documents.units import window
-    from pearl.retrieval.corpus import Cutting
     from pearl.retrieval.index import Index
 
-    cutting = Cutting(
-        unit or "",
-        window.SIZE if size is None else size,
-        window.OVERLAP if overlap is None else overlap,
-    )
+    options = options or {}
+    stem = stem or options.get("stem") or "english"
     with _progress() as progress:
         index = Index.open(
-            *corpus, cutting=cutting, stem=stem or "english", at=at, is_fresh=is_fresh,
-            with_update=with_update, progress=progress,
+            *corpus, cutting=cutting_of(options), stem=stem, at=options.get("at"),
+            is_fresh=is_fresh, with_update=with_update, progress=progress,
         )  # fmt: skip
     for note in index.notes:
         notice(note)
@@ -152,30 +154,37 @@ def _named(named: Sequence[str], n_documents: int) -> str:
     return named[0] if len(named) == 1 else counted(n_documents, "document")
 
 
+def _now_and_then() -> Callable[[str], None]:
+    """A function that reports a line on stderr if the last one is long ago."""
+    began = shown = monotonic()
+
+    def tell(line: str) -> None:
+        nonlocal shown
+        if monotonic() - shown >= LINES_S:
+            shown = monotonic()
+            notice(f"{line}, {shown - began:.0f} s")
+
+    return tell
+
+
 @contextmanager
 def _progress() -> Iterator[IndexProgress]:
     """Progress on stderr: in place on a terminal, else a line every ten seconds."""
-    began = shown = monotonic()
 
     def line(n_files: int, total: int, n_documents: int) -> str:
         of = f"{n_files:,} of {counted(total, 'file')}, " if total > 1 else ""
         return f"indexing: {of}{counted(n_documents, 'document')}"
 
     if not sys.stderr.isatty():
-
-        def tell(n_files: int, total: int, n_documents: int) -> None:
-            nonlocal shown
-            if monotonic() - shown >= LINES_S:
-                shown = monotonic()
-                notice(f"{line(n_files, total, n_documents)}, {shown - began:.0f} s")
-
-        yield tell
+        tell = _now_and_then()
+        yield lambda *counts: tell(line(*counts))
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     bar = Progress(*columns, console=new_console(err=True), transient=True, redirect_stdout=False)
     task = bar.add_task("indexing", total=None)
+    began = monotonic()
     with ExitStack() as stack:
 
         def show(n_files: int, total: int, n_documents: int) -> None:
@@ -184,9 +193,10 @@ def _progress() -> Iterator[IndexProgress]:
                     return
                 stack.enter_context(bar)
                 stack.enter_context(escaped_streams())
-            of = total if total > 1 else None
             text = line(n_files, total, n_documents)
-            bar.update(task, description=text, total=of, completed=n_files)
+            bar.update(
+                task, description=text, total=total if total > 1 else None, completed=n_files
+            )
 
         yield show
 
@@ -216,12 +226,5 @@ async def searcher_opened(
 
 def vectors_progress() -> Callable[[int, int], None]:
     """Return a function that reports the progress of embeddings every ten seconds."""
-    began = shown = monotonic()
-
-    def tell(n: int, total: int) -> None:
-        nonlocal shown
-        if monotonic() - shown >= LINES_S:
-            shown = monotonic()
-            notice(f"embeddings: {n:,} of {total:,} passages, {shown - began:.0f} s")
-
-    return tell
+    tell = _now_and_then()
+    return lambda n, total: tell(f"embeddings: {n:,} of {total:,} passages")

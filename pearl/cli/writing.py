@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import os
-import stat
+import secrets
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
@@ -82,36 +81,19 @@ def new_file(path: str | None, *, before: Callable[[], None] | None = None) -> I
         with _os_errors_reported(path), target.open("w", encoding="utf-8") as device:
             yield device
         return
-    try:
-        handle = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed below, on both ways
-            "w",
-            encoding="utf-8",
-            errors="backslashreplace",
-            dir=target.parent,
-            prefix=f".{target.name}.",
-            delete=False,
-        )
-    except OSError as error:
-        raise unwritable(path, error) from None
+    # Beside the target: a rename does not cross file systems. Rights are those of any new file.
+    new = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}")
     try:
         with _os_errors_reported(path):
-            with handle:
-                yield handle
-            Path(handle.name).chmod(rights(target))
+            with new.open("x", encoding="utf-8", errors="backslashreplace") as file:
+                yield file
+            if target.exists():
+                shutil.copymode(target, new)
             if before is not None:
                 before()
-            Path(handle.name).replace(target)
+            new.replace(target)
     finally:
-        Path(handle.name).unlink(missing_ok=True)
-
-
-def rights(target: Path) -> int:
-    """Permissions of the replaced file, or the default ones; a temporary file is private."""
-    if target.exists():
-        return stat.S_IMODE(target.stat().st_mode)
-    umask = os.umask(0)
-    os.umask(umask)
-    return 0o666 & ~umask
+        new.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -210,11 +192,17 @@ class GrowingFile:
                 stdout = data_stdout()
                 stdout.write(lines)
                 stdout.flush()
-            elif self._file is None and is_plain(self._path):
-                self._file = self._begin(lines)
-            else:
-                self._file = self._file or self._target.open("ab", buffering=0)
-                _write(self._file, lines)
+                return
+            if self._file is None:
+                if is_plain(self._path):
+                    self._writer.check(self._path)
+                    self._target.write_bytes(b"")
+                    self._writer.owns([self._path])
+                # Every line is one write to the end, so that lines stay whole whoever else writes.
+                self._file = self._target.open("ab", buffering=0)
+                for line in self._beginning():
+                    _write(self._file, line)
+            _write(self._file, lines)
         except (BrokenPipeError, PearlError) as error:
             self._error = error
         except OSError as error:
@@ -226,27 +214,6 @@ class GrowingFile:
         if file is not None:
             with suppress(OSError):  # every write has told already
                 file.close()
-
-    def _begin(self, lines: str) -> FileIO:
-        """Put a file with the first lines in the place of what was there, and open it for appending."""
-        target = self._target
-        number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        os.close(number)
-        new = Path(name)
-        # Every line is one write to the end, so that lines stay whole whoever else writes.
-        file = new.open("ab", buffering=0)
-        try:
-            for line in chain(self._beginning(), [lines]):
-                _write(file, line)
-            new.chmod(rights(target))
-            self._writer.check(self._path)
-            new.replace(target)
-            self._writer.owns([self._path])
-        except BaseException:
-            file.close()
-            new.unlink(missing_ok=True)
-            raise
-        return file
 
 
 def told_too(listener: Listener, events: GrowingFile | None) -> Listener:

@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from pearl import plugins
 from pearl.cli.corpora import (
     corpus_options,
+    cutting_of,
     open_index,
     searcher_opened,
     together_option,
@@ -231,22 +232,16 @@ def _check_corpus(options: dict[str, Any], *, is_over_data: bool) -> None:
 
 def _asked_corpus(options: dict[str, Any]) -> AskedCorpus | None:
     """The corpus that replaces each sample's document, if any."""
-    from pearl.documents.units import window
     from pearl.evals.runner import AskedCorpus, corpus_of_samples
-    from pearl.retrieval.corpus import Cutting
     from pearl.runs.tasks import corpus_source
 
-    size, overlap = options["size"] or window.SIZE, options["overlap"]
-    cutting = Cutting(options["unit"] or "", size, window.OVERLAP if overlap is None else overlap)
+    cutting = cutting_of(options)
     if options["together"]:
         every, _ = read_data({**options, "limit": None, "subset": None})
         return corpus_of_samples(every, cutting, options["stem"] or "english")
     if not (named := options["corpus"]):
         return None
-    index = open_index(
-        named, unit=options["unit"], size=options["size"], overlap=overlap, stem=options["stem"],
-        at=options["at"],
-    )  # fmt: skip
+    index = open_index(named, options)
     name = ", ".join(Path(each).name for each in named)
     source = f"{corpus_source(named)} {cutting} {options['stem']}"
     return AskedCorpus(index.document(name), source)
@@ -432,10 +427,7 @@ def score_retrieval(methods: Sequence[str], options: dict[str, Any]) -> int:
     for name in names:
         find_method(name)
     topics, judgments = read_topics(options["queries"]), read_judgments(options["qrels"])
-    index = open_index(
-        corpus, unit=options["unit"], size=options["size"], overlap=options["overlap"],
-        stem=settings.stem, at=options["at"],
-    )  # fmt: skip
+    index = open_index(corpus, options)
     found = asyncio.run(_evaluated(index, topics, judgments, names, settings, options))
     written = to_json(found.to_json(), indent=2)
     if out is not None:

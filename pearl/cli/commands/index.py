@@ -30,7 +30,7 @@ def command(corpus: tuple[str, ...], fresh: bool, as_json: bool, **options: Any)
     Only what has changed is read. `pearl search` does the same before it searches. Exit code 1 if
     something is left out.
     """
-    index = open_index(corpus, is_fresh=fresh, **options)
+    index = open_index(corpus, options, is_fresh=fresh)
     opened = index.opened
     assert opened is not None
     if as_json:

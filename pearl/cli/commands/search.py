@@ -183,10 +183,7 @@ async def _search(
 ) -> tuple[Searcher, Index, SearchResult]:
     """Return the searcher, the index and the result; wrong settings are reported before reading."""
     async with searcher_opened(settings, options) as searcher:
-        index = open_index(
-            corpus, unit=options["unit"], size=options["size"], overlap=options["overlap"],
-            stem=settings.stem, at=options["at"], with_update=options["update"],
-        )  # fmt: skip
+        index = open_index(corpus, options, stem=settings.stem, with_update=options["update"])
         filters, history = options["filters"], options["history"]
         found = await searcher.search(index, queries, k, filters=filters, history=history)
         return searcher, index, found
