@@ -8,7 +8,7 @@ import shlex
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import ExitStack, aclosing, contextmanager, suppress
+from contextlib import ExitStack, aclosing, closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -29,7 +29,6 @@ from pearl.llm.prices import money
 if TYPE_CHECKING:
     from pearl.interpreter.answer import RowEvidence
     from pearl.interpreter.bounds import Range
-    from pearl.llm.middleware.budget import Budget
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Outcome, Task, Unit
     from pearl.runs.forecast import Forecast
@@ -59,7 +58,7 @@ def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | Non
         store = stack.enter_context(reply_store(options["store"])) if "store" in options else None
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=False)
-        stack.callback(report_spent_by, session)
+        stack.callback(report_spent, session)
         trace = options["trace"]
         events = stack.enter_context(GrowingFile(writer, trace)) if trace else None
         return asyncio.run(_run_reported(pearl, session, tasks, options, writer, told, events))
@@ -109,12 +108,6 @@ def show_forecast(
     limits = {name: options[name] for name in _LIMITS if options[name] is not None}
     print_forecast(found, limits, as_json=options.get("as_json", False))
     return 1 if found.n_problems else 0
-
-
-def report_spent_by(session: Session) -> None:
-    """Print the predicted and actual usage, if counted."""
-    if session.budget is not None:
-        report_spent(session.predicted, session.budget)
 
 
 @contextmanager
@@ -203,45 +196,6 @@ def _page(outcome: Outcome[Task]) -> str:
             document = outcome.unit.document()
     row = outcome.to_json()
     return result_page(ResultRecord(outcome.unit.id, row, tuple(outcome.trace), document))
-
-
-async def run_into_store(
-    pearl: Pearl,
-    session: Session,
-    units: Iterable[Unit],
-    options: Mapping[str, Any],
-    asked: RunSpec,
-    redo: Callable[[Mapping[str, Any]], bool] | None,
-    on_begun: Callable[[Run], None],
-    events: GrowingFile | None = None,
-) -> tuple[Summary, bool]:
-    """Run units whose rows are kept, with progress; the first Ctrl-C lets those under way finish.
-
-    Returns the summary, and whether the user stopped it.
-    """
-    from pearl.runs.session import Watcher
-
-    stopper, reporter = Stopper(), Reporter(known_length(units))
-    watcher = Watcher(
-        told_too(reporter, events),
-        is_stopping=lambda: stopper.is_stopping,
-        on_begun=on_begun,
-        on_known=lambda key: reporter.advance(),
-        on_notice=notice,
-    )
-    run = session.run(units, asked, id=options["run"], watcher=watcher, redo=redo)
-    async with model_opened(pearl, options):
-        try:
-            with stopper, reporter:
-                async with aclosing(run):
-                    async for outcome in run:
-                        reporter.advance(is_failure=outcome.is_failed)
-        except KeyboardInterrupt:
-            click.echo(f"  resume it: {resume_command(run.summary.id)}", err=True)
-            raise
-        finally:
-            report_refused(run.summary.limits, pearl.client.settings.concurrency)
-    return run.summary, stopper.is_stopping
 
 
 def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: int) -> int:
@@ -426,8 +380,12 @@ def run_units(
     outs: Sequence[str | None] = (),
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
-    """Run the units without a row, then process all rows; returns the exit code."""
+    """Run the units without a row, then process all rows; returns the exit code.
+
+    The first Ctrl-C lets the units under way finish.
+    """
     from pearl.runs.request import REQUESTS
+    from pearl.runs.session import Watcher
 
     context = click.get_current_context()
     arguments: tuple[str, ...] = context.find_root().obj or ()
@@ -447,7 +405,7 @@ def run_units(
         store = stack.enter_context(written_store(options["store"]))
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=True)
-        stack.callback(report_spent_by, session)
+        stack.callback(report_spent, session)
         work = prepare(pearl)
         spec = asked(work)
         writer = OutputWriter(is_forced=options["force"])
@@ -455,7 +413,6 @@ def run_units(
         if options["run"] is None:
             writer.check(*outs)
 
-        events: GrowingFile | None = None
         begun: list[str] = []
 
         def on_begun(run: Run) -> None:
@@ -465,16 +422,38 @@ def run_units(
         def earlier() -> Iterable[str]:
             return chain.from_iterable(map(escaped, store.traces(id)) for id in begun)
 
+        events: GrowingFile | None = None
         if (trace := options.get("trace")) and is_plain(trace):
-            events = GrowingFile(writer, trace, earlier)
-            stack.callback(events.close)
-        into_store = run_into_store(
-            pearl, session, work.units, options, spec, redo, on_begun, events
+            events = stack.enter_context(closing(GrowingFile(writer, trace, earlier)))
+        stopper, reporter = Stopper(), Reporter(known_length(work.units))
+        watcher = Watcher(
+            told_too(reporter, events),
+            is_stopping=lambda: stopper.is_stopping,
+            on_begun=on_begun,
+            on_known=lambda key: reporter.advance(),
+            on_notice=notice,
         )
-        ran = asyncio.run(into_store)
+        run = session.run(work.units, spec, id=options["run"], watcher=watcher, redo=redo)
+
+        async def go() -> None:
+            async with model_opened(pearl, options), aclosing(run):
+                try:
+                    with stopper, reporter:
+                        async for outcome in run:
+                            reporter.advance(is_failure=outcome.is_failed)
+                except KeyboardInterrupt:
+                    click.echo(f"  resume it: {resume_command(run.summary.id)}", err=True)
+                    raise
+                finally:
+                    report_refused(run.summary.limits, pearl.client.settings.concurrency)
+
+        asyncio.run(go())
         if events is not None:
             events.close()  # the rows are written again, in order
-        return finish(Finished(work, store, session, writer, *ran, options["max_errors"]))
+        max_errors = options["max_errors"]
+        return finish(
+            Finished(work, store, session, writer, run.summary, stopper.is_stopping, max_errors)
+        )
 
 
 def _earlier_outputs(store: Store, key: bytes) -> Iterator[str]:
@@ -581,8 +560,11 @@ def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: boo
         console.print(line, markup=False)
 
 
-def report_spent(found: Forecast | None, budget: Budget) -> None:
-    """Print the prediction for the started tasks and their actual usage to stderr."""
+def report_spent(session: Session) -> None:
+    """Print the prediction for the started tasks and their actual usage, if counted, to stderr."""
+    found, budget = session.predicted, session.budget
+    if budget is None:
+        return
     spent = budget.spent
     usage = spent.usage
     n_failed = spent.n_failed_calls
@@ -614,42 +596,30 @@ def report_spent(found: Forecast | None, budget: Budget) -> None:
     click.echo(f"actual    {', '.join(actual)}", err=True)
 
 
-def _notes(found: Forecast, limits: Mapping[str, float]) -> list[str]:
+def _notes(found: Forecast, limits: Mapping[str, float]) -> Iterator[str]:
     tasks = counted(found.n_tasks, "task")
-    lines = [
-        f"{tasks} with {found.model}; no call was made. Tokens are counted by {found.counter}."
-    ]
+    yield f"{tasks} with {found.model}; no call was made. Tokens are counted by {found.counter}."
     if found.n_known:
-        lines.append(
-            f"Left out, for they have a row already: {found.n_known:,}; --fresh runs them again."
-        )
-    lines.append(f"Replies: {found.reply_tokens:,} tokens at most (--max-output-tokens).")
-    if found.n_unplanned:
-        lines.append(
-            f"Tasks without a plan: {found.n_unplanned:,}; what the steps take is unknown until it is "
-            "written (pearl plan)."
+        yield f"Left out, for they have a row already: {found.n_known:,}; --fresh runs them again."
+    yield f"Replies: {found.reply_tokens:,} tokens at most (--max-output-tokens)."
+    if n := found.n_unplanned:
+        yield (
+            f"Tasks without a plan: {n:,}; what the steps take is unknown until it is written "
+            "(pearl plan)."
         )
     if found.price is None:
-        lines.append(
-            "Cost: unknown, for the price of the model is; --price IN/OUT or --prices FILE."
-        )
+        yield "Cost: unknown, for the price of the model is; --price IN/OUT or --prices FILE."
     else:
-        lines.append(
-            f"Price: {found.price} US dollars per million tokens; at least: cached as expected."
-        )
+        yield f"Price: {found.price} US dollars per million tokens; at least: cached as expected."
     if found.time_s is None:
-        lines.append("Time: unknown; --seconds-per-call SECONDS gives an estimate.")
+        yield "Time: unknown; --seconds-per-call SECONDS gives an estimate."
     else:
-        lines.append(
-            f"Time: {_shown(found.time_s, _seconds)}, if all calls take that long and none waits."
-        )
-    over = _over(found, limits)
-    if over:
-        lines.append(f"The limits may end the run early: {', '.join(over)}.")
+        yield f"Time: {_shown(found.time_s, _seconds)}, if all calls take that long and none waits."
+    if over := _over(found, limits):
+        yield f"The limits may end the run early: {', '.join(over)}."
     if found.n_problems:
-        lines.append(f"{found.n_problems:,} cannot be run; the first: {found.problems[0]}")
-    lines.append("Retries of failed calls are not included.")
-    return lines
+        yield f"{found.n_problems:,} cannot be run; the first: {found.problems[0]}"
+    yield "Retries of failed calls are not included."
 
 
 def _over(found: Forecast, limits: Mapping[str, float]) -> list[str]:

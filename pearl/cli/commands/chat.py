@@ -73,7 +73,7 @@ def command(
     """
     from pearl.cli.files import read_input
     from pearl.cli.options import model_opened, new_pearl, report_refused
-    from pearl.cli.work import new_session, reply_store, report_spent_by
+    from pearl.cli.work import new_session, reply_store, report_spent
     from pearl.runs.conversation import Conversation
 
     if not documents:
@@ -94,7 +94,7 @@ def command(
         store = stack.enter_context(reply_store(options["store"]))
         own = new_pearl(options)
         session = new_session(own, options, store, keeps_rows=False)
-        stack.callback(report_spent_by, session)
+        stack.callback(report_spent, session)
         pearl = session.equipped()
         conversation = Conversation(pearl, document)
         if continued is not None:
