@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from pearl.cli.files import found_documents, is_corpus
-from pearl.cli.options import with_options
+from pearl.cli.options import AT_LEAST_1, PATH, grouped, option
 from pearl.cli.terminal import escaped_streams, new_console, notice
 from pearl.cli.writing import keep_inputs
 from pearl.documents.passages import Stem
@@ -34,9 +34,8 @@ LINES_S = 10.0
 BAR_S = 0.5
 """Seconds until a bar is shown on a terminal: an index that is up to date shows none."""
 
-together_option = click.option(
-    "--together", is_flag=True,
-    help="Ask all documents at once, as one corpus; of a file of rows, each row is a document.",
+together_option = option(
+    "--together", bool, help="Ask all documents at once, as one corpus; of a file of rows, each row is a document.",
 )  # fmt: skip
 
 
@@ -44,27 +43,20 @@ def corpus_options(command: Any) -> Any:
     """How a corpus is cut and where its index is: the same for all commands that search one."""
     from pearl.documents.units.window import OVERLAP, SIZE
 
-    options = [
-        click.option(
-            "--unit", metavar="NAME",
+    options = grouped(
+        option(
+            "--unit", str, metavar="NAME",
             help="What passages are: paragraph, sentence, window, record (rows of tables), ... "
             "[default: paragraphs of files, rows whole].",
         ),
-        click.option(
-            "--size", type=click.IntRange(min=1), default=SIZE, show_default=True, metavar="N",
-            help="Characters of a window.",
+        option("--size", AT_LEAST_1, "Characters of a window.", metavar="N", default=SIZE),
+        option(
+            "--overlap", click.IntRange(min=0), metavar="N", default=OVERLAP, help="Characters that two windows share.",
         ),
-        click.option(
-            "--overlap", type=click.IntRange(min=0), default=OVERLAP, show_default=True, metavar="N",
-            help="Characters that two windows share.",
-        ),
-        click.option("--stem", type=click.Choice(get_args(Stem)), help="How words are stemmed."),
-        click.option(
-            "--at", type=click.Path(), metavar="FOLDER",
-            help="Where the index is kept [default: in the cache].",
-        ),
-    ]  # fmt: skip
-    return with_options(command, options)
+        option("--stem", click.Choice(get_args(Stem)), "How words are stemmed."),
+        option("--at", PATH, "Where the index is kept [default: in the cache].", metavar="FOLDER"),
+    )  # fmt: skip
+    return options(command)
 
 
 def cutting_of(options: Mapping[str, Any]) -> Cutting:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pearl import plugins
-from pearl.cli.options import Command, with_options
+from pearl.cli.options import AT_LEAST_1, PATH, grouped, option
 from pearl.cli.terminal import notice
 from pearl.documents.document import ROW_SUFFIXES, read_bytes
 from pearl.dsl.signatures import ActionLibrary
@@ -33,10 +33,9 @@ _PLAN_LINE = lazy_pattern(
 _ADDRESS = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.I)
 
 
-kind_option = click.option(
-    "--kind", type=click.Choice(["plan", "actions"]),
-    help="Kind of the files [default: detected].",
-)  # fmt: skip
+kind_option = option(
+    "--kind", click.Choice(["plan", "actions"]), "Kind of the files [default: detected]."
+)
 
 
 def kind_of(name: str, text: str, said: Kind | None = None) -> Kind:
@@ -136,28 +135,23 @@ def _in_folder(folder: Path) -> Iterator[str]:
     yield from found
 
 
-def data_options(command: Command) -> Command:
-    """Everything `read_data` takes, but for the domain, which is a setting."""
-    options = [
-        click.option(
-            "--data", type=click.Path(), metavar="FILE|NAME",
-            help="Samples: JSONL, CSV, Parquet or a dataset, read as the domain reads them.",
-        ),
-        click.option("--split", metavar="NAME", help="Split of a dataset."),
-        click.option(
-            "--column", "columns", multiple=True, metavar="FIELD=COLUMN",
-            help="Column of a field of a sample, as question=text.",
-        ),
-        click.option("--subset", metavar="NAME", help="Only samples of this subset, as hard."),
-        click.option(
-            "--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N samples.",
-        ),
-        click.option(
-            "--allow-outside", is_flag=True,
-            help="Allow rows to name documents outside the folder of their file.",
-        ),
-    ]  # fmt: skip
-    return with_options(command, options)
+data_options = grouped(
+    option(
+        "--data", PATH, metavar="FILE|NAME",
+        help="Samples: JSONL, CSV, Parquet or a dataset, read as the domain reads them.",
+    ),
+    option("--split", str, "Split of a dataset.", metavar="NAME"),
+    option(
+        "--column columns", str, metavar="FIELD=COLUMN", multiple=True,
+        help="Column of a field of a sample, as question=text.",
+    ),
+    option("--subset", str, "Only samples of this subset, as hard.", metavar="NAME"),
+    option("--limit", AT_LEAST_1, "Only the first N samples.", metavar="N"),
+    option(
+        "--allow-outside", bool, help="Allow rows to name documents outside the folder of their file.",
+    ),
+)  # fmt: skip
+"""Everything `read_data` takes, but for the domain, which is a setting."""
 
 
 def check_data(settings: dict[str, Any]) -> None:

@@ -39,10 +39,31 @@ FOUND = "pearl.cli.found"
 PLACES = "pearl.cli.places"
 """In `Context.meta`: setting → the file that says it."""
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-trace_option = click.option(
-    "--trace", type=click.Path(), help="Write the trace to FILE, as JSON lines."
-)
+PATH = click.Path()
+AT_LEAST_1 = click.IntRange(min=1)
+
+
+def option(names: str, kind: Any, help: str, **more: Any) -> Callable[[Command], Command]:
+    """An option of click with its names separated by blanks; help shows its default."""
+    if kind is bool:
+        return click.option(*names.split(), is_flag=True, help=help, **more)
+    shown = {"show_default": "default" in more, **more}
+    return click.option(*names.split(), type=kind, help=help, **shown)
+
+
+def grouped(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """One decorator for several options, in this order."""
+
+    def decorate(command: Command) -> Command:
+        for each in reversed(options):
+            command = each(command)
+        return command
+
+    return decorate
+
+
+as_json = option("--json as_json", bool, "Print JSON.")
+trace_option = option("--trace", PATH, "Write the trace to FILE, as JSON lines.")
 
 
 def _complete(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
@@ -177,40 +198,30 @@ def _completion(name: str, setting: Setting) -> Callable[..., list[str]] | None:
 def setting_options(*names: str, stages: Sequence[Stage] = ()) -> Callable[[Command], Command]:
     """Options of the named settings and of those of some stages; all settings without arguments."""
     chosen = [name for name in SETTINGS if name in names or schema()[name][1].stage in stages]
-    return lambda command: with_options(command, [_option(name) for name in (chosen or SETTINGS)])
+    return grouped(*(_option(name) for name in (chosen or SETTINGS)))
 
 
-force_option = click.option("--force", is_flag=True, help="Replace existing files.")
+force_option = option("--force", bool, "Replace existing files.")
 
-page_option = click.option(
-    "--page", type=click.Path(), metavar="FILE.html",
-    help="Write the answer with its document, plan and evidence as an HTML page.",
+page_option = option(
+    "--page", PATH, metavar="FILE.html", help="Write the answer with its document, plan and evidence as an HTML page.",
 )  # fmt: skip
 
 
-context_lines_option = click.option(
-    "--context-lines", type=click.IntRange(0, 100), default=0, metavar="N",
+context_lines_option = option(
+    "--context-lines", click.IntRange(0, 100), metavar="N", default=0, show_default=False,
     help="Show N lines of the document before and after each piece of evidence.",
 )  # fmt: skip
 
 
-rows_option = click.option(
-    "--rows", "rows_out", type=click.Path(), metavar="FILE.csv",
-    help="Write the rows behind the answers as CSV.",
+rows_option = option(
+    "--rows rows_out", PATH, "Write the rows behind the answers as CSV.", metavar="FILE.csv"
+)
+
+
+price_option = option(
+    "--price", PRICE, envvar="PEARL_PRICE", help="US dollars per million tokens, for the cost, as 2.50/10.",
 )  # fmt: skip
-
-
-price_option = click.option(
-    "--price", type=PRICE, envvar="PEARL_PRICE",
-    help="US dollars per million tokens, for the cost, as 2.50/10.",
-)  # fmt: skip
-
-
-def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
-    """The command with these options, in this order."""
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 def new_pearl(
@@ -291,90 +302,87 @@ def report_refused(limits: LimiterStatus | None, concurrency: int) -> None:
     )
 
 
-store_option = click.option(
-    "--store", envvar="PEARL_STORE", type=click.Path(file_okay=False), metavar="FOLDER",
+store_option = option(
+    "--store", click.Path(file_okay=False), metavar="FOLDER", envvar="PEARL_STORE",
     help="Folder of runs and replies [default: pearl in $XDG_DATA_HOME or ~/.local/share].",
 )  # fmt: skip
 
 
-def limit_options(command: Command) -> Command:
-    """Limits of a run, prices, and `--telemetry`."""
-    options = [
-        click.option(
-            "--max-cost", type=click.FloatRange(min=0), metavar="USD",
-            help="Maximum cost of the run; no call starts that could exceed it.",
-        ),
-        click.option(
-            "--max-tokens", type=click.IntRange(min=0), metavar="TOKENS",
-            help="Maximum input and output tokens of the run.",
-        ),
-        click.option(
-            "--max-time", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
-            help="Maximum duration; running calls are then cancelled.",
-        ),
-        click.option(
-            "--max-calls", type=click.IntRange(min=0), metavar="N",
-            help="Maximum calls of the run, failed ones included.",
-        ),
-        price_option,
-        click.option(
-            "--prices", envvar="PEARL_PRICES", type=click.Path(), metavar="FILE",
-            help="TOML file of prices that replaces the shipped one.",
-        ),
-        click.option(
-            "--telemetry", envvar="PEARL_TELEMETRY", is_flag=True,
-            help="Send spans to the collector at OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra telemetry.",
-        ),
-    ]  # fmt: skip
-    return with_options(command, options)
+limit_options = grouped(
+    option(
+        "--max-cost", click.FloatRange(min=0), metavar="USD",
+        help="Maximum cost of the run; no call starts that could exceed it.",
+    ),
+    option(
+        "--max-tokens", click.IntRange(min=0), metavar="TOKENS", help="Maximum input and output tokens of the run.",
+    ),
+    option(
+        "--max-time", click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+        help="Maximum duration; running calls are then cancelled.",
+    ),
+    option(
+        "--max-calls", click.IntRange(min=0), metavar="N", help="Maximum calls of the run, failed ones included.",
+    ),
+    price_option,
+    option(
+        "--prices", PATH, metavar="FILE", envvar="PEARL_PRICES",
+        help="TOML file of prices that replaces the shipped one.",
+    ),
+    option(
+        "--telemetry", bool, envvar="PEARL_TELEMETRY",
+        help="Send spans to the collector at OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra telemetry.",
+    ),
+)  # fmt: skip
+"""Limits of a run, prices, and `--telemetry`."""
 
 
-def budget_options(command: Command) -> Command:
-    """Limits of a run, prices, and `--dry-run`."""
-    options = [
-        click.option(
-            "--dry-run", is_flag=True,
-            help="Print the expected calls, tokens, cost and time without calling a model.",
-        ),
-        limit_options,
-        click.option(
-            "--seconds-per-call", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
-            help="Duration of a call, for the estimate of --dry-run.",
-        ),
-    ]  # fmt: skip
-    return with_options(command, options)
+budget_options = grouped(
+    option(
+        "--dry-run", bool, help="Print the expected calls, tokens, cost and time without calling a model.",
+    ),
+    limit_options,
+    option(
+        "--seconds-per-call", click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+        help="Duration of a call, for the estimate of --dry-run.",
+    ),
+)  # fmt: skip
+"""Limits of a run, prices, and `--dry-run`."""
 
 
-def run_options(command: Command) -> Command:
-    """`--store`, `--fresh` and, for `pearl runs resume` alone, the hidden `--run`."""
-    fresh = click.option("--fresh", is_flag=True, help="Start a new run and ignore kept replies.")
-    return with_options(command, [store_option, fresh, click.option("--run", hidden=True)])
+run_options = grouped(
+    store_option,
+    option("--fresh", bool, "Start a new run and ignore kept replies."),
+    click.option("--run", hidden=True),
+)
+"""`--store`, `--fresh` and, for `pearl runs resume` alone, the hidden `--run`."""
 
 
 def executor_options(where: str, *, more: str, work: str) -> Callable[[Command], Command]:
     """`--executor`, `--max-errors` and `--shard`."""
-    options = [
-        click.option(
-            "--executor", type=click.Choice(plugins.names("pearl.runs.executors")), default="local",
-            show_default=True, help=where,
-        ),
-        click.option(
-            "--max-errors", type=click.IntRange(min=0), metavar="N",
+    executors = click.Choice(plugins.names("pearl.runs.executors"))
+    return grouped(
+        option("--executor", executors, where, default="local"),
+        option(
+            "--max-errors", click.IntRange(min=0), metavar="N",
             help=f"Start no {more} after more than N failures [default: no limit].",
         ),
-        click.option(
-            "--shard", metavar="I/N",
+        option(
+            "--shard", str, metavar="I/N",
             help=f"Run only part I of N of {work}, as a run of its own; `pearl runs merge` combines the parts.",
         ),
-    ]  # fmt: skip
-    return lambda command: with_options(command, options)
+    )  # fmt: skip
 
 
-def unit_options(command: Command) -> Command:
-    """The options of `run_units` besides settings: limits, store, executor, shard, `--force`."""
-    where = "Where the work runs: here, or on a Ray cluster; batch is for `execute` only."
-    executor = executor_options(where, more="more", work="the work")
-    return with_options(command, [budget_options, run_options, executor, force_option])
+unit_options = grouped(
+    budget_options,
+    run_options,
+    executor_options(
+        "Where the work runs: here, or on a Ray cluster; batch is for `execute` only.",
+        more="more", work="the work",
+    ),
+    force_option,
+)  # fmt: skip
+"""The options of `run_units` besides settings: limits, store, executor, shard, `--force`."""
 
 
 def opened_folder(store: str | None) -> Path:

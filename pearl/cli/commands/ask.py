@@ -11,10 +11,12 @@ from pearl.cli.corpora import document_tasks, together_option
 from pearl.cli.files import is_file
 from pearl.cli.help import Command
 from pearl.cli.options import (
+    PATH,
     as_json,
     budget_options,
     context_lines_option,
     force_option,
+    option,
     page_option,
     rows_option,
     setting_options,
@@ -28,14 +30,14 @@ from pearl.errors import UsageError
 @click.argument("question")
 @click.argument("documents", nargs=-1, metavar="DOC...")
 @together_option
-@click.option("-o", "--out", type=click.Path(), help="Write to FILE instead of stdout.")
-@click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
+@option("-o --out", PATH, "Write to FILE instead of stdout.")
+@option("-v --verbose", bool, "Show the plan and every step, too.")
 @context_lines_option
 @page_option
 @rows_option
 @setting_options()
 @budget_options
-@click.option("--fresh", is_flag=True, help="Ignore kept replies.")
+@option("--fresh", bool, "Ignore kept replies.")
 @store_option
 @trace_option
 @force_option

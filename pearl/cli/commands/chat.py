@@ -16,10 +16,12 @@ import click
 from pearl.cli.corpora import document_tasks, together_option
 from pearl.cli.help import Command
 from pearl.cli.options import (
+    PATH,
     as_json,
     context_lines_option,
     force_option,
     limit_options,
+    option,
     setting_options,
     store_option,
     trace_option,
@@ -42,18 +44,15 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("documents", nargs=-1, metavar="DOC...")
 @together_option
-@click.option(
-    "-o", "--out", type=click.Path(), help="Keep the conversation in FILE, as JSON lines."
-)
-@click.option(
-    "--continue", "continued", type=click.Path(), metavar="FILE",
-    help="Continue the conversation of FILE, and keep it there.",
+@option("-o --out", PATH, "Keep the conversation in FILE, as JSON lines.")
+@option(
+    "--continue continued", PATH, metavar="FILE", help="Continue the conversation of FILE, and keep it there.",
 )  # fmt: skip
-@click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
+@option("-v --verbose", bool, "Show the plan and every step, too.")
 @context_lines_option
 @setting_options()
 @limit_options
-@click.option("--fresh", is_flag=True, help="Ignore kept replies.")
+@option("--fresh", bool, "Ignore kept replies.")
 @store_option
 @trace_option
 @force_option

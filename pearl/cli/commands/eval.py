@@ -24,7 +24,16 @@ from pearl.cli.corpora import (
 )
 from pearl.cli.files import data_options, read_data
 from pearl.cli.help import Command
-from pearl.cli.options import as_json, setting_options, trace_option, unit_options, with_options
+from pearl.cli.options import (
+    AT_LEAST_1,
+    PATH,
+    as_json,
+    grouped,
+    option,
+    setting_options,
+    trace_option,
+    unit_options,
+)
 from pearl.cli.terminal import notice
 from pearl.cli.work import Finished, Work, no_reply, report_left_out, run_units
 from pearl.cli.writing import STDOUT, OutputWriter, keep_inputs
@@ -49,93 +58,80 @@ _SEARCH = ("corpus", "embeddings", "reranker", "reranker_url", *_OF_CORPUS)
 _SHARED = ("retrieval", "methods", "out", "force", "as_json")
 
 
-def retrieval_options(command: Any) -> Any:
-    """`--retrieval` and what belongs to it."""
-    options = [
-        click.option(
-            "--retrieval", is_flag=True,
-            help="Evaluate search instead of answers: --queries over --corpus, judged by --qrels.",
-        ),
-        click.option(
-            "--corpus", multiple=True, type=click.Path(), metavar="CORPUS",
-            help="What is searched, as by `pearl search`, or, with --data, asked in place of each sample's document: "
-            "a folder, files, or rows with `id` and `text`.",
-        ),
-        click.option(
-            "--queries", type=click.Path(), metavar="FILE",
-            help="JSONL, CSV or TSV with `id` and `text`, and if you like `history` and `filters`.",
-        ),
-        click.option(
-            "--qrels", type=click.Path(), metavar="FILE",
-            help="Which documents are right: lines `query 0 document relevance`, or rows with "
-            "`query_id`, `doc_id`, `relevance`.",
-        ),
-        click.option(
-            "-k", "--k", "cutoffs", multiple=True, type=click.IntRange(min=1), default=(10,), show_default=True,
-            metavar="N", help="Measure the best N documents; may be repeated.",
-        ),
-        click.option(
-            "--oracle", is_flag=True, help="Add an oracle that ranks the right documents first.",
-        ),
-    ]  # fmt: skip
-    return with_options(corpus_options(command), options)
+retrieval_options = grouped(
+    option(
+        "--retrieval", bool, help="Evaluate search instead of answers: --queries over --corpus, judged by --qrels.",
+    ),
+    option(
+        "--corpus", PATH, metavar="CORPUS", multiple=True,
+        help="What is searched, as by `pearl search`, or, with --data, asked in place of each sample's document: "
+        "a folder, files, or rows with `id` and `text`.",
+    ),
+    option(
+        "--queries", PATH, metavar="FILE",
+        help="JSONL, CSV or TSV with `id` and `text`, and if you like `history` and `filters`.",
+    ),
+    option(
+        "--qrels", PATH, metavar="FILE",
+        help="Which documents are right: lines `query 0 document relevance`, or rows with "
+        "`query_id`, `doc_id`, `relevance`.",
+    ),
+    option(
+        "-k --k cutoffs", AT_LEAST_1, metavar="N", default=(10,), multiple=True,
+        help="Measure the best N documents; may be repeated.",
+    ),
+    option("--oracle", bool, "Add an oracle that ranks the right documents first."),
+    corpus_options,
+)  # fmt: skip
+"""`--retrieval` and what belongs to it."""
 
 
 @click.command(cls=Command)
 @data_options
-@click.option(
-    "--methods", "--method", multiple=True, metavar="NAME,...", default=["pearl,direct"],
-    show_default=True, callback=lambda _context, _option, said: ",".join(said),
+@option(
+    "--methods --method", str, metavar="NAME,...", default=["pearl,direct"], multiple=True,
+    callback=lambda _context, _option, said: ",".join(said),
     help=f"{', '.join(plugins.names('pearl.evals.methods'))}; with --retrieval those of `pearl search`.",
 )  # fmt: skip
-@click.option(
-    "--results", type=click.Path(), metavar="FILE",
+@option(
+    "--results", PATH, metavar="FILE",
     help="Score what `pearl execute --out` wrote, instead of running methods over --data.",
 )  # fmt: skip
-@click.option(
-    "--rescore", type=click.Path(), metavar="LOG",
-    help="Score the replies of LOG again, without any call.",
-)  # fmt: skip
-@click.option(
-    "--scorer", metavar="NAME",
+@option("--rescore", PATH, "Score the replies of LOG again, without any call.", metavar="LOG")
+@option(
+    "--scorer", str, metavar="NAME",
     help=f"Scorer of answers in words: {', '.join(plugins.names('pearl.evals.scorers'))} [default: exact, or that "
     "of the log].",
 )  # fmt: skip
-@click.option(
-    "-o", "--out", type=click.Path(), metavar="LOG",
-    help="Write the log to LOG; methods and seeds that it has of the same run stay in it.",
+@option(
+    "-o --out", PATH, metavar="LOG", help="Write the log to LOG; methods and seeds that it has of the same run stay in it.",
 )  # fmt: skip
-@click.option(
-    "--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
-    help="Run everything N times, with seeds 0 to N-1.",
-)  # fmt: skip
-@click.option(
-    "--temperature", type=click.FloatRange(0, 2), help="Temperature of every call [default: 0]."
+@option(
+    "--seeds", AT_LEAST_1, "Run everything N times, with seeds 0 to N-1.", metavar="N", default=1
 )
-@click.option(
-    "--token-budget", type=click.IntRange(min=256), metavar="TOKENS",
+@option("--temperature", click.FloatRange(0, 2), "Temperature of every call [default: 0].")
+@option(
+    "--token-budget", click.IntRange(min=256), metavar="TOKENS",
     help="Maximum input tokens of every method on a sample's document.",
 )  # fmt: skip
-@click.option(
-    "--part-tokens", type=click.IntRange(min=256), default=4_096, show_default=True,
-    metavar="TOKENS", help="Tokens of a part in map-reduce, and of the passages in retrieve.",
+@option(
+    "--part-tokens", click.IntRange(min=256), metavar="TOKENS", default=4_096,
+    help="Tokens of a part in map-reduce, and of the passages in retrieve.",
 )  # fmt: skip
-@click.option(
-    "--unsandboxed", is_flag=True,
+@option(
+    "--unsandboxed", bool,
     help="Run the code that the model of rlm writes as you, without a sandbox (and without Deno): "
     "what it does may be up to whoever wrote the document.",
 )  # fmt: skip
-@click.option(
-    "--rotate", is_flag=True,
-    help="Ask every question with each rotation of its options, to measure letter bias.",
+@option(
+    "--rotate", bool, help="Ask every question with each rotation of its options, to measure letter bias.",
 )  # fmt: skip
-@click.option(
-    "--by-document",
-    is_flag=True,
+@option(
+    "--by-document", bool,
     help="Resample documents, not samples, for intervals: wider, and correct for samples of one document.",
-)
-@click.option(
-    "--history", type=click.Choice(["gold", "own", "none"]), default="gold", show_default=True,
+)  # fmt: skip
+@option(
+    "--history", click.Choice(["gold", "own", "none"]), default="gold",
     help="Earlier turns of a conversation shown to methods: with right answers, with their own, or none.",
 )  # fmt: skip
 @together_option

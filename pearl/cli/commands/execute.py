@@ -21,11 +21,14 @@ from pearl.cli.files import (
 )
 from pearl.cli.help import Command
 from pearl.cli.options import (
+    AT_LEAST_1,
+    PATH,
     as_json,
     budget_options,
     context_lines_option,
     executor_options,
     force_option,
+    option,
     rows_option,
     run_options,
     setting_options,
@@ -47,17 +50,16 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("plan_and_documents", nargs=-1, metavar="[PLAN] DOC...")
 @together_option
-@click.option(
-    "--tasks", type=click.Path(),
+@option(
+    "--tasks", PATH,
     help="JSONL: id, plan | plan_path | question, document | document_path; as `pearl plan --data` writes it.",
 )  # fmt: skip
 @data_options
-@click.option(
-    "--longest", type=click.IntRange(min=1), metavar="N",
-    help="Of the documents of --data the N longest, by characters.",
-)  # fmt: skip
-@click.option("-o", "--out", type=click.Path(), help="Write one JSON line a document to FILE.")
-@click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
+@option(
+    "--longest", AT_LEAST_1, "Of the documents of --data the N longest, by characters.", metavar="N"
+)
+@option("-o --out", PATH, "Write one JSON line a document to FILE.")
+@option("-v --verbose", bool, "Show the plan and every step, too.")
 @context_lines_option
 @rows_option
 @setting_options()

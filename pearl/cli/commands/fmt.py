@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pearl.cli.files import Kind, kind_of, kind_option, read_input
-from pearl.cli.options import as_json
+from pearl.cli.options import as_json, option
 from pearl.cli.terminal import notice
 from pearl.cli.writing import new_file
 from pearl.errors import DataError, LibraryError, PearlError, PlanSyntaxError
@@ -17,8 +17,8 @@ from pearl.errors.escaping import to_json
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @kind_option
-@click.option("--check", is_flag=True, help="Write nothing; exit code 1 if a file would change.")
-@click.option("--fix", is_flag=True, help="Mend first what the tolerant reader can mend.")
+@option("--check", bool, "Write nothing; exit code 1 if a file would change.")
+@option("--fix", bool, "Mend first what the tolerant reader can mend.")
 @as_json
 def command(
     files: tuple[str, ...], kind: Kind | None, check: bool, fix: bool, as_json: bool

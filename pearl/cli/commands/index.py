@@ -8,7 +8,7 @@ import click
 
 from pearl.cli.corpora import corpus_options, open_index
 from pearl.cli.help import Command
-from pearl.cli.options import as_json
+from pearl.cli.options import as_json, option
 from pearl.cli.terminal import notice
 from pearl.errors.escaping import counted, to_json
 
@@ -22,7 +22,7 @@ N_PROBLEMS = 5
 @click.command(cls=Command)
 @click.argument("corpus", nargs=-1, required=True, metavar="CORPUS...")
 @corpus_options
-@click.option("--fresh", is_flag=True, help="Rebuild the index from scratch.")
+@option("--fresh", bool, "Rebuild the index from scratch.")
 @as_json
 def command(corpus: tuple[str, ...], fresh: bool, as_json: bool, **options: Any) -> int:
     """Index CORPUS, so that it is searched at once: a folder, files, or rows with `id` and `text`.

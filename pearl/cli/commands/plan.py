@@ -14,9 +14,11 @@ import click
 from pearl.cli.files import check_data, data_options, is_corpus, open_samples
 from pearl.cli.help import Command
 from pearl.cli.options import (
+    PATH,
     as_json,
     force_option,
     open_pearl,
+    option,
     setting_options,
     store_option,
     trace_option,
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("question", required=False)
 @click.argument("document", required=False, metavar="[DOC]")
-@click.option("-o", "--out", type=click.Path(), help="Write to FILE instead of stdout.")
+@option("-o --out", PATH, "Write to FILE instead of stdout.")
 @click.option(
     "--corpus",
     "kind",
@@ -54,7 +56,7 @@ if TYPE_CHECKING:
 )
 @data_options
 @setting_options("shape", stages=("calling", "drafting", "planning"))
-@click.option("--fresh", is_flag=True, help="With --data, ignore kept replies.")
+@option("--fresh", bool, "With --data, ignore kept replies.")
 @store_option
 @trace_option
 @force_option

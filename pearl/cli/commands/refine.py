@@ -16,7 +16,15 @@ import click
 
 from pearl.cli.files import data_options, read_data, read_input
 from pearl.cli.help import Command
-from pearl.cli.options import force_option, open_pearl, setting_options, unit_options
+from pearl.cli.options import (
+    AT_LEAST_1,
+    PATH,
+    force_option,
+    open_pearl,
+    option,
+    setting_options,
+    unit_options,
+)
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import notice
 from pearl.cli.work import Finished, Work, report_left_out, report_reasons, run_units
@@ -56,31 +64,21 @@ def command(ctx: click.Context) -> None:
 
 @command.command(cls=Command)
 @click.argument("mined", metavar="MINED")
-@click.option("-o", "--out", type=click.Path(), help="Write the library to FILE, not stdout.")
-@click.option(
-    "--max-actions", type=click.IntRange(min=1), default=80, show_default=True,
-    help="Maximum actions of the library.",
+@option("-o --out", PATH, "Write the library to FILE, not stdout.")
+@option("--max-actions", AT_LEAST_1, "Maximum actions of the library.", default=80)
+@option(
+    "--max-tokens", AT_LEAST_1, metavar="TOKENS", help="Maximum tokens of the library in a planner's prompt.",
 )  # fmt: skip
-@click.option(
-    "--max-tokens", type=click.IntRange(min=1), metavar="TOKENS",
-    help="Maximum tokens of the library in a planner's prompt.",
+@option(
+    "--rounds", click.IntRange(min=0), default=6, help="Maximum rounds of the model; 0 merges by rules only.",
 )  # fmt: skip
-@click.option(
-    "--rounds", type=click.IntRange(min=0), default=6, show_default=True,
-    help="Maximum rounds of the model; 0 merges by rules only.",
-)  # fmt: skip
-@click.option(
-    "--shard-size", type=click.IntRange(min=2), default=40, show_default=True,
-    help="Drafts shown to the model at once.",
-)  # fmt: skip
-@click.option(
-    "--embeddings", metavar="NAME",
+@option("--shard-size", click.IntRange(min=2), "Drafts shown to the model at once.", default=40)
+@option(
+    "--embeddings", str, metavar="NAME",
     help="Measure likeness by embeddings: minilm, openai:MODEL, model2vec:MODEL [default: by words].",
 )  # fmt: skip
-@click.option(
-    "--report", type=click.Path(), help="Write the fate of every draft to FILE.html or .json."
-)
-@click.option("--compare", metavar="LIBRARY", help="Compare with a library, by name or file.")
+@option("--report", PATH, "Write the fate of every draft to FILE.html or .json.")
+@option("--compare", str, "Compare with a library, by name or file.", metavar="LIBRARY")
 @force_option
 @setting_options(stages=("calling",))
 def actions(
@@ -195,21 +193,15 @@ def _summary(refinement: Refinement) -> str:
 
 @command.command(cls=Command)
 @data_options
-@click.option(
-    "-o", "--out", type=click.Path(), required=True, metavar="FOLDER",
-    help="Folder of the bank; finished questions are not tried again.",
+@option(
+    "-o --out", PATH, metavar="FOLDER", required=True, help="Folder of the bank; finished questions are not tried again.",
 )  # fmt: skip
-@click.option(
-    "--retries", type=click.IntRange(min=0), default=2, show_default=True,
-    help="Maximum new plans after a wrong answer.",
+@option("--retries", click.IntRange(min=0), "Maximum new plans after a wrong answer.", default=2)
+@option(
+    "--max-examples", AT_LEAST_1, default=12, help="Maximum plans in the bank; the least similar ones are kept.",
 )  # fmt: skip
-@click.option(
-    "--max-examples", type=click.IntRange(min=1), default=12, show_default=True,
-    help="Maximum plans in the bank; the least similar ones are kept.",
-)  # fmt: skip
-@click.option(
-    "--except", "held_out", type=click.Path(), metavar="DATA",
-    help="Evaluation data, whose questions are left out of the bank.",
+@option(
+    "--except held_out", PATH, metavar="DATA", help="Evaluation data, whose questions are left out of the bank.",
 )  # fmt: skip
 @setting_options(stages=("calling", "drafting", "planning", "reading"))
 @unit_options

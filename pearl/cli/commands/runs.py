@@ -19,10 +19,12 @@ from click.core import ParameterSource
 
 from pearl.cli.options import (
     FOUND,
+    PATH,
     Parsed,
     as_json,
     force_option,
     opened_folder,
+    option,
     server_notice,
     store_option,
     trace_option,
@@ -120,11 +122,8 @@ def show(run: str, store: str | None, as_json: bool) -> None:
 @command.command(context_settings={"ignore_unknown_options": True})
 @click.argument("run")
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTION...]")
-@click.option(
-    "-o", "--out", type=click.Path(), metavar="FILE",
-    help="File for the rows [default: the run's].",
-)  # fmt: skip
-@click.option("-y", "--yes", is_flag=True, help="Resume a run of a store that you name.")
+@option("-o --out", PATH, "File for the rows [default: the run's].", metavar="FILE")
+@option("-y --yes", bool, "Resume a run of a store that you name.")
 @store_option
 @click.pass_context
 def resume(
@@ -211,15 +210,10 @@ def _without(command: Sequence[str], options: tuple[str, ...]) -> list[str]:
 
 @command.command()
 @click.argument("run")
-@click.option(
-    "--format", "-f", "form", type=click.Choice(FORMATS), help="[default: as FILE is called]"
-)
-@click.option("-o", "--out", type=click.Path(), metavar="FILE", help="[default: stdout]")
+@option("--format -f form", click.Choice(FORMATS), "[default: as FILE is called]")
+@option("-o --out", PATH, "[default: stdout]", metavar="FILE")
 @trace_option
-@click.option(
-    "--raw-cells", is_flag=True,
-    help="Do not escape CSV cells that a spreadsheet would evaluate.",
-)  # fmt: skip
+@option("--raw-cells", bool, "Do not escape CSV cells that a spreadsheet would evaluate.")
 @force_option
 @store_option
 def export(
@@ -264,16 +258,12 @@ def _form(out: str | None) -> str:
 
 
 @command.command()
-@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep the latest N runs.")
-@click.option(
-    "--older-than",
-    type=Parsed("N(s|m|h|d|w)", _age, "an age, as 30d or 12h"),
-    help="Only runs older than this, as 30d or 12h.",
-)
-@click.option(
-    "--replies", is_flag=True, help="Also remove replies of models, which are then paid for again."
-)
-@click.option("--yes", is_flag=True, help="Remove; without it, the runs are only listed.")
+@option("--keep", click.IntRange(min=0), "Keep the latest N runs.", metavar="N")
+@option(
+    "--older-than", Parsed("N(s|m|h|d|w)", _age, "an age, as 30d or 12h"), help="Only runs older than this, as 30d or 12h.",
+)  # fmt: skip
+@option("--replies", bool, "Also remove replies of models, which are then paid for again.")
+@option("--yes", bool, "Remove; without it, the runs are only listed.")
 @store_option
 def prune(
     keep: int | None, older_than: float | None, replies: bool, yes: bool, store: str | None
@@ -305,8 +295,8 @@ def prune(
 
 @command.command()
 @click.argument("stores", nargs=-1, required=True, metavar="STORE...", type=click.Path())
-@click.option(
-    "--into", envvar="PEARL_STORE", metavar="FOLDER", type=click.Path(file_okay=False),
+@option(
+    "--into", click.Path(file_okay=False), metavar="FOLDER", envvar="PEARL_STORE",
     help="The store that grows, made if need be [default: as --store of the other commands].",
 )  # fmt: skip
 def merge(stores: tuple[str, ...], into: str | None) -> int:

@@ -14,7 +14,7 @@ import click
 from pearl.cli.corpora import corpus_options, open_index, searcher_opened
 from pearl.cli.files import is_file
 from pearl.cli.help import Command
-from pearl.cli.options import as_json, setting_options
+from pearl.cli.options import PATH, as_json, option, setting_options
 from pearl.cli.terminal import data_stdout, new_console, new_table, notice
 from pearl.documents.passages import WORD, Stem
 from pearl.errors import UsageError
@@ -50,51 +50,46 @@ def _number(name: str, help: str) -> Callable[[Options], Options]:
 @click.command(cls=Command)
 @click.argument("corpus", nargs=-1, metavar="CORPUS...")
 @click.argument("query")
-@click.option(
-    "-k", "--k", type=click.IntRange(min=0), metavar="N",
-    help=f"Passages at most [default: {DEFAULT_K}, or that of the preset].",
+@option(
+    "-k --k", click.IntRange(min=0), metavar="N", help=f"Passages at most [default: {DEFAULT_K}, or that of the preset].",
 )  # fmt: skip
-@click.option(
-    "--method", metavar="NAME",
+@option(
+    "--method", str, metavar="NAME",
     help=f"bm25, bm25+, tfidf, dense or hybrid [default: {DEFAULT_METHOD}; with --embeddings, hybrid].",
 )  # fmt: skip
-@click.option(
-    "--filter", "filters", multiple=True, metavar="CONDITION",
+@option(
+    "--filter filters", str, metavar="CONDITION", multiple=True,
     help="Fields that passages must have: year=2005, year>=2005, year=2005..2009, year!=2005, "
     "title~wing; those of one field with = are alternatives.",
 )  # fmt: skip
-@click.option(
-    "--history", multiple=True, metavar="QUESTION",
-    help="Earlier questions of the conversation, the first one first.",
+@option(
+    "--history", str, metavar="QUESTION", multiple=True, help="Earlier questions of the conversation, the first one first.",
 )  # fmt: skip
-@click.option(
-    "--also", multiple=True, metavar="QUERY",
-    help="Another query, searched as well; all are merged by rank.",
+@option(
+    "--also", str, metavar="QUERY", multiple=True, help="Another query, searched as well; all are merged by rank.",
 )  # fmt: skip
-@click.option("--explain", is_flag=True, help="Show the score of each term, and each ranking.")
+@option("--explain", bool, "Show the score of each term, and each ranking.")
 @corpus_options
 @click.option(
     "--update/--no-update", default=True, show_default=True,
     help="Read what has changed in the corpus first.",
 )  # fmt: skip
-@click.option("--preset", metavar="NAME", help="Settings by name: corpus-qa.")
-@click.option(
-    "--thesaurus", type=click.Path(), metavar="FILE",
-    help="Synonyms, a group a line: queries are searched by them, too.",
+@option("--preset", str, "Settings by name: corpus-qa.", metavar="NAME")
+@option(
+    "--thesaurus", PATH, metavar="FILE", help="Synonyms, a group a line: queries are searched by them, too.",
 )  # fmt: skip
 @_number("synonym_weight", "Weight of a synonym beside that of its term")
 @_number("year_boost", "Factor on passages that have a year of the query")
 @_number("k1", "Saturation of term frequency")
 @_number("b", "Normalisation by length, 0 to 1")
 @_number("delta", "What bm25+ adds for each term that a passage has")
-@click.option("--idf", type=click.Choice(get_args(Idf)), help="Inverse document frequency.")
-@click.option("--lexical", metavar="NAME", help="Method of the lexical leg of hybrid.")
-@click.option("--fusion", type=click.Choice(get_args(Fusion)), help="How hybrid merges its legs.")
+@option("--idf", click.Choice(get_args(Idf)), "Inverse document frequency.")
+@option("--lexical", str, "Method of the lexical leg of hybrid.", metavar="NAME")
+@option("--fusion", click.Choice(get_args(Fusion)), "How hybrid merges its legs.")
 @_number("dense_weight", "Weight of the dense leg of hybrid, 0 to 1")
 @setting_options("embeddings", "reranker", "reranker_url")
-@click.option(
-    "--embeddings-url", metavar="URL",
-    help="Server of openai embeddings [default: $OPENAI_BASE_URL, then OpenAI].",
+@option(
+    "--embeddings-url", str, metavar="URL", help="Server of openai embeddings [default: $OPENAI_BASE_URL, then OpenAI].",
 )  # fmt: skip
 @as_json
 def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pearl.cli.options import force_option, opened_folder, store_option
+from pearl.cli.options import PATH, force_option, opened_folder, option, store_option
 from pearl.cli.writing import OutputWriter, keep_inputs
 from pearl.errors import DataError, UsageError, did_you_mean
 
@@ -19,30 +19,18 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", type=click.Path())
-@click.option(
-    "-o", "--page", type=click.Path(), metavar="FILE",
-    help="The page [default: named like SOURCE, in this folder].",
+@option("-o --page", PATH, "The page [default: named like SOURCE, in this folder].", metavar="FILE")
+@option("--row", str, "The page of one result, by its id.", metavar="ID")
+@option(
+    "--documents", PATH, metavar="DIR", multiple=True, help="Additional folder of documents; may be repeated.",
 )  # fmt: skip
-@click.option("--row", metavar="ID", help="The page of one result, by its id.")
-@click.option(
-    "--documents", type=click.Path(), multiple=True, metavar="DIR",
-    help="Additional folder of documents; may be repeated.",
-)  # fmt: skip
-@click.option(
-    "--trace", type=click.Path(), metavar="FILE",
-    help="Traces of the same tasks, for a file of results.",
-)  # fmt: skip
-@click.option(
-    "--out", type=click.Path(), metavar="DIR",
+@option("--trace", PATH, "Traces of the same tasks, for a file of results.", metavar="FILE")
+@option(
+    "--out", PATH, metavar="DIR",
     help="Of evaluations: the folder to write into [default: NAME-pictures beside the first log].",
 )  # fmt: skip
-@click.option(
-    "--serve", is_flag=True, help="Serve all results at 127.0.0.1 for a browser, until Ctrl-C."
-)
-@click.option(
-    "--port", type=click.IntRange(0, 65_535), metavar="N",
-    help="Port of --serve [default: a free one].",
-)  # fmt: skip
+@option("--serve", bool, "Serve all results at 127.0.0.1 for a browser, until Ctrl-C.")
+@option("--port", click.IntRange(0, 65_535), "Port of --serve [default: a free one].", metavar="N")
 @force_option
 @store_option
 def command(
