@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -43,6 +45,10 @@ class Terminal:
         assert got == code, f"exit {got}: {captured.err}{captured.out}"
         assert "Traceback" not in captured.err
         return captured.out
+
+    def json(self, *args: str, code: int = 0) -> Any:
+        """Run with `--json`; returns the data."""
+        return json.loads(self(*args, "--json", code=code))
 
 
 def child(*args: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:

@@ -14,7 +14,6 @@ from pearl.cli.writing import OutputWriter
 from pearl.errors import UsageError
 from tests.cli.files import QUESTION, asked, rows_of, write
 from tests.cli.terminal import STORY, Terminal, child
-from tests.server import Server
 
 # --- what is written --------------------------------------------------------------------------
 
@@ -101,23 +100,6 @@ def test_pipes_empty_files_and_stdout_are_written_to(pearl: Terminal) -> None:
     reader = subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE)
     pearl("plan", QUESTION, "-o", "pipe")
     assert QUESTION.encode() in reader.communicate()[0]
-
-
-def test_a_question_that_is_asked_again_costs_nothing(
-    pearl: Terminal, openai_server: Server
-) -> None:
-    openai_server.on("", 'New actions:\n- None\n\n1. ans = FIND(CTX, "the key") : Find it')
-    args = ["--model", "openai:test-model", "--base-url", openai_server.url, "--constrain", "off"]
-    first = pearl("ask", QUESTION, "story.txt", *args)
-    n_calls = len(openai_server.requests)
-    assert pearl("ask", QUESTION, "story.txt", *args) == first
-    assert len(openai_server.requests) == n_calls > 1
-    pearl("ask", QUESTION, "story.txt", *args, "--fresh")
-    assert len(openai_server.requests) == 2 * n_calls
-    pearl("ask", QUESTION, "story.txt", *args, "-o", "answer.txt")
-    assert Path("answer.txt").read_text(encoding="utf-8") == first
-    pearl("ask", QUESTION, "story.txt", "./story.txt", *args, "--json", "-o", "answers.jsonl")
-    assert len(rows_of("answers.jsonl")) == 2
 
 
 def test_cells_are_not_computed(pearl: Terminal) -> None:

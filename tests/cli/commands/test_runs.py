@@ -370,14 +370,6 @@ def test_resume_takes_other_limits(pearl: Terminal) -> None:
     assert not re.search(r"[0-9] failed", shown)
 
 
-def test_resume_writes_where_it_is_told_to(pearl: Terminal) -> None:
-    Path("t.jsonl").write_text(json.dumps(TASKS[0]), "utf-8")
-    pearl(*SHARDED)
-    (info,) = json.loads(pearl("runs", "list", "--json"))
-    pearl("runs", "resume", info["id"], "-o", "other.jsonl", "--yes")
-    assert ids("other.jsonl") == ["0"]
-
-
 def test_prune_shows_before_it_removes(pearl: Terminal) -> None:
     ids = [fill(ANSWERED), fill(ANSWERED, FAILED)]
     out = pearl("runs", "prune", "--keep", "1")
