@@ -62,6 +62,13 @@ def grouped(*options: Callable[[Command], Command]) -> Callable[[Command], Comma
     return decorate
 
 
+def refuse(*cases: tuple[object, str, str]) -> None:
+    """Raise a `UsageError` of the first case that holds: a condition, a message and a help text."""
+    for holds, message, help in cases:
+        if holds:
+            raise UsageError(message, help=help)
+
+
 as_json = option("--json as_json", bool, "Print JSON.")
 trace_option = option("--trace", PATH, "Write the trace to FILE, as JSON lines.")
 

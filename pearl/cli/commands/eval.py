@@ -30,6 +30,7 @@ from pearl.cli.options import (
     as_json,
     grouped,
     option,
+    refuse,
     setting_options,
     trace_option,
     unit_options,
@@ -153,22 +154,20 @@ def command(
     with --retrieval, --corpus, --queries and --qrels: how well documents are found.
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
-    if not names:
-        raise UsageError("no method given", help="--methods pearl,direct")
+    refuse((not names, "no method given", "--methods pearl,direct"))
     if retrieval:
         return score_retrieval(names, {**options, "out": out, "force": force})
     refuse_retrieval_options()
-    if sum(given is not None for given in (options["data"], results, rescore)) != 1:
-        raise UsageError(
-            "give exactly one of --data FILE, --results FILE, --rescore LOG, --retrieval",
-            help="pearl eval --domain quality --data FILE --methods pearl,direct,mcq",
-        )
-    if options["rotate"] and (results is not None or rescore is not None):
-        raise UsageError(
-            "--rotate cannot be combined with --results or --rescore", help="leave it out"
-        )
-    if results is not None and options["seeds"] > 1:
-        raise UsageError("--seeds cannot be combined with --results", help="leave out --seeds")
+    refuse(
+        (sum(given is not None for given in (options["data"], results, rescore)) != 1,
+         "give exactly one of --data FILE, --results FILE, --rescore LOG, --retrieval",
+         "pearl eval --domain quality --data FILE --methods pearl,direct,mcq"),
+        (options["rotate"] and (results is not None or rescore is not None),
+         "--rotate cannot be combined with --results or --rescore", "leave it out"),
+        (results is not None and options["seeds"] > 1,
+         "--seeds cannot be combined with --results", "leave out --seeds"),
+        (rescore is not None and options["trace"], "--rescore calls no model", "leave out --trace"),
+    )  # fmt: skip
     _check_corpus(options, is_over_data=results is None and rescore is None)
     require_extra("eval", "an evaluation", "scipy")  # before a model is asked anything
     keep_inputs(
@@ -181,8 +180,6 @@ def command(
         load_scorer(scorer)
     options["scorer"] = scorer
     if rescore is not None:
-        if options["trace"]:
-            raise UsageError("--rescore calls no model", help="leave out --trace")
         writer = OutputWriter(is_forced=force)
         return _rescore(rescore, out, writer, cluster, options)
     if results is not None:
@@ -209,21 +206,15 @@ def _rescore(
 
 
 def _check_corpus(options: dict[str, Any], *, is_over_data: bool) -> None:
-    corpora = [name for name in ("together", "corpus") if options[name]]
-    if len(corpora) > 1:
-        raise UsageError(
-            "--together is the corpus of --data's documents", help="leave out --corpus"
-        )
-    if corpora and not is_over_data:
-        raise UsageError(f"--{corpora[0]} without --data", help="--data FILE")
-    if corpora and options["executor"] != "local":
-        raise UsageError(
-            "a corpus needs --executor local", help="leave out --executor, or use --shard I/N"
-        )
-    if options["together"] and options["at"]:
-        raise UsageError(
-            "--at is about --corpus: that of --together is in memory", help="leave it out"
-        )
+    corpora = [f"--{name}" for name in ("together", "corpus") if options[name]]
+    refuse(
+        (len(corpora) > 1, "--together is the corpus of --data's documents", "leave out --corpus"),
+        (corpora and not is_over_data, f"{' '.join(corpora)} without --data", "--data FILE"),
+        (corpora and options["executor"] != "local",
+         "a corpus needs --executor local", "leave out --executor, or use --shard I/N"),
+        (options["together"] and options["at"],
+         "--at is about --corpus: that of --together is in memory", "leave it out"),
+    )  # fmt: skip
 
 
 def _asked_corpus(options: dict[str, Any]) -> AskedCorpus | None:

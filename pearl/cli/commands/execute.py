@@ -29,6 +29,7 @@ from pearl.cli.options import (
     executor_options,
     force_option,
     option,
+    refuse,
     rows_option,
     run_options,
     setting_options,
@@ -89,30 +90,23 @@ def command(
     from pearl.cli.work import report_left_out
     from pearl.runs.executors import DEFAULT
 
-    if out is None and (options["executor"] != DEFAULT or options["shard"] is not None):
-        raise UsageError("--executor and --shard write rows", help="name a file: --out rows.jsonl")
-    if out is not None and options["rows_out"]:
-        raise UsageError(
-            "--rows goes with answers that are printed", help="in --out, `evidence` holds the rows"
-        )
-    if out is not None and options["context_lines"]:
-        raise UsageError(
-            "--context-lines goes with answers that are printed", help="leave out one of them"
-        )
+    data, is_printed = options["data"], out is None
+    refuse(
+        (is_printed and (options["executor"] != DEFAULT or options["shard"] is not None),
+         "--executor and --shard write rows", "name a file: --out rows.jsonl"),
+        (not is_printed and options["rows_out"],
+         "--rows goes with answers that are printed", "in --out, `evidence` holds the rows"),
+        (not is_printed and options["context_lines"],
+         "--context-lines goes with answers that are printed", "leave out one of them"),
+        (data is None and options["longest"] is not None,
+         "--longest goes with --data", "pearl execute why.plan --data FILE"),
+        (tasks is not None and data is not None, "--tasks or --data, not both", "--data goes with a plan"),
+        (together and (tasks is not None or data is not None),
+         "--together goes with a plan and documents", "pearl execute why.plan reports --together"),
+    )  # fmt: skip
     check_data(options)
-    data = options["data"]
-    inputs = [*plan_and_documents, *filter(None, (tasks, data))]
     outs = [out, options["trace"], options["rows_out"]]
-    keep_inputs(outs, inputs)
-    if data is None and options["longest"] is not None:
-        raise UsageError("--longest goes with --data", help="pearl execute why.plan --data FILE")
-    if tasks is not None and data is not None:
-        raise UsageError("--tasks or --data, not both", help="--data goes with a plan")
-    if together and (tasks is not None or data is not None):
-        raise UsageError(
-            "--together goes with a plan and documents",
-            help="pearl execute why.plan reports --together",
-        )
+    keep_inputs(outs, [*plan_and_documents, *filter(None, (tasks, data))])
     if tasks is not None:
         rest = tuple(found_documents(plan_and_documents))
         return _run(_tasks(tasks, rest, options), out, options)
@@ -122,11 +116,6 @@ def command(
             help="pearl execute why.plan story.txt",
         )
     plan, *named = plan_and_documents
-    if not plan.endswith(".plan") and named and named[0].endswith(".plan"):
-        words = " ".join([named[0], plan, *named[1:]])
-        raise UsageError(
-            f"'{plan}' is not a plan", help=f"the plan comes first: pearl execute {words}"
-        )
     _refuse_other(plan, named)
     text = _checked(plan, options)
     if data is None:
@@ -141,15 +130,17 @@ def command(
 
 
 def _refuse_other(plan: str, documents: Sequence[str]) -> None:
-    """Reject rows and questions in place of a plan, naming the right command."""
+    """Reject documents, rows and questions in place of a plan, naming the right command."""
     rest = " ".join(documents)
-    if Path(plan).suffix.lower() in ROW_SUFFIXES:
-        raise UsageError(
-            f"'{plan}' has rows, and is not a plan",
-            help=f"pearl execute --tasks {' '.join(filter(None, (plan, rest)))}",
-        )
-    if len(plan.split()) > 1 and not Path(plan).suffix and not is_file(plan):
-        raise UsageError(f"'{plan}' is not a plan file", help=f'pearl ask "{plan}" {rest or "DOC"}')
+    is_swapped = documents and documents[0].endswith(".plan") and not plan.endswith(".plan")
+    swapped = " ".join([*documents[:1], plan, *documents[1:]])
+    is_question = len(plan.split()) > 1 and not Path(plan).suffix and not is_file(plan)
+    refuse(
+        (is_swapped, f"'{plan}' is not a plan", f"the plan comes first: pearl execute {swapped}"),
+        (Path(plan).suffix.lower() in ROW_SUFFIXES, f"'{plan}' has rows, and is not a plan",
+         f"pearl execute --tasks {' '.join(filter(None, (plan, rest)))}"),
+        (is_question, f"'{plan}' is not a plan file", f'pearl ask "{plan}" {rest or "DOC"}'),
+    )  # fmt: skip
 
 
 def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> TaskFile:
@@ -158,15 +149,15 @@ def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> Ta
     from pearl.data.domains import load_domain
     from pearl.runs.tasks import TaskFile
 
-    if path.endswith(".plan"):
-        words = " ".join([path, *documents]) if documents else f"{path} DOC"
-        raise UsageError(f"'{path}' is a plan, not a file of tasks", help=f"pearl execute {words}")
+    words = " ".join([path, *(documents or ("DOC",))])
+    is_plan = path.endswith(".plan")
+    refuse((is_plan, f"'{path}' is a plan, not a file of tasks", f"pearl execute {words}"))
     file = TaskFile(path, documents, allow_outside=options["allow_outside"])
-    if documents and file.names_documents:
-        raise UsageError(
-            f"'{documents[0]}' is not needed: every row of {path} names its document",
-            help="leave it out; a plan for all of them goes without --tasks",
-        )
+    refuse((
+        documents and file.names_documents,
+        f"'{documents and documents[0]}' is not needed: every row of {path} names its document",
+        "leave it out; a plan for all of them goes without --tasks",
+    ))  # fmt: skip
     first = file.first_plan
     planned, library = first or (None, None)
     if planned is not None:
@@ -198,9 +189,9 @@ def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> Ta
     return file
 
 
-def _is_said(option: str) -> bool:
+def _is_said(name: str) -> bool:
     """Whether the user set an option, by flag, variable or TOML file."""
-    source = click.get_current_context().get_parameter_source(option)
+    source = click.get_current_context().get_parameter_source(name)
     return source is not click.core.ParameterSource.DEFAULT
 
 
@@ -280,14 +271,14 @@ def _tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
         + (f", {known:,} of them from before" if known else "")
         + (f", {cut_off:,} of them unfinished" if cut_off else "")
     )
-    if unsure := summary.statuses.get("undecided"):
-        click.echo(f"  {counted(unsure, 'answer')} undecided: the rows say why", err=True)
-    if cut := summary.statuses.get("degraded"):
-        click.echo(f"  {counted(cut, 'answer')} degraded: the rows say why", err=True)
-    if refused := summary.statuses.get("refused"):
-        click.echo(f"  {counted(refused, 'answer')} refused by the model", err=True)
-    if empty := summary.statuses.get("nothing_found"):
-        click.echo(f"  {counted(empty, 'answer')} with nothing found", err=True)
+    for status, told in (
+        ("undecided", "undecided: the rows say why"),
+        ("degraded", "degraded: the rows say why"),
+        ("refused", "refused by the model"),
+        ("nothing_found", "with nothing found"),
+    ):
+        if n := summary.statuses.get(status):
+            click.echo(f"  {counted(n, 'answer')} {told}", err=True)
     report_max_errors(summary, max_errors)
     if summary.status != "done":
         click.echo(f"  resume it: {resume_command(summary.id)}", err=True)

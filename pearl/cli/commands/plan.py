@@ -19,6 +19,7 @@ from pearl.cli.options import (
     force_option,
     open_pearl,
     option,
+    refuse,
     setting_options,
     store_option,
     trace_option,
@@ -27,7 +28,7 @@ from pearl.cli.options import (
 from pearl.cli.progress import Reporter
 from pearl.cli.work import report_failures
 from pearl.cli.writing import GrowingFile, OutputWriter, keep_inputs, keep_json_lines, told_too
-from pearl.errors import DataError, PearlError, PlanningError, UsageError
+from pearl.errors import DataError, PearlError, PlanningError
 from pearl.errors.escaping import to_json
 
 if TYPE_CHECKING:
@@ -81,13 +82,14 @@ def command(
     """
     check_data(options)
     data = options["data"]
-    if (question is None) == (data is None):
-        raise UsageError("one QUESTION or --data FILE", help='pearl plan "Why ...?" -o why.plan')
-    if data is None and (document is None) != (options["shape"] == "none"):
-        raise UsageError(
-            "--shape counts or fields goes with a DOC, of which the planner is told",
-            help='pearl plan "How many ...?" log.txt --shape counts; without both it is told nothing',
-        )
+    refuse(
+        ((question is None) == (data is None),
+         "one QUESTION or --data FILE", 'pearl plan "Why ...?" -o why.plan'),
+        (data is None and (document is None) != (options["shape"] == "none"),
+         "--shape counts or fields goes with a DOC, of which the planner is told",
+         'pearl plan "How many ...?" log.txt --shape counts; without both it is told nothing'),
+        (data is None and fresh, "--fresh goes with --data", "one question is always asked anew"),
+    )  # fmt: skip
     trace, json_wanted = options.pop("trace"), options.pop("as_json")
     keep_inputs([out, trace], [each for each in (data, document) if each])
     writer = OutputWriter(is_forced=force)
@@ -97,8 +99,6 @@ def command(
         with written_store(store) as opened:
             replies = opened.fresh() if fresh else opened
             return asyncio.run(_many(out, trace, options, replies, writer))
-    if fresh:
-        raise UsageError("--fresh goes with --data", help="one question is always asked anew")
     return asyncio.run(_one(question or "", document, out, trace, json_wanted, options, writer))
 
 

@@ -14,10 +14,9 @@ import click
 from pearl.cli.corpora import corpus_options, open_index, searcher_opened
 from pearl.cli.files import is_file
 from pearl.cli.help import Command
-from pearl.cli.options import PATH, as_json, option, setting_options
+from pearl.cli.options import PATH, as_json, option, refuse, setting_options
 from pearl.cli.terminal import data_stdout, new_console, new_table, notice
 from pearl.documents.passages import WORD, Stem
-from pearl.errors import UsageError
 from pearl.errors.escaping import to_json
 from pearl.errors.patterns import lazy_pattern
 from pearl.retrieval import DEFAULT_METHOD, Fusion, Idf, SearchSettings
@@ -137,20 +136,15 @@ def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:
 
 def _check(corpus: Sequence[str], query: str) -> None:
     """Refuse a query that asks nothing, and arguments that are missing or in the wrong order."""
-    if not corpus:
-        of = query if _is_there(query) else "CORPUS"
-        raise UsageError(
-            "missing arguments: expected CORPUS and QUERY",
-            help=f'pearl search {of} "what to look for"',
-        )
-    if not query.strip():
-        raise UsageError("the query is blank", help='pearl search CORPUS "what to look for"')
     missing = [name for name in corpus if not _is_there(name)]
-    if missing and _is_there(query):
-        raise UsageError(
-            f"there is no corpus '{missing[0]}', and the query '{query}' is a file or a folder",
-            help="the corpus comes first: pearl search CORPUS QUERY",
-        )
+    of = query if _is_there(query) else "CORPUS"
+    refuse(
+        (not corpus, "missing arguments: expected CORPUS and QUERY", f'pearl search {of} "what to look for"'),
+        (not query.strip(), "the query is blank", 'pearl search CORPUS "what to look for"'),
+        (missing and _is_there(query),
+         f"there is no corpus '{', '.join(missing)}', and the query '{query}' is a file or a folder",
+         "the corpus comes first: pearl search CORPUS QUERY"),
+    )  # fmt: skip
 
 
 def _is_there(name: str) -> bool:
