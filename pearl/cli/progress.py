@@ -19,7 +19,7 @@ from pearl.llm import Usage
 if TYPE_CHECKING:
     from rich.console import Console, OverflowMethod, RenderableType
     from rich.live import Live
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
     from pearl.llm.prices import Price
     from pearl.trace import (
@@ -36,9 +36,6 @@ FIRST_LINE_S = 10.0
 
 LINES_S = 60.0
 """Maximum seconds between lines; they grow to a tenth of the run's duration."""
-
-TICK_S = 1.0
-"""Seconds between two updates of a terminal."""
 
 
 @dataclass(slots=True)
@@ -127,19 +124,21 @@ class Reporter:
         self._is_over = threading.Event()
         self._ticker: threading.Thread | None = None
         self._live: Live | None = None
-        self._progress: Progress | None = None
-        self._bar: TaskID | None = None
+        self._bar: Progress | None = None
         self._streams = ExitStack()
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty() and not (console := new_console(err=True)).is_dumb_terminal:
-            if self._total == 1:
-                self._live = self._new_live(console)
-            else:
-                self._progress = _new_progress(console)
-                self._bar = self._progress.add_task("", total=self._total)
+            from rich.live import Live
+
+            if self._total != 1:
+                self._bar = _new_bar(console, self._total)
+            self._live = Live(
+                console=console, transient=True, redirect_stdout=False,
+                get_renderable=lambda: self._drawn(console), refresh_per_second=FRAMES_A_S,
+            )  # fmt: skip
             self._show()
-        if self._live is None:  # which has a thread of its own
+        else:
             # A thread, for nobody else is sure to have time: a model in this process takes all of it.
             self._ticker = threading.Thread(target=self._tick, name="progress", daemon=True)
             self._ticker.start()
@@ -165,48 +164,41 @@ class Reporter:
         finally:
             self._show()
 
-    def _new_live(self, console: Console) -> Live:
+    def _drawn(self, console: Console) -> RenderableType:
+        """The display: the steps of a single task, or a bar with what a task is doing."""
         from rich.console import Group
-        from rich.live import Live
 
-        def drawn() -> RenderableType:
-            with self._lock:
-                return Group(*Screen(self._watched, console).fitting())
-
-        return Live(
-            console=console, transient=True, redirect_stdout=False, get_renderable=drawn,
-            refresh_per_second=FRAMES_A_S,
-        )  # fmt: skip
-
-    @property
-    def _display(self) -> Live | Progress | None:
-        return self._live or self._progress
+        if self._bar is not None:
+            self._bar.update(
+                self._bar.task_ids[0], description=self._doing(), completed=self._n_done
+            )
+            return self._bar
+        with self._lock:
+            return Group(*Screen(self._watched, console).fitting())
 
     def _show(self) -> None:
-        if self._display is not None:
-            self._display.start()
+        if self._live is not None:
+            self._live.start()
             # What is said on stderr meanwhile goes through the display, which would read its codes.
             self._streams.enter_context(escaped_streams())
 
     def _hide(self) -> None:
-        if self._display is not None:
+        if self._live is not None:
             self._streams.close()
-            self._display.stop()
+            self._live.stop()
 
     def advance(self, *, is_failure: bool = False) -> None:
         """Count a finished task."""
         self._n_done += 1
         self._n_failed += is_failure
-        if self._progress is not None and self._bar is not None:
-            self._progress.advance(self._bar)
 
     def __call__(self, id: str, event: Event) -> None:
         """Process an event of a task."""
-        if self._live is not None:
+        if self._live is not None and self._total == 1:
             with self._lock:
                 self._watched.note(event)
             return
-        if event.event == "run_started" and self._tells_plans:
+        if event.event == "run_started":
             self._tell_plan(event)
         if event.event == "plan_chosen" and self._total == 1:
             self._say(f"pearl: {how_chosen(event)}")
@@ -217,8 +209,6 @@ class Reporter:
                 self._tasks.pop(id, None)
             else:
                 self._tasks.setdefault(id, _Doing()).note(event)
-        if self._progress is not None and self._bar is not None:
-            self._progress.update(self._bar, description=self._doing())
 
     def _doing(self) -> str:
         """The activity of the task whose activity has lasted longest."""
@@ -229,26 +219,19 @@ class Reporter:
             return f"{id}: {doing}" if id else str(doing)
 
     def _tell_plan(self, event: RunStarted) -> None:
-        if event.method != "plan" or event.plan in self._reported_plans:
-            return
-        self._reported_plans.add(event.plan)
-        self._say(f"{event.plan}\n")
+        is_known = event.method != "plan" or event.plan in self._reported_plans
+        if self._tells_plans and not is_known:
+            self._reported_plans.add(event.plan)
+            self._say(f"{event.plan}\n")
 
     def _say(self, text: str) -> None:
         """Print a text that stays."""
-        if self._progress is not None:
-            from rich.text import Text
-
-            self._progress.console.print(Text(text))
+        if self._live is not None:
+            self._live.console.print(Text(text))
         else:
             print(text, file=sys.stderr)  # noqa: T201
 
     def _tick(self) -> None:
-        if self._progress is not None and self._bar is not None:
-            while not self._is_over.wait(TICK_S):
-                if doing := self._doing():
-                    self._progress.update(self._bar, description=doing)
-            return
         wait_s = FIRST_LINE_S
         with suppress(OSError, ValueError):  # nobody reads stderr any more
             while not self._is_over.wait(wait_s):
@@ -266,14 +249,14 @@ class Reporter:
         return f"{done}; {doing}" if doing else done
 
 
-def _new_progress(console: Console) -> Progress:
+def _new_bar(console: Console, total: int | None) -> Progress:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    return Progress(
-        BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("{task.description}", markup=False),
-        console=console, transient=True, redirect_stdout=False,
-    )  # fmt: skip
+    described = TextColumn("{task.description}", markup=False)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), described)
+    bar = Progress(*columns, console=console)
+    bar.add_task("", total=total)
+    return bar
 
 
 State = Literal[
