@@ -1,4 +1,4 @@
-"""Opens the corpora that commands search and ask: options, progress and what is told of an index."""
+"""Opens corpora for commands that search or ask them: options, indexes and their progress."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ LINES_S = 10.0
 """Seconds between two lines of progress, if stderr is not a terminal."""
 
 BAR_S = 0.5
-"""Seconds until a bar is shown on a terminal: an index that is up to date shows none."""
+"""Seconds until a bar is shown on a terminal; an up-to-date index opens sooner."""
 
 together_option = option(
-    "--together", bool, help="Ask all documents at once, as one corpus; of a file of rows, each row is a document.",
+    "--together", bool, help="Ask all documents together, as one corpus; each row of a file of rows is a document.",
 )  # fmt: skip
 
 
 def corpus_options(command: Any) -> Any:
-    """How a corpus is cut and where its index is: the same for all commands that search one."""
+    """Options for the passages and the index of a corpus."""
     from pearl.documents.units.window import OVERLAP, SIZE
 
     options = grouped(
         option(
             "--unit", str, metavar="NAME",
-            help="What passages are: paragraph, sentence, window, record (rows of tables), ... "
+            help="Unit of passages: paragraph, sentence, window, record (rows of tables), ... "
             "[default: paragraphs of files, rows whole].",
         ),
         option("--size", AT_LEAST_1, "Characters of a window.", metavar="N", default=SIZE),
         option(
-            "--overlap", click.IntRange(min=0), metavar="N", default=OVERLAP, help="Characters that two windows share.",
+            "--overlap", click.IntRange(min=0), metavar="N", default=OVERLAP, help="Characters that adjacent windows share.",
         ),
         option("--stem", click.Choice(get_args(Stem)), "How words are stemmed."),
-        option("--at", PATH, "Where the index is kept [default: in the cache].", metavar="FOLDER"),
+        option("--at", PATH, "Folder of the index [default: in the cache].", metavar="FOLDER"),
     )  # fmt: skip
     return options(command)
 
@@ -92,7 +92,7 @@ def open_index(
 
 
 def corpus_document(named: Sequence[str]) -> IndexedDocument:
-    """A corpus as what `CTX` stands for; standard input is a document of it as well."""
+    """A corpus as the document `CTX` of a plan; standard input may be one of its documents."""
     if "-" not in named:
         index = open_index(named)
         return index.document(_named(named, len(index.documents)))
@@ -114,7 +114,7 @@ def document_tasks(
     is_named: bool = True,
     outs: Iterable[str | None] = (),
 ) -> list[Task]:
-    """A question or a plan over documents: over each of them, or over all at once as a corpus."""
+    """Tasks of a question or a plan: one for each document, or one for all of them as a corpus."""
     from pearl.runs.executors import Task
     from pearl.runs.tasks import over_files
 
@@ -137,7 +137,7 @@ def document_tasks(
 
 
 def _read_once(task: Task) -> Task:
-    """The task with its document kept: standard input can be read once, and is shown beside the answer."""
+    """The task with a cached document: standard input can be read only once, but is needed again."""
     assert task.document is not None, "a task over files has one"
     return replace(task, document=cache(task.document))
 
@@ -147,7 +147,7 @@ def _named(named: Sequence[str], n_documents: int) -> str:
 
 
 def _now_and_then() -> Callable[[str], None]:
-    """A function that reports a line on stderr if the last one is long ago."""
+    """Return a function that reports a line on stderr at most every `LINES_S` seconds."""
     began = shown = monotonic()
 
     def tell(line: str) -> None:
@@ -197,7 +197,7 @@ def _progress() -> Iterator[IndexProgress]:
 async def searcher_opened(
     settings: SearchSettings, options: Mapping[str, Any]
 ) -> AsyncIterator[Searcher]:
-    """The searcher of the options, whose server is told on stderr; it is closed afterwards."""
+    """Open the searcher of the options, and report its server on stderr."""
     from pearl.interpreter.searchers import new_searcher
     from pearl.llm.client import ClientSettings
 

@@ -76,8 +76,8 @@ def is_corpus(named: Sequence[str]) -> bool:
 def found_documents(named: Sequence[str]) -> list[str]:
     """Expand folders and patterns to documents.
 
-    Of a folder those are taken whose suffix a reader knows, in the order of their paths, those of
-    folders in it as well; hidden ones are not.
+    A folder stands for its files, also in subfolders, that have the suffix of a reader and are not
+    hidden, in the order of their paths.
     """
     found = Counter(path for name in named for path in _documents(name))
     if again := [path for path, n in found.items() if n > 1]:
@@ -91,7 +91,7 @@ def _documents(name: str) -> Iterator[str]:
     if name == "-" or is_file(name):
         if path.suffix.lower() in ROW_SUFFIXES:
             notice(
-                f"{name} is one document; for an answer to each of its rows: 'pearl plan --data {name}' "
+                f"{name} is one document; to answer a question about each row: 'pearl plan --data {name}' "
                 f"and 'pearl execute PLAN --data {name}'"
             )
         yield name
@@ -123,7 +123,7 @@ def _in_folder(folder: Path) -> Iterator[str]:
     ]
     files = [path for path in every if not path.is_symlink() or is_inside(path, folder)]
     if n := len(every) - len(files):
-        notice(f"{folder}: {counted(n, 'link')} to files outside of it left out")
+        notice(f"{folder}: {counted(n, 'link')} to files outside the folder left out")
     found = [str(path) for path in files if path.suffix.lower() in suffixes]
     if not found:
         raise DataError(
@@ -131,7 +131,7 @@ def _in_folder(folder: Path) -> Iterator[str]:
             help=f"documents have the suffixes {', '.join(sorted(suffixes))}",
         )  # fmt: skip
     if n := len(files) - len(found):
-        notice(f"{folder}: {counted(n, 'file')} of another kind left out")
+        notice(f"{folder}: {counted(n, 'file')} of other kinds left out")
     yield from found
 
 
@@ -151,7 +151,7 @@ data_options = grouped(
         "--allow-outside", bool, help="Allow rows to name documents outside the folder of their file.",
     ),
 )  # fmt: skip
-"""Everything `read_data` takes, but for the domain, which is a setting."""
+"""The options of `read_data`, except the domain, which is a setting."""
 
 
 def check_data(settings: dict[str, Any]) -> None:

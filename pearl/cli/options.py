@@ -1,4 +1,4 @@
-"""Options that several commands share: those of settings, of runs, of their limits and prices."""
+"""Options that several commands share: settings, stores, limits and prices."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 CONFIG = "pearl.cli.config"
-"""In `Context.meta`: the settings file that the user names, or None."""
+"""In `Context.meta`: the settings file of `--config`, or None."""
 
 FOUND = "pearl.cli.found"
-"""In `Context.meta`: the settings that a file found in the working folder says."""
+"""In `Context.meta`: the settings that a file of the working folder sets."""
 
 PLACES = "pearl.cli.places"
-"""In `Context.meta`: setting → the file that says it."""
+"""In `Context.meta`: setting → the file that sets it."""
 
 PATH = click.Path()
 AT_LEAST_1 = click.IntRange(min=1)
 
 
 def option(names: str, kind: Any, help: str, **more: Any) -> Callable[[Command], Command]:
-    """An option of click with its names separated by blanks; help shows its default."""
+    """A click option; `names` are separated by blanks, and help shows the default."""
     if kind is bool:
         return click.option(*names.split(), is_flag=True, help=help, **more)
     shown = {"show_default": "default" in more, **more}
@@ -52,7 +52,7 @@ def option(names: str, kind: Any, help: str, **more: Any) -> Callable[[Command],
 
 
 def grouped(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """One decorator for several options, in this order."""
+    """One decorator for several options."""
 
     def decorate(command: Command) -> Command:
         for each in reversed(options):
@@ -63,7 +63,7 @@ def grouped(*options: Callable[[Command], Command]) -> Callable[[Command], Comma
 
 
 def refuse(*cases: tuple[object, str, str]) -> None:
-    """Raise a `UsageError` of the first case that holds: a condition, a message and a help text."""
+    """Raise a `UsageError` for the first case (condition, message, help) whose condition is true."""
     for holds, message, help in cases:
         if holds:
             raise UsageError(message, help=help)
@@ -74,7 +74,7 @@ trace_option = option("--trace", PATH, "Write the trace to FILE, as JSON lines."
 
 
 def _complete(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
-    """Completes these names."""
+    """Completion of names."""
     return lambda ctx, param, incomplete: [n for n in names() if n.startswith(incomplete)]
 
 
@@ -92,7 +92,7 @@ def _ranker_names() -> Iterable[str]:
 
 
 def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """The variable of the key to send; not OpenAI's if a file found in a folder names the server."""
+    """The variable of the key; not OpenAI's if a file of the working folder names the server."""
     if value is not None and re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII) is None:
         raise UsageError(
             "--api-key-env takes the name of an environment variable",
@@ -109,7 +109,7 @@ def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
 
 
 class Parsed(click.ParamType[Any]):
-    """A value that a function reads; `hint` says in an error what it is not."""
+    """A type whose values a function parses; `hint` describes valid values in errors."""
 
     def __init__(self, name: str, read: Callable[[Any], Any], hint: str) -> None:
         self.name = name
@@ -125,7 +125,7 @@ class Parsed(click.ParamType[Any]):
 
 
 def _day(value: Any) -> date:
-    if isinstance(value, date) and not isinstance(value, datetime):  # TOML has dates of its own
+    if isinstance(value, date) and not isinstance(value, datetime):  # TOML has a type for dates
         return value
     return date.today() if value == "today" else date.fromisoformat(value)
 
@@ -153,7 +153,7 @@ PRICE = Parsed("IN[/CACHED]/OUT", _price, "IN/OUT or IN/CACHED/OUT, as 2.50/10")
 
 
 def _option(name: str) -> Callable[[Command], Command]:
-    """The option of a setting, as the schema says."""
+    """The option for a setting of the schema."""
     kind, setting = schema()[name]
     default = getattr(Settings, name)
     if NoneType in get_args(kind):
@@ -203,7 +203,7 @@ def _completion(name: str, setting: Setting) -> Callable[..., list[str]] | None:
 
 
 def setting_options(*names: str, stages: Sequence[Stage] = ()) -> Callable[[Command], Command]:
-    """Options of the named settings and of those of some stages; all settings without arguments."""
+    """Options for the named settings and those of some stages; for all without arguments."""
     chosen = [name for name in SETTINGS if name in names or schema()[name][1].stage in stages]
     return grouped(*(_option(name) for name in (chosen or SETTINGS)))
 
@@ -227,7 +227,7 @@ rows_option = option(
 
 
 price_option = option(
-    "--price", PRICE, envvar="PEARL_PRICE", help="US dollars per million tokens, for the cost, as 2.50/10.",
+    "--price", PRICE, envvar="PEARL_PRICE", help="Price in US dollars per million tokens, as 2.50/10.",
 )  # fmt: skip
 
 
@@ -243,7 +243,7 @@ def new_pearl(
 
 @asynccontextmanager
 async def model_opened(pearl: Pearl, settings: Mapping[str, Any]) -> AsyncIterator[Pearl]:
-    """Use a `Pearl`; its model's notice, and what tokens were counted by, go to stderr."""
+    """Use a `Pearl`, and report on stderr the notice of its model and the tokenizer."""
     async with pearl:
         if pearl.client.notice:
             click.echo(pearl.client.notice, err=True)
@@ -262,7 +262,7 @@ async def model_opened(pearl: Pearl, settings: Mapping[str, Any]) -> AsyncIterat
 async def open_pearl(
     settings: Mapping[str, Any], replies: Replies | None = None
 ) -> AsyncIterator[Pearl]:
-    """A `Pearl` with these settings; its model's notice and what its server refused go to stderr."""
+    """Use a `Pearl` with these settings, and report on stderr its notice and rejected calls."""
     async with model_opened(new_pearl(settings, replies), settings) as pearl:
         try:
             yield pearl
@@ -271,7 +271,7 @@ async def open_pearl(
 
 
 def server_notice(settings: Mapping[str, Any]) -> str:
-    """The server of the settings and the key sent to it, or what is wrong; "" without a server."""
+    """The server and the key of the settings, or the error in them; "" without a server."""
     from pearl.llm.backends import ModelSettings, address_of, create_model
 
     names = ("base_url", "timeout_s", "window", "server", "api_key_env")
@@ -350,10 +350,10 @@ budget_options = grouped(
     limit_options,
     option(
         "--seconds-per-call", click.FloatRange(min=0, min_open=True), metavar="SECONDS",
-        help="Duration of a call, for the estimate of --dry-run.",
+        help="Duration of a call, for the time that --dry-run estimates.",
     ),
 )  # fmt: skip
-"""Limits of a run, prices, and `--dry-run`."""
+"""`--dry-run` and the options of `limit_options`."""
 
 
 run_options = grouped(
@@ -384,7 +384,7 @@ unit_options = grouped(
     budget_options,
     run_options,
     executor_options(
-        "Where the work runs: here, or on a Ray cluster; batch is for `execute` only.",
+        "Where tasks run: here, or on a Ray cluster; batch is for `execute` only.",
         more="more", work="the work",
     ),
     force_option,
@@ -393,7 +393,7 @@ unit_options = grouped(
 
 
 def opened_folder(store: str | None) -> Path:
-    """The folder that `--store` stands for, as an absolute path."""
+    """The folder of `--store`, as an absolute path."""
     from pathlib import Path
 
     from pearl.runs.store import default_folder
@@ -402,7 +402,7 @@ def opened_folder(store: str | None) -> Path:
 
 
 def written_store(store: str | None) -> AbstractContextManager[Store]:
-    """The store that `--store` stands for, to be written; what is wrong with it goes to stderr."""
+    """Open the store of `--store` for writing; problems with it go to stderr."""
     from pearl.runs.session import opened_store
 
     return opened_store(opened_folder(store), notice)

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer, RowEvidence, StepResult
 
 _ALL = 0.995
-"""Coverage from which a document counts as read: what lies between rows belongs to none."""
+"""Coverage from which a document counts as read: text between rows belongs to no row."""
 
 MARK_STYLE = "bold cyan"
 """Style of evidence numbers."""
 
 MAX_OTHER = 200
-"""Characters that are shown of an answer which another plan gave."""
+"""Maximum characters of another plan's answer."""
 
 
 def print_answer(
@@ -37,9 +37,9 @@ def print_answer(
     with_steps: bool = False,
     surroundings: Surroundings | None = None,
 ) -> None:
-    """The answer, its evidence and, if wanted, the plan, every step and what is around the evidence.
+    """Print an answer with its evidence; optionally with the plan, the steps and surrounding lines.
 
-    A passage that the answer quotes has its number there, and is not repeated below.
+    A passage that the answer quotes is marked there by its number, and is not repeated below.
     """
     from rich.text import Text
 
@@ -70,7 +70,7 @@ def print_answer(
     console.print(shown)
     console.print()
     if answer.method == "direct":
-        console.print(Text("Answered directly: no valid plan could be had.", style="yellow"))
+        console.print(Text("Answered directly, because no plan was valid.", style="yellow"))
     if answer.is_unsure and not answer.text.startswith("undecided: "):
         told = f"{answer.status.capitalize()}: {answer.why}"
         console.print(Text(told, style="bold yellow"))
@@ -82,7 +82,7 @@ def print_answer(
             console.print(Text.assemble((which, "dim"), shortened(other.text, MAX_OTHER)))
     vain = [s.output for s in answer.steps if s.state == "nothing" and not s.is_native]
     in_vain = f"step{'s' if len(vain) > 1 else ''} {', '.join(map(repr, vain))} found nothing"
-    if not answer.evidence and not answer.rows:  # rows are evidence, too
+    if not answer.evidence and not answer.rows:  # rows are evidence
         is_known = answer.status != "answered" or not vain
         head(f"Evidence: none; {'no step quotes the document' if is_known else in_vain}")
     elif answer.evidence:
@@ -116,7 +116,7 @@ def print_answer(
 
 
 def print_steps(steps: Sequence[StepResult], file: IO[str]) -> None:
-    """Steps with their values, each with a blank line after it."""
+    """Print steps with their values, each followed by a blank line."""
     from rich.text import Text
 
     console = new_console(file=file)
@@ -132,7 +132,7 @@ def print_steps(steps: Sequence[StepResult], file: IO[str]) -> None:
 def print_evidence(
     answer: Answer, file: IO[str], *, surroundings: Surroundings | None = None
 ) -> None:
-    """Every passage and every row behind an answer, with their places and what quotes them."""
+    """Print every passage and row behind an answer, with its place and the steps that use it."""
     console = new_console(file=file)
     form = mark_form(answer.text)
     for each in _numbered(answer, surroundings):
@@ -154,7 +154,7 @@ class _Numbered:
     def print(
         self, console: Console, form: str, *, is_quoted: bool = False, style: str = ""
     ) -> None:
-        """Print it; of a passage that the answer quotes only the place."""
+        """Print it; only the place if the answer quotes the passage."""
         from rich.text import Text
 
         mark = (f"{form.format(self.number)} ", MARK_STYLE)
@@ -162,7 +162,7 @@ class _Numbered:
             console.print(Text.assemble(mark, (self.where, "dim")))
         else:
             console.print(Text.assemble(mark, (self.text, style), (f"  ({self.where})", "dim")))
-        # The quote is marked by more than colour.
+        # Quotes are marked by ">", too, for terminals without colours.
         for line in self.lines:
             lead, quote = ("  > ", (line.quote, "bold underline")) if line.quote else ("    ", "")
             console.print(Text.assemble(lead, (line.before, "dim"), quote, (line.after, "dim")))
@@ -187,13 +187,13 @@ def _context(context: str, coverage: float | None) -> str:
 
 
 MIN_WORDS = 4
-"""Words of a passage from which it is found in a sentence without quotation marks around it."""
+"""Minimum words of a passage that is marked without quotation marks around it."""
 
 MAX_LINE = 200
-"""Characters that are shown of a line beside a quote, and of the quote's own line on either side."""
+"""Maximum characters of a line, and of the text on either side of a quote in its line."""
 
 MAX_QUOTE = 1_000
-"""Characters that are shown of a quote among its lines."""
+"""Maximum characters of a quote among its lines."""
 
 _SEARCHED = 20_000
 """Characters that are searched for each line beside a quote."""
@@ -204,7 +204,7 @@ _OPENING = "\"'“‘„‚«»「『"
 
 
 def mark_form(text: str) -> str:
-    """The form of marks: `[1]`, or `[^1]` where the text has numbers of its own in brackets.
+    """The form of marks: `[1]`, or `[^1]` if the text itself has numbers in brackets.
 
     Example:
         >>> mark_form("It leaked.").format(1), mark_form("It leaked, as shown in [7].").format(1)
@@ -216,7 +216,7 @@ def mark_form(text: str) -> str:
 def cited(
     text: str, evidence: Sequence[Evidence]
 ) -> tuple[list[tuple[str, tuple[int, ...]]], frozenset[int]]:
-    """Cut an answer after the passages that it quotes."""
+    """Cut an answer after each passage that it quotes; returns pieces with numbers, and all numbers."""
     numbers = {id(each): n for n, each in enumerate(evidence, start=1)}
     blocks, others = placed(text, evidence)
     pieces: list[tuple[str, tuple[int, ...]]] = []
@@ -233,7 +233,7 @@ def cited(
 def _within(
     text: str, evidence: Sequence[Evidence], numbers: dict[int, int]
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """A text cut after the passages within its sentences."""
+    """Cut a text after each passage within a sentence."""
     ends: dict[int, list[int]] = {}
     whole = NormalText(text)
     for each in evidence:
@@ -255,7 +255,7 @@ def _within(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a document around a quote, or of it."""
+    """A line of a document, with the part that belongs to a quote."""
 
     before: str
     quote: str = ""
@@ -270,11 +270,11 @@ class Surroundings:
     n: int
 
     def of(self, evidence: Evidence) -> list[Line]:
-        """The lines around a passage; none where the document no longer has it there."""
+        """The lines around a passage; none if the document has changed there."""
         return self._around(evidence.span, evidence.text)
 
     def of_row(self, row: RowEvidence) -> list[Line]:
-        """The lines around a row; none where it is not of the document."""
+        """The lines around a row; none if it is computed."""
         if row.span is None:
             return []
         at = dict(reversed(self.document.parts)).get(row.source, 0)
@@ -318,7 +318,7 @@ def _filled(text: str) -> list[str]:
 
 
 def _quoted(before: str, quote: str, after: str) -> Iterator[Line]:
-    """The lines of a quote, blank ones left out."""
+    """The lines of a quote without blank ones."""
     if len(quote) > MAX_QUOTE:
         half = MAX_QUOTE // 2
         quote = f"{quote[:half]} … {quote[-half:]}"

@@ -35,7 +35,7 @@ FIRST_LINE_S = 10.0
 """Seconds to the first line, and between lines, if stderr is not a terminal."""
 
 LINES_S = 60.0
-"""Maximum seconds between lines; they grow to a tenth of the run's duration."""
+"""Maximum seconds between lines: a tenth of the duration so far, within these limits."""
 
 
 @dataclass(slots=True)
@@ -105,8 +105,8 @@ def _is_over(event: Event) -> bool:
 class Reporter:
     """Reports progress on stderr: in place on a terminal, else one line every ten seconds.
 
-    On a terminal a single task is shown as its plans, step by step; several are a bar, and what the
-    one does that has done the same for the longest. Elsewhere the lines become fewer in long runs,
+    On a terminal a single task is shown as its plans, step by step; several tasks are shown as a bar
+    with the longest current activity. Elsewhere the lines become fewer in long runs,
     down to one a minute.
     """
 
@@ -139,7 +139,7 @@ class Reporter:
             )  # fmt: skip
             self._show()
         else:
-            # A thread, for nobody else is sure to have time: a model in this process takes all of it.
+            # A thread, because a model in this process blocks the event loop.
             self._ticker = threading.Thread(target=self._tick, name="progress", daemon=True)
             self._ticker.start()
         return self
@@ -179,7 +179,7 @@ class Reporter:
     def _show(self) -> None:
         if self._live is not None:
             self._live.start()
-            # What is said on stderr meanwhile goes through the display, which would read its codes.
+            # Rich redirects stderr, and would interpret codes in what others print there.
             self._streams.enter_context(escaped_streams())
 
     def _hide(self) -> None:
@@ -233,7 +233,7 @@ class Reporter:
 
     def _tick(self) -> None:
         wait_s = FIRST_LINE_S
-        with suppress(OSError, ValueError):  # nobody reads stderr any more
+        with suppress(OSError, ValueError):  # the reader of stderr has left
             while not self._is_over.wait(wait_s):
                 print(f"pearl: {self._line()}", file=sys.stderr, flush=True)  # noqa: T201
                 lasted_s = monotonic() - self._began
@@ -268,7 +268,7 @@ _ENDED = ("done", "nothing", "undecided", "degraded", "refused")
 """States of steps that have ended without an error."""
 
 SLOW_S = 20.0
-"""Seconds of silence of a call before it is reported."""
+"""Seconds without progress of a call before its silence is reported."""
 
 MAX_WORDS = 500
 """Maximum characters of a call, a reason or a diagnostic."""
@@ -280,12 +280,12 @@ PARTS = {
     "mine": "drafting actions",
     "refine": "merging drafts",
 }
-"""Purpose of a call that belongs to no step → what it does."""
+"""Purpose of a call outside of steps → its description."""
 
 
 @dataclass(slots=True)
 class Row:
-    """One line of the screen: a step, or what is done before and after the steps."""
+    """One line of the screen: a step, or the work before and after the steps."""
 
     title: str
     inputs: tuple[str, ...] = ()
@@ -338,14 +338,14 @@ class Row:
 
     @property
     def lasted_s(self) -> float:
-        """Seconds since it began, or that it took."""
+        """Seconds since the beginning, or the duration if it has ended."""
         if self.took_s is not None:
             return self.took_s
         return 0.0 if self.since is None else monotonic() - self.since
 
     @property
     def doing(self) -> str:
-        """The current activity, or the reason for waiting; "" for none."""
+        """The current activity, or the reason for waiting."""
         if self.state != "running":
             return self.note
         now = monotonic()
@@ -355,12 +355,12 @@ class Row:
         if self.n_calls > 1 and not self.past:
             said.insert(0, f"{counted(self.n_calls, 'call')} done")
         if (silent_s := now - self._heard) >= SLOW_S:
-            said.append(f"no news of the model for {lasted(silent_s)}")
+            said.append(f"no progress for {lasted(silent_s)}")
         return "; ".join(said)
 
     @property
     def is_slow(self) -> bool:
-        """Whether the row waits, or its call has been silent for long."""
+        """Whether the row waits, or its call shows no progress."""
         is_silent = monotonic() - self._heard >= SLOW_S
         return self.state == "running" and bool(self._wait_why or is_silent)
 
@@ -374,7 +374,7 @@ class PlanSection:
     steps: dict[str, Row] = field(default_factory=dict)
 
     def waits_for(self, row: Row) -> list[str]:
-        """Outputs that a waiting step needs, and that are not there yet."""
+        """The missing inputs of a waiting step."""
         rows = ((name, self.steps.get(name)) for name in row.inputs)
         return [name for name, each in rows if each and each.state in {"waiting", "running"}]
 
@@ -436,7 +436,7 @@ class PlanSection:
             self.steps[step.output] = Row(print_step(step, number)[:MAX_WORDS], inputs)
 
     def _step(self, output: str, action: str) -> Row:
-        """A step, which a rewritten plan may have that the written one has not."""
+        """The row of a step, added if only the rewritten plan has it."""
         return self.steps.setdefault(output, Row(f"{output} = {action}"))
 
     def _called(self, event: ModelProgressed) -> Row:
@@ -451,7 +451,7 @@ class PlanSection:
         return self.parts.setdefault(purpose, Row(PARTS[purpose]))
 
     def _last(self) -> Row | None:
-        """The part under way, whose call waits if no step's does."""
+        """The running part: a waiting call outside of steps belongs to it."""
         return next((r for r in reversed(self.parts.values()) if r.state == "running"), None)
 
     def _end(self, purpose: str, usage: Usage, title: str = "") -> None:
@@ -505,7 +505,7 @@ def _state(event: StepFinished) -> State:
 
 
 def how_far(event: ModelProgressed) -> str:
-    """How far a call is, after what it does: begins with a comma, or is ""."""
+    """The progress of a call as text that begins with a comma; "" for none."""
     match event.phase:
         case "asked":
             return ""
@@ -525,12 +525,12 @@ _REASONS = {
     "only": "the only one",
     "agreement": "more than one agree",
     "likelihood": "by likelihood",
-    "order": "nothing tells the better one",
+    "order": "no reason to prefer another",
 }
 
 
 def how_chosen(event: PlanChosen) -> str:
-    """The author of a plan, and the reason of the choice.
+    """The author of a plan, and the reason for choosing it.
 
     Example:
         >>> from pearl.trace import PlanChosen
@@ -543,7 +543,7 @@ def how_chosen(event: PlanChosen) -> str:
 
 
 def lasted(s: float) -> str:
-    """How long something takes.
+    """A duration as text.
 
     Example:
         >>> lasted(119.6), lasted(600)
@@ -553,13 +553,13 @@ def lasted(s: float) -> str:
 
 
 MAX_WIDTH = 120
-"""Cells of a line: in a wider terminal figures would be far from their steps."""
+"""Maximum cells of a line: in a wide terminal figures would be far from their steps."""
 
 NARROW = 60
 """Cells of a line below which a step shows only the first of its figures."""
 
 MAX_TAIL_LINES = 2
-"""Lines of the reply that is being written."""
+"""Maximum lines of the reply that is being written."""
 
 _SPINNER, _ASCII_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "-\\|/"
 
@@ -579,7 +579,7 @@ _LOOKS: dict[State, tuple[str, str, str, str]] = {
 
 
 class Screen:
-    """Draws the state of all plans, each line of the list one line of the terminal."""
+    """Draws the state of all plans as a list of single terminal lines."""
 
     def __init__(self, watched: Watched, console: Console) -> None:
         self._watched = watched
@@ -590,7 +590,7 @@ class Screen:
         self._overflow: OverflowMethod = "ellipsis" if self._is_rich else "crop"
 
     def fitting(self) -> list[RenderableType]:
-        """Lines that fit the height: if they are too many, only running steps, then only plans."""
+        """Lines that fit the height: all, else only running steps, else one line for each plan."""
         room = max(1, self._console.height - 2)  # for the total, and the cursor
         if self._console.height < 3:
             return [self._total()]
@@ -607,7 +607,7 @@ class Screen:
         return [*self._body(), self._total()]
 
     def _body(self, *, is_folded: bool = False) -> list[RenderableType]:
-        """All lines but the total; folded, steps that wait or have ended are only counted."""
+        """All lines except the total; if folded, waiting and finished steps are only counted."""
         body: list[RenderableType] = []
         for section in self._watched.sections.values():
             if section.number is not None:
@@ -630,7 +630,7 @@ class Screen:
         return body
 
     def _total(self) -> RenderableType:
-        """The last line: what is done, and what it took."""
+        """The last line: finished steps, time, tokens and cost."""
         watched = self._watched
         steps = [row for section in watched.sections.values() for row in section.steps.values()]
         done = sum(row.state not in {"waiting", "running"} for row in steps)
@@ -639,7 +639,7 @@ class Screen:
         return self._line(", ".join(figures), "dim")
 
     def _row(self, row: Row, section: PlanSection, *, has_tail: bool) -> list[RenderableType]:
-        """A line of a step, and what there is to say of it below."""
+        """The line of a step, and lines with its activity and reply below."""
         style, word = _LOOKS[row.state][2:]
         figures = [word] if word else []
         if row.state == "waiting":
@@ -694,7 +694,7 @@ class Screen:
         return line
 
     def _clean(self, text: str) -> str:
-        """On one line, without what a terminal would obey or has no character for."""
+        """One line without control characters, and in characters that the terminal has."""
         encoding = self._console.encoding
         return escaped(" ".join(text.split())).encode(encoding, "backslashreplace").decode(encoding)
 

@@ -40,7 +40,7 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
         click.echo(f"answers in words are scored by {header.scorer} ({about})")
     n = max(score.n_clusters for score in scores)
     if cluster == "document" or n < stats.MIN_CLUSTERS:
-        few = ": too few for intervals that mean much" if n < stats.MIN_CLUSTERS else ""
+        few = ": too few for reliable intervals" if n < stats.MIN_CLUSTERS else ""
         click.echo(f"intervals resample {cluster}s, {n} of them{few}")
     costs = [score.cost_usd for score in scores if score.subset == "all"]
     each = "tokens and cost are means of a record, s is the median"
@@ -49,7 +49,9 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
     is_graded = any(0 < record.score < 1 for record in log.records)
     baselines = report.baselines(log, cluster=cluster)
     if baselines:
-        click.echo("longest (option) and majority (the most frequent letter) read nothing")
+        click.echo(
+            "baselines without reading: longest (option) and majority (the most frequent letter)"
+        )
     for subset, group in groupby(scores, key=lambda score: score.subset):
         click.echo("")
         nothing = [each for each in baselines if each.subset == subset]
@@ -60,11 +62,13 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
             click.echo(f"{score.method} is below chance on {score.subset}: look at its records")
     uses = letter_use(log.records)
     if uses:
-        click.echo("letters replied, and how many with that letter are right:")
+        click.echo("replies by letter, with the number of right ones:")
     for use in uses:
         click.echo(f"  {use.method}: {use}")
         if use.is_biased:
-            click.echo(f"{use.method} mostly replies one letter: it hardly reads the options")
+            click.echo(
+                f"{use.method} mostly replies one letter, probably without reading the options"
+            )
     seeded = [score for score in scores if score.subset == "all" and len(score.by_seed) > 1]
     for score in seeded:
         shares = ", ".join(f"{100 * share:.1f}" for share in score.by_seed)
@@ -121,7 +125,7 @@ def print_comparisons(found: Sequence[MethodComparison]) -> None:
 
 
 def print_conversations(log: EvalLog) -> None:
-    """Print outcomes, plans, figures, conversations and searches, as far as the log has them."""
+    """Print tables of the outcomes, plans, figures, conversations and searches of a log."""
     print_table(
         ("outcomes", *(kind.replace(" ", "\n") for kind in KINDS)),
         [(one.method, *(f"{one.n_of[kind]:,}" for kind in KINDS)) for one in outcomes(log)],
@@ -169,7 +173,7 @@ def print_conversations(log: EvalLog) -> None:
         is_apart=True,
     )  # fmt: skip
     if n := max((whole.n_incomplete for whole in dialogues), default=0):
-        click.echo(f"{counted(n, 'dialogue')} with a turn missing: not counted as whole ones")
+        click.echo(f"{counted(n, 'dialogue')} with a turn missing: not counted as whole dialogues")
     print_table(
         ("searches", "stage", "n", "precision\n%", "recall\n%", "passages", "not\nmeasured"),
         [
@@ -200,21 +204,21 @@ def _print_figures(log: EvalLog) -> None:
 
 
 MAX_THRESHOLDS = 12
-"""Lines of a table; of more thresholds the highest ones are shown."""
+"""Maximum lines of a table; only the highest thresholds are shown."""
 
 
 def print_calibrations(log: EvalLog) -> None:
-    """Print the calibration of every method whose answers have a confidence, or why there is none."""
+    """Print the calibration of each method with confidences, or why answers have none."""
     from pearl.evals.report import MIN_ANSWERS, calibrations
 
     found = calibrations(log)
     if not found and log.header.n_plans > 1:
         click.echo(
-            "\nconfidence: no answer has one; questions got one plan only, or plans that disagree"
+            "\nconfidence: no answer has one, because questions got only one plan, or plans that disagree"
         )
     for one in found:
-        alone = f", {one.n_alone:,} of one plan only have none" if one.n_alone else ""
-        few = f"; fewer than {MIN_ANSWERS}: too few for figures that mean much"
+        alone = f", {one.n_alone:,} with only one plan have none" if one.n_alone else ""
+        few = f"; fewer than {MIN_ANSWERS}: too few for reliable figures"
         click.echo(
             f"\n{one.method}: confidence of {counted(one.n, 'answer')}{alone}"
             f"{few if one.is_scarce else ''}"
@@ -244,7 +248,7 @@ def print_calibrations(log: EvalLog) -> None:
 
 
 def p_value(value: float | None) -> str:
-    """A p value as it is printed; "" for none."""
+    """A p value as text; "" for none."""
     if value is None:
         return ""
     return "<0.001" if value < 0.001 else f"{value:.3f}"
@@ -263,7 +267,7 @@ def ends(interval: Interval) -> str:
 def print_table(
     heads: Sequence[str], rows: Iterable[Sequence[str]], *, is_apart: bool = False
 ) -> None:
-    """Print a table of figures, as wide as it is, if it has rows; `is_apart` puts a blank line before it."""
+    """Print a table of figures at full width, if it has rows; `is_apart` prints a blank line first."""
     from rich.measure import Measurement
 
     rows = list(rows)
@@ -279,7 +283,7 @@ def print_table(
     for row in rows:
         table.add_row(*row)
     console = new_console(soft_wrap=False)
-    # A terminal that is too narrow breaks the lines; figures that are cut would be wrong.
+    # A narrow terminal may wrap lines, but cut figures would be wrong.
     wide = console.options.update(max_width=1_000)
     console.width = max(console.width, Measurement.get(console, wide, table).maximum)
     console.print(table)

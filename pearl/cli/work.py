@@ -1,4 +1,4 @@
-"""Runs tasks and units of work: outcomes are printed (`run_tasks`), or kept in the store (`run_units`)."""
+"""Runs tasks and prints their outcomes (`run_tasks`), or runs units and keeps their rows (`run_units`)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
 
 def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | None = None) -> int:
-    """Run the tasks, keep no rows, and print the outcomes; with `dry_run`, print the forecast."""
+    """Run tasks and print their outcomes; with `dry_run`, print the forecast."""
     if options.get("dry_run"):
         pearl, folder = new_pearl(options, is_asked=False), opened_folder(options["store"])
         return show_forecast(new_session(pearl, options, folder, keeps_rows=False), tasks, options)
@@ -65,7 +65,7 @@ def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | Non
 
 
 def known_length(units: Iterable[object]) -> int | None:
-    """How many units there are, where that is known without going through them."""
+    """The number of units, if it is known without iterating over them."""
     return len(units) if isinstance(units, Sized) else None
 
 
@@ -101,7 +101,7 @@ def show_forecast(
     asked: RunSpec | None = None,
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
-    """Print what the units take that have no row yet, or one that `redo` says is made again."""
+    """Print the forecast of units without a row, and of rows that `redo` selects."""
     found = session.forecast(
         units, asked, id=options.get("run"), seconds_per_call=options["seconds_per_call"], redo=redo
     )
@@ -133,7 +133,7 @@ async def _run_reported(
     told: str | None,
     events: GrowingFile | None,
 ) -> int:
-    """Outcomes as they come; that of a single task once the progress is off the screen."""
+    """Print outcomes as they come; a single one after the progress display has ended."""
     from pearl.runs.session import Watcher
 
     n_tasks = known_length(tasks)
@@ -149,7 +149,9 @@ async def _run_reported(
             summary = run.summary
             async with model_opened(pearl, options), aclosing(run):
                 try:
-                    async for outcome in run:  # what is written to may be closed at any time
+                    async for (
+                        outcome
+                    ) in run:  # closed at the end, also if the output is closed early
                         if options.get("rows_out") and outcome.result is not None:
                             rows.append((outcome.unit.id, outcome.result.rows))
                         if n_tasks != 1:
@@ -186,20 +188,20 @@ async def _run_reported(
 
 
 def _page(outcome: Outcome[Task]) -> str:
-    """The page of an answer, or of how far a task came that failed."""
+    """The page of an answer, or of a failed task."""
     from pearl.view.answer_page import result_page
     from pearl.view.sources import ResultRecord
 
     document = None
     if outcome.unit.document is not None:
-        with suppress(PearlError):  # where it cannot be read, that is why the task failed
+        with suppress(PearlError):  # an unreadable document is the reason of the failure
             document = outcome.unit.document()
     row = outcome.to_json()
     return result_page(ResultRecord(outcome.unit.id, row, tuple(outcome.trace), document))
 
 
 def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: int) -> int:
-    """Report failures, and that a limit is reached; returns the exit code of a run of tasks."""
+    """Report failures and reached limits; returns the exit code of a run of tasks."""
     from pearl.interpreter.answer import UNSURE
     from pearl.llm.middleware.budget import GO_ON
 
@@ -213,7 +215,7 @@ def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: 
     if session.budget is not None and session.budget.n_refused:
         notice(f"the run reached a limit\n  help: {GO_ON}")
         return BudgetError.exit_code
-    statuses = {status for status, n in summary.statuses.items() if n}  # of rows from before, too
+    statuses = {status for status, n in summary.statuses.items() if n}  # includes earlier rows
     if last is not None and last.result is not None:
         statuses.add(last.result.status)
     if n_tasks == 1 and "refused" in statuses:
@@ -223,7 +225,7 @@ def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: 
 
 
 def resume_command(id: str) -> str:
-    """The command that resumes a run of the command that is running."""
+    """The command that resumes the running command."""
     from pearl.llm.backends.openai.endpoint import Endpoint
 
     context = click.get_current_context()
@@ -232,7 +234,7 @@ def resume_command(id: str) -> str:
         words += ["--store", context.params["store"]]
     url = str(context.params["base_url"])
     is_flag = context.get_parameter_source("base_url") is ParameterSource.COMMANDLINE
-    # Where only the store names it, a key for OpenAI is not sent there. A password is not shown.
+    # Without the flag, a server that only the store names gets no OpenAI key. Passwords are not shown.
     if is_flag and Endpoint(url, "", "").shown == url.rstrip("/"):
         words += ["--base-url", url]
     if context.params.get("allow_outside"):
@@ -248,7 +250,7 @@ def _reason(outcome: Outcome[Task]) -> str:
 
 
 def report_max_errors(summary: Summary, max_errors: int | None) -> None:
-    """Report on stderr that a run was stopped by `--max-errors`, where it was."""
+    """Report on stderr if `--max-errors` has stopped a run."""
     if max_errors is not None and summary.n_failed > max_errors:
         click.echo(f"  stopped: more than {max_errors:,} failed (--max-errors)", err=True)
 
@@ -279,12 +281,12 @@ def no_reply(n: int, what: str, first: str | None) -> ModelError:
     return ModelError(
         f"none of {n} {what} got a reply; the first: {first or 'no reason given'}",
         kind="transport",
-        help="nothing is lost: run the command again when the model can be reached",
+        help="no work is lost: run the command again when the model can be reached",
     )
 
 
 def _surroundings(outcome: Outcome[Task], options: Mapping[str, Any]) -> Surroundings | None:
-    """The document of an answer again, where its lines are wanted."""
+    """The lines around the evidence of an answer, if `--context-lines` asks for them."""
     n = options.get("context_lines", 0)
     if not n or outcome.result is None or outcome.unit.document is None:
         return None
@@ -298,7 +300,7 @@ def _surroundings(outcome: Outcome[Task], options: Mapping[str, Any]) -> Surroun
 def _print(
     outcome: Outcome[Task], file: IO[str], around: Surroundings | None, verbose: bool, first: bool
 ) -> None:
-    """An answer below what tells it from the others: its id; of a row, its document and question, too."""
+    """Print an answer below its id; for a row of tasks, also below its document and question."""
     task = outcome.unit
     document = task.extra.get("document")
     said = [task.id, document, task.question if document or task.plan else None]
@@ -341,7 +343,7 @@ class Finished(Generic[U]):
         return list(self.session.kept(units, self.summary.id))
 
     def write_trace(self, path: str | None) -> None:
-        """Write what happened in all units with a row, if a file is named for it."""
+        """Write the traces of all units with a row, if `path` is given."""
         if path is not None:
             with self.writer.open(path) as file:
                 file.writelines(map(escaped, self.store.traces(self.summary.id)))
@@ -353,7 +355,7 @@ class Finished(Generic[U]):
         return self.session.count(self.work.units) - n_begun
 
     def code(self, own: int) -> int:
-        """The exit code, `own` where the work came to its end; what is left is said."""
+        """The exit code: `own` if the work is finished; else units without a row are reported."""
         error = self.summary.error
         if not self.is_interrupted and error is not None and not isinstance(error, BudgetError):
             raise error
@@ -380,9 +382,9 @@ def run_units(
     outs: Sequence[str | None] = (),
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
-    """Run the units without a row, then process all rows; returns the exit code.
+    """Run units without a row, then process all rows; returns the exit code.
 
-    The first Ctrl-C lets the units under way finish.
+    The first Ctrl-C lets running units finish.
     """
     from pearl.runs.request import REQUESTS
     from pearl.runs.session import Watcher
@@ -416,7 +418,7 @@ def run_units(
         begun: list[str] = []
 
         def on_begun(run: Run) -> None:
-            writer.check(*outs)  # of a run that goes on: the store says first where it is another
+            writer.check(*outs)  # not earlier: the store first reports if it is another run
             begun.append(run.id)
 
         def earlier() -> Iterable[str]:
@@ -449,7 +451,7 @@ def run_units(
 
         asyncio.run(go())
         if events is not None:
-            events.close()  # the rows are written again, in order
+            events.close()  # the trace is written again, in order
         max_errors = options["max_errors"]
         return finish(
             Finished(work, store, session, writer, run.summary, stopper.is_stopping, max_errors)
@@ -457,16 +459,16 @@ def run_units(
 
 
 def _earlier_outputs(store: Store, key: bytes) -> Iterator[str]:
-    """The files that earlier runs of the same work have written, as their requests name them."""
+    """The output files of earlier runs of the same work."""
     from pearl.runs.request import request_of
 
     for info in store.runs(key):
-        with suppress(StoreError):  # no request is kept
+        with suppress(StoreError):  # it has no request
             yield from (str(Path(info.folder) / name) for name in request_of(info).outputs)
 
 
 def _refuse_unfit(name: str) -> None:
-    """Make sure that an executor runs other work than questions and plans."""
+    """Refuse an executor that runs only questions and plans."""
     from pearl.runs.executors import Unit, load_executor
 
     if load_executor(name).UNITS is not Unit:
@@ -482,7 +484,7 @@ def opened_telemetry(options: Mapping[str, Any]) -> Telemetry | None:
         return None
     from pearl.telemetry import to_collector
 
-    # What is wrong is told once, at the end, and not for every batch.
+    # Errors are reported once at the end, not for every batch.
     log = logging.getLogger("opentelemetry")
     log.addHandler(logging.NullHandler())
     log.propagate = False
@@ -492,13 +494,13 @@ def opened_telemetry(options: Mapping[str, Any]) -> Telemetry | None:
 
 
 ONCE_S = 0.2
-"""Seconds within which signals count as one: `timeout` signals both the process and its group."""
+"""Signals within so many seconds count as one: `timeout` signals a process and its group."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopper:
-    """Turns the first Ctrl-C (or SIGTERM) into the end of the work; use it inside the event loop."""
+    """Ends work at the first Ctrl-C or SIGTERM, cancels it at the second; use inside an event loop."""
 
     def __init__(self) -> None:
         self.is_stopping = False
@@ -530,7 +532,7 @@ class Stopper:
 UNKNOWN = "unknown"
 
 WIDTH = 160
-"""Characters of a line of the table at most."""
+"""Maximum characters of a line of the table."""
 
 
 def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: bool) -> None:
@@ -540,7 +542,7 @@ def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: boo
         return
     from rich.table import Table
 
-    # Figures cut in two are hard to read; a narrow terminal may wrap the lines itself.
+    # A fixed width: wrapped cells are hard to read; a narrow terminal may wrap whole lines.
     console = new_console(width=WIDTH)
     table = Table("step", box=None, pad_edge=False, show_edge=False)
     for name in ("calls", "input", "cached", "output", *(("US dollars",) if found.price else ())):
@@ -582,7 +584,7 @@ def report_spent(session: Session) -> None:
         actual.append(f"{spent.n_unsure_tokens:,} of the tokens may not have been billed")
     elif spent.n_unsure_calls:
         unsure = counted(spent.n_unsure_calls, "call")
-        actual.append(f"{unsure} without a usable reply may have been billed, too")
+        actual.append(f"{unsure} without a usable reply may have been billed")
     if found is not None:
         total = found.total
         predicted = [
@@ -600,21 +602,21 @@ def _notes(found: Forecast, limits: Mapping[str, float]) -> Iterator[str]:
     tasks = counted(found.n_tasks, "task")
     yield f"{tasks} with {found.model}; no call was made. Tokens are counted by {found.counter}."
     if found.n_known:
-        yield f"Left out, for they have a row already: {found.n_known:,}; --fresh runs them again."
-    yield f"Replies: {found.reply_tokens:,} tokens at most (--max-output-tokens)."
+        yield f"Left out, because they have a row already: {found.n_known:,}; --fresh runs them again."
+    yield f"Replies: at most {found.reply_tokens:,} tokens (--max-output-tokens)."
     if n := found.n_unplanned:
         yield (
             f"Tasks without a plan: {n:,}; what the steps take is unknown until it is written "
             "(pearl plan)."
         )
     if found.price is None:
-        yield "Cost: unknown, for the price of the model is; --price IN/OUT or --prices FILE."
+        yield "Cost: unknown, because the model has no known price; --price IN/OUT or --prices FILE."
     else:
-        yield f"Price: {found.price} US dollars per million tokens; at least: cached as expected."
+        yield f"Price: {found.price} US dollars per million tokens; the lower bounds assume cache hits."
     if found.time_s is None:
         yield "Time: unknown; --seconds-per-call SECONDS gives an estimate."
     else:
-        yield f"Time: {_shown(found.time_s, _seconds)}, if all calls take that long and none waits."
+        yield f"Time: {_shown(found.time_s, _seconds)}, if each call takes as long and none waits."
     if over := _over(found, limits):
         yield f"The limits may end the run early: {', '.join(over)}."
     if found.n_problems:

@@ -1,4 +1,4 @@
-"""Output files: written atomically, or line by line (`GrowingFile`), and never over other files.
+"""Output files: written atomically, or line by line (`GrowingFile`), never over existing files.
 
 `new_file` replaces without a check, for commands that change a file (`fmt`, `check --fix`).
 """
@@ -31,7 +31,7 @@ TABLES = (".csv", ".tsv", ".parquet", ".xls", ".xlsx")
 class OutputWriter:
     """Writes the files of one command; existing files are replaced only with `--force`.
 
-    A resumed run replaces the files that it wrote itself: those that its request in the store names.
+    A resumed run may replace its own files: those that its request in the store names.
     """
 
     def __init__(self, *, is_forced: bool = False) -> None:
@@ -69,14 +69,14 @@ class OutputWriter:
 
 @contextmanager
 def new_file(path: str | None, *, before: Callable[[], None] | None = None) -> Iterator[IO[str]]:
-    """A file to write, or stdout; the file appears under its name only when all is written.
+    """Open a file to write, or stdout; the file appears under its name when it is complete.
 
-    Pipes and devices are written to as they are.
+    Pipes and devices are written to directly.
     """
     if path is None or path in STDOUT:
         yield data_stdout()
         return
-    target = Path(path).resolve()  # a link stays one: what it points to is written
+    target = Path(path).resolve()  # keeps a link, and writes its target
     if target.exists() and not target.is_file():
         with _os_errors_reported(path), target.open("w", encoding="utf-8") as device:
             yield device
@@ -146,13 +146,12 @@ def keep_json_lines(out: str | None, help: str = "") -> None:
 
 
 class GrowingFile:
-    """Appends lines; each is with the system as soon as it is written, and survives the end of the process.
+    """Appends lines without a buffer, so that they survive the end of the process.
 
-    What was there before is replaced with the first line and not earlier: a command that comes to
-    nothing leaves it as it is. Nothing waits for the disk. Pipes and devices are written to directly.
+    The first line replaces an earlier file: a command that fails before it leaves the file as it was.
+    Pipes and devices are written to directly.
 
-    An error while lines are written ends the writing, not the work that they tell of: it is raised
-    on leaving the context, where nothing else is.
+    A write error does not interrupt the command: it is raised on leaving the context.
     """
 
     def __init__(
@@ -162,7 +161,7 @@ class GrowingFile:
         self._writer = writer
         self._path = path
         self._beginning = beginning
-        self._target = Path(path).resolve()  # a link stays one: what it points to is written
+        self._target = Path(path).resolve()  # keeps a link, and writes its target
         self._file: FileIO | None = None
         self._error: Exception | None = None
 
@@ -171,13 +170,13 @@ class GrowingFile:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
-            self.write("")  # where nothing happened it is empty
+            self.write("")  # creates an empty file if no event came
         self.close()
         if kind is None and self._error is not None:
             raise self._error
 
     def append(self, id: str, event: Event) -> None:
-        """Append an event of a trace, unless it is told to listeners alone."""
+        """Append an event of a trace, unless it is for listeners only."""
         if event.is_recorded:
             from pearl.trace import event_line
 
@@ -198,7 +197,7 @@ class GrowingFile:
                     self._writer.check(self._path)
                     self._target.write_bytes(b"")
                     self._writer.owns([self._path])
-                # Every line is one write to the end, so that lines stay whole whoever else writes.
+                # Appending whole lines keeps them whole if another process writes, too.
                 self._file = self._target.open("ab", buffering=0)
                 for line in self._beginning():
                     _write(self._file, line)
@@ -209,15 +208,15 @@ class GrowingFile:
             self._error = unwritable(self._path, error)
 
     def close(self) -> None:
-        """End it; what was written stays."""
+        """Close the file."""
         file, self._file = self._file, None
         if file is not None:
-            with suppress(OSError):  # every write has told already
+            with suppress(OSError):  # write errors are kept already
                 file.close()
 
 
 def told_too(listener: Listener, events: GrowingFile | None) -> Listener:
-    """A listener with the file of the trace before it, if there is one."""
+    """A listener that first appends each event to the file of the trace, if any."""
     if events is None:
         return listener
 
@@ -229,7 +228,7 @@ def told_too(listener: Listener, events: GrowingFile | None) -> Listener:
 
 
 def is_plain(path: str) -> bool:
-    """Whether a path is that of a file, there or not: not stdout, a pipe or a device."""
+    """Whether a path is a regular file or missing, not stdout, a pipe or a device."""
     target = Path(path).resolve()
     return path not in STDOUT and (target.is_file() or not target.exists())
 

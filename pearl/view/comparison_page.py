@@ -1,4 +1,4 @@
-"""Two sources of results → one HTML file with what changed from the first to the second, row by row."""
+"""Two sources of results → one HTML file with the changes of each row."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from pearl.view.page import render_page
 from pearl.view.sources import ResultSource, id_of
 
 MAX_PAIRS = 500
-"""Rows that changed, and are shown with what changed in them."""
+"""Maximum changed rows that are shown."""
 MAX_COMPARED = 1_000
-"""Steps and passages of a row that are compared."""
+"""Maximum steps and passages of a row that are compared."""
 MAX_PIECES = 1_500
-"""Words, or else lines, on each side that are aligned; of longer texts both are shown whole."""
+"""Maximum words, or else lines, that are aligned; longer texts are both shown whole."""
 KINDS = ("status", "answer", "plan", "steps", "evidence", "question", "only in one")
-"""What can change in a row."""
+"""Kinds of changes of a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A piece of two texts: `same`, `gone` from the first, or `new` in the second."""
+    """A piece of text that is in both texts (`same`), or only in the first (`gone`) or second (`new`)."""
 
     kind: str
     text: str
@@ -34,17 +34,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Rows that belong together; None where only the other source has one."""
+    """Corresponding rows; None if only the other source has one."""
 
     first: Mapping[str, Any] | None
     second: Mapping[str, Any] | None
 
 
 def differences(first: str, second: str, *, by_line: bool = False) -> list[Change]:
-    """What changed from one text to another, by words or by lines.
+    """The differences of two texts, by words or by lines.
 
-    Texts are cut after `MAX_TEXT` characters. Those of more than `MAX_PIECES` words are compared by
-    lines, and of more lines than that by no piece: one is gone, the other new.
+    Texts are cut after `MAX_TEXT` characters. Texts of more than `MAX_PIECES` words are compared by
+    lines; texts of more lines are not aligned: one is gone, the other new.
     """
     first, second = text_of(first, MAX_TEXT), text_of(second, MAX_TEXT)
     pattern = r"[^\n]*\n|[^\n]+" if by_line else r"\s+|\w+|[^\w\s]"
@@ -68,10 +68,9 @@ def differences(first: str, second: str, *, by_line: bool = False) -> list[Chang
 def aligned(
     first: Iterable[Mapping[str, Any]], second: Iterable[Mapping[str, Any]]
 ) -> Iterator[Pair]:
-    """Rows that belong together: of the same id, else of the same question and document.
+    """Pair rows of the same id, else of the same question and document.
 
-    Rows of the same id are taken in their order. Those of the first come in their order, then those
-    that only the second has.
+    Rows of the first source come in their order, then the other rows of the second.
     """
     before, after = list(first), list(second)
     partner: dict[int, int] = {}
@@ -92,7 +91,7 @@ def aligned(
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A row of one source: its line in a list, and its texts."""
+    """A row of one source: its short line, and its whole texts."""
 
     line: dict[str, Any]
     texts: dict[str, Any]
@@ -103,7 +102,7 @@ class _Side:
         return self.texts["answer"] or self.texts["error"] or ""
 
     def parts(self) -> dict[str, Any]:
-        """What is compared, by its kind."""
+        """The compared parts by kind."""
         return {
             "status": self.line["status"],
             "answer": self.answer,
@@ -115,9 +114,9 @@ class _Side:
 
 
 def comparison_page(first: ResultSource, second: ResultSource, prices: Prices | None = None) -> str:
-    """What changed between two sources of results.
+    """The page of the changes between two sources of results.
 
-    Both are read whole. The counts are of all rows; of those that changed the first `MAX_PAIRS` are shown.
+    Both are read whole and counted; the first `MAX_PAIRS` changed rows are shown.
     """
     prices = prices or read_prices()
     totals = Totals(), Totals()
@@ -164,7 +163,7 @@ def _task(row: Mapping[str, Any]) -> Any:
 
 
 def _kinds(a: _Side | None, b: _Side | None) -> list[str]:
-    """What differs, of `KINDS`."""
+    """The kinds of changes, of `KINDS`."""
     if a is None or b is None:
         return ["only in one"]
     before, after = a.parts(), b.parts()
@@ -172,7 +171,7 @@ def _kinds(a: _Side | None, b: _Side | None) -> list[str]:
 
 
 def _shown(kinds: list[str], a: _Side | None, b: _Side | None) -> dict[str, Any]:
-    """What the page shows of two rows, of which one may be missing."""
+    """The data of the template for two rows, of which one may be missing."""
     some = a or b
     assert some is not None, "a pair has a row"
     lines = [side and side.line for side in (a, b)]
@@ -199,7 +198,7 @@ def _shown(kinds: list[str], a: _Side | None, b: _Side | None) -> dict[str, Any]
 def _step_changes(
     before: list[list[str]], after: list[list[str]]
 ) -> Iterator[tuple[str, str, list[Change]]]:
-    """Steps that changed; steps of one name belong together."""
+    """Changed, missing and new steps, paired by name."""
     left = {name: value for name, value, _ in after}
     for name, value, _ in before:
         if name not in left:

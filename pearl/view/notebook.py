@@ -29,34 +29,34 @@ from pearl.view.page import TEMPLATES, bars, draw_plan, environment, n_at_once
 __all__ = ["html_of"]
 
 MAX_ATTEMPTS = 4
-"""Failed plans that are shown of an error."""
+"""Maximum failed plans of an error."""
 
 MAX_DRAWN, MAX_LINES = 60, 400
-"""Steps and dependencies that are drawn."""
+"""Maximum steps and dependencies that are drawn."""
 
 MAX_TEXT = 4_000
-"""Characters of an answer that are shown."""
+"""Maximum characters of an answer."""
 
 FIRST, LAST = 1_200, 400
-"""Characters of the beginning and of the end of a document that are shown."""
+"""Maximum characters of the beginning and of the end of a document."""
 
 FIRST_LINES, LAST_LINES = 12, 5
 
 MAX_FIRST, MAX_LAST = 40, 10
-"""Events that are listed, of the beginning and of the end."""
+"""Maximum events from the beginning and from the end of a trace."""
 
 MAX_BARS = 30
-"""The longest calls, which are drawn."""
+"""Maximum calls that are drawn, the longest ones."""
 
 MAX_FIELDS, MAX_VALUE = 8, 80
-"""Fields of an event, and characters of each, that are shown."""
+"""Maximum fields of an event, and characters of each."""
 
 _SURROGATE = lazy_pattern("[\ud800-\udfff]")
 
 
 @cache
 def _macros() -> Any:
-    # An overlay: templates of pages do not see these filters.
+    # An overlay, so that templates of pages do not see these filters.
     shown = environment(TEMPLATES).overlay()
     shown.filters = {
         **shown.filters,
@@ -81,7 +81,7 @@ def _arguments(step: Step) -> str:
 
 
 def _located(diagnostic: Diagnostic, text: str | None) -> dict[str, Any]:
-    """The place of a diagnostic, and its line in three pieces where the text is at hand."""
+    """The place of a diagnostic and, if the text is known, its line in three pieces."""
     span = diagnostic.span
     if text is None:
         return {"place": f"characters {span.start:,}-{span.end:,}", "line": 0}
@@ -121,9 +121,9 @@ def error_html(error: PearlError) -> str:
 
 
 def graph_html(graph: PlanGraph) -> str:
-    """A graph drawn, each step below those whose outputs it takes, and the plan as text."""
+    """A drawing of the graph, each step below its inputs, and the plan as text."""
     plan = graph.checked.plan
-    # A step takes outputs of earlier ones only, so the first ones of a plan are a plan, too.
+    # Steps use outputs of earlier steps only, so the first steps are a valid plan.
     drawing = draw_plan(type(plan)(plan.steps[:MAX_DRAWN]), {})
     left = len(drawing.lines) - MAX_LINES
     cut = [f"the first {MAX_DRAWN} of {len(plan.steps):,} steps"] * (len(plan.steps) > MAX_DRAWN)
@@ -162,7 +162,7 @@ def answer_html(answer: Answer) -> str:
     """An answer with its status, its evidence, what could not be verified, its plan and its steps."""
     notes = [*(answer.understood.notes if answer.understood else ()), *answer.notes]
     if answer.method == "direct":
-        notes.insert(0, "answered directly: no valid plan could be had")
+        notes.insert(0, "answered directly, because no plan was valid")
     if answer.agreement is not None:
         notes.append(f"agreement: {answer.agreement}")
     numbers = {id(each): number for number, each in enumerate(answer.evidence, start=1)}
@@ -189,7 +189,7 @@ _DRAWN: dict[type, Callable[[Any], str]] = {
 
 
 def html_of(shown: object) -> str:
-    """What a notebook shows of an object of one of these types."""
+    """The HTML of an object for notebooks."""
     draw = next((_DRAWN[kind] for kind in type(shown).__mro__ if kind in _DRAWN), None)
     if draw is None:
         raise TypeError(f"notebooks cannot show {type(shown).__name__}")

@@ -1,6 +1,6 @@
-"""`ResultRecord` → `Result`: everything that a page shows of a result, checked, for rows come from anywhere.
+"""`ResultRecord` → `Result`: the checked data of a result for its page.
 
-What has another type than a row of results has it in is left out, and the page says so.
+Rows are untrusted: fields of a wrong type are left out, and the page reports them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DOUBTS = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What an answer rests on: a passage that is quoted, or a row or a cell that it is computed from."""
+    """A piece of evidence: a quoted passage, or a row or a cell behind a computed answer."""
 
     text: str
     shown: str
@@ -73,7 +73,7 @@ class ShownStep:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What is known of a result, as the fields of a row with the events of its trace."""
+    """The fields of a row of results with the events of its trace."""
 
     id: str
     status: str
@@ -109,7 +109,7 @@ class Result:
 
 
 class _Fields:
-    """Fields of an object that somebody wrote, by their types; what has another is noted."""
+    """Typed access to the fields of an untrusted object; wrong types become problems."""
 
     def __init__(self, data: Mapping[str, Any], problems: list[str], at: str = "") -> None:
         self._data = data
@@ -164,7 +164,7 @@ class _Fields:
         return Span(start, end) if start is not None and end is not None and start <= end else None
 
     def any(self, name: str) -> str:
-        """A value of any simple type as text; a list as its lines."""
+        """A value of any simple type as text; a list becomes lines."""
         value = self._data.get(name)
         match value:
             case None:
@@ -186,7 +186,7 @@ class _Fields:
 
 
 def read_result(record: ResultRecord, *, max_rows: int) -> Result:
-    """Read what a record says."""
+    """Read and check a record."""
     problems = list(record.problems)
     row = _Fields(record.row, problems)
     status = row.text("status")
@@ -194,7 +194,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
         problems.append("Its status is unknown.")
         status = "unknown"
     plan = row.text("plan")
-    # Of several plans of a question, the one of the row: their steps may be called the same.
+    # A question may have several plans whose steps have the same names: take the plan of the row.
     starts = [event for event in record.events if isinstance(event, RunStarted)]
     started = next((e for e in starts if e.plan == plan), starts[0] if starts else None)
     number = None if started is None else started.plan_number
@@ -239,7 +239,7 @@ def read_result(record: ResultRecord, *, max_rows: int) -> Result:
 
 
 def _why(status: str, steps: tuple[ShownStep, ...]) -> str:
-    """Why a row without a reason is not plainly answered, with the first step that has one."""
+    """The reason of a status that is not `answered`, from the first step with a reason."""
     if status not in ("undecided", "degraded", "refused"):
         return ""
     reasons = ((step, step.truncated or step.why) for step in steps)
@@ -247,7 +247,7 @@ def _why(status: str, steps: tuple[ShownStep, ...]) -> str:
 
 
 def _places(row: _Fields) -> tuple[list[Place], list[Place]]:
-    """Passages that are quoted; rows, or those of their cells that the answer is from."""
+    """Quoted passages; and rows, or the cells of rows that the answer is computed from."""
     quoted: list[Place] = []
     of_rows: list[Place] = []
     for each in row.objects("evidence"):
@@ -275,7 +275,7 @@ def _places(row: _Fields) -> tuple[list[Place], list[Place]]:
 
 
 def _marked(text: str, span: Span | None, omitted: Sequence[_Fields]) -> str:
-    """A passage on one line, with what its quote leaves out marked."""
+    """A passage on one line; parts that its quote omits are marked."""
     shown, at = "", 0
     for each in omitted:
         left_out = each.span()
@@ -301,7 +301,7 @@ def _where(
 
 
 def _unverified(row: _Fields) -> Iterator[tuple[str, str, str]]:
-    """Step, text and reason of each quote that proves nothing."""
+    """Step, text and reason of each unverified quote."""
     for each in row.objects("unverified_quotes"):
         reason = _DOUBTS.get(each.text("reason"), "could not be verified")
         yield each.text("step"), each.text("text"), reason
@@ -316,7 +316,7 @@ def _agreement(row: _Fields) -> str:
 
 
 def _steps(row: _Fields, events: Sequence[Event]) -> Iterator[ShownStep]:
-    """The steps of the row, then those that its trace alone knows of: of a run that did not finish."""
+    """The steps of the row, then steps that only the trace of an unfinished run has."""
     calls: dict[str, list[ModelCalled | CallFailed]] = {}
     searches: dict[str, list[Retrieved | LookedUp]] = {}
     finished: dict[str, StepFinished] = {}

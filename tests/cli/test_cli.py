@@ -70,7 +70,7 @@ def test_a_plan_is_told_of_a_document_where_it_is_asked_for(pearl: Terminal) -> 
     assert "shape" not in json.loads(pearl(*ask, "--json"))
     for args in (["log.csv"], ["--shape", "counts"]):
         pearl(*ask, *args, code=2)
-        assert "goes with a DOC" in pearl.talk
+        assert "need a DOC to describe" in pearl.talk
     Path("pearl.toml").write_text('shape = "fields"\n', encoding="utf-8")
     pearl("ask", "How many entries are there?", "log.csv", code=2)
     assert "sets shape, but you have not trusted this file" in pearl.talk

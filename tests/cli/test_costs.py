@@ -79,7 +79,7 @@ def test_a_dry_run_is_of_what_is_left(pearl: Terminal, openai_server: Server) ->
     assert dry() == (1, 1)
     assert len(openai_server.requests) == n_asked
     out = pearl(*args, *on(openai_server), "--dry-run")
-    assert "Left out, for they have a row already: 1" in out
+    assert "Left out, because they have a row already: 1" in out
 
 
 def test_a_dry_run_of_what_cannot_be_run_ends_with_1(pearl: Terminal) -> None:

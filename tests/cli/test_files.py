@@ -170,7 +170,7 @@ asyncio.run(notebook())
         (
             ("execute", "why.plan", "story.txt", "--out", "rows.csv"),
             "'rows.csv': rows are written as JSON lines",
-            "name it rows.jsonl; 'pearl runs export RUN -o rows.csv' makes a table of them",
+            "name it rows.jsonl; 'pearl runs export RUN -o rows.csv' writes them as a table",
         ),
         (
             ("plan", "--data", "plans.jsonl", "-o", "plans.parquet"),

@@ -29,4 +29,4 @@ def test_a_table_is_one_document_whose_rows_may_be_asked_each(pearl: Terminal) -
     Path("calls.csv").write_text("id,user\n1,Ann\n2,Bob\n", encoding="utf-8")
     assert pearl("ask", "How many entries are there?", "calls.csv").startswith("2\n")
     assert "asked of the table" in pearl("ask", "How many calls per user?", "calls.csv")
-    assert "calls.csv is one document; for an answer to each of its rows: " in pearl.talk
+    assert "calls.csv is one document; to answer a question about each row: " in pearl.talk

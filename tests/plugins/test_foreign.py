@@ -277,7 +277,7 @@ def test_a_broken_command_leaves_the_others_alone(mine: Mine, module: str) -> No
     install(mine.site, "their-package", {"pearl.cli.commands": {"theirs": "theirs"}})
     (mine.site / "theirs.py").write_text(module + "\n")
     told = mine("--help")
-    assert re.search(r"^  theirs +broken: 'pearl theirs' says why$", told, re.M)
+    assert re.search(r"^  theirs +broken: 'pearl theirs' shows the error$", told, re.M)
     assert "Say hello." in told
     assert mine("hello") == "hello\n"
     for words in (["theirs"], ["theirs", "--help"], ["theirs", "a", "--b"]):

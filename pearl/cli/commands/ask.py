@@ -47,9 +47,9 @@ def command(
 ) -> int:
     """Write a plan for QUESTION and run it over each DOC (text, HTML, PDF, Word; - is stdin).
 
-    A DOC may be a folder or a pattern, as reports/*.txt. With --together they are a corpus: a step that
-    cannot be shown all of it is shown the passages that match, from an index that is kept. Every reply is kept in the store: the same
-    question of the same document asks the model nothing again.
+    A DOC may be a folder or a pattern, as reports/*.txt. With --together they are a corpus: a step for
+    which it is too long is shown the passages that match, from an index that is kept. The store keeps
+    every reply: repeating a question about the same document makes no call.
     """
     from pearl.cli.work import run_tasks
 
@@ -62,7 +62,7 @@ def command(
     tasks = document_tasks(
         documents, together=together, question=question, is_named=False, outs=outs
     )
-    options["tells_plans"] = not options["as_json"]  # to stderr: pipes get the answer alone
+    options["tells_plans"] = not options["as_json"]  # to stderr: a pipe receives the answer only
     return run_tasks(tasks, options, told=out)
 
 

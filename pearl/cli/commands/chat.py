@@ -1,4 +1,4 @@
-"""`pearl chat`: questions about documents, one after the other, each understood by those before it."""
+"""`pearl chat`: a conversation about documents; earlier questions give later ones their context."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def command(
     continued: str | None,
     **options: Any,
 ) -> int:
-    """Answer questions about DOC, one a line; a question is understood by those before it.
+    """Answer questions about DOC, one a line; a question may refer to earlier ones.
 
-    Several DOCs, or a folder, are a corpus, as with `pearl ask --together`. What is not typed but piped is
+    Several DOCs, or a folder, are a corpus, as with `pearl ask --together`. Questions from a pipe are
     echoed, so that the output reads as a conversation. /help lists commands: /plan, /evidence, /undo, ...
-    Ctrl-C ends a running question; at the prompt, as Ctrl-D, the session.
+    Ctrl-C cancels a running question; at the prompt it ends the session, as Ctrl-D does.
     """
     from pearl.cli.files import read_input
     from pearl.cli.options import model_opened, new_pearl, report_refused
@@ -132,18 +132,18 @@ INTERRUPTED = 130
 
 
 class Lines:
-    """Lines of a person: with editing and a history at a terminal, as they are from a pipe."""
+    """Reads the lines of the user: with editing and a history at a terminal, unchanged from a pipe."""
 
     def __init__(self) -> None:
         self.is_terminal = sys.stdin.isatty()
         if not self.is_terminal:
-            if hasattr(sys.stdin, "reconfigure"):  # the question that is not UTF-8 fails, not all
+            if hasattr(sys.stdin, "reconfigure"):  # a question that is not UTF-8 fails alone
                 sys.stdin.reconfigure(encoding="utf-8-sig", errors="surrogateescape")
         elif sys.stdout.isatty():
             import readline  # noqa: F401 - `input` edits by it
 
     def read(self) -> str | None:
-        """The next line without the blanks around it; None at the end."""
+        """The next line without surrounding blanks; None at the end."""
         if self.is_terminal and sys.stdout.isatty():
             try:
                 return input(PROMPT).strip()
@@ -151,20 +151,20 @@ class Lines:
                 click.echo()
                 return None
         if self.is_terminal:
-            click.echo(PROMPT, nl=False, err=True)  # stdout goes elsewhere
+            click.echo(PROMPT, nl=False, err=True)  # stdout is redirected
         line = sys.stdin.readline()
         return line.strip() if line else None
 
 
 class KeptFile:
-    """The file of a conversation: written anew after each turn, unless somebody else has changed it."""
+    """The file of a conversation: rewritten after each turn, unless another program has changed it."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._text: str | None = None
 
     def write(self, text: str) -> None:
-        """Bring the file up to date; a pipe or a device is sent only what is new."""
+        """Update the file; a pipe or a device receives only the new lines."""
         path, before = Path(self._path), self._text
         if before is not None and path.is_file() and path.read_bytes() != before.encode():
             raise DataError(
@@ -178,7 +178,7 @@ class KeptFile:
 
 @dataclass
 class Chat:
-    """A session: one line after the other is asked, or carried out."""
+    """A session: asks each line as a question, or runs it as a command."""
 
     conversation: Conversation
     session: Session
@@ -210,7 +210,7 @@ class Chat:
         }
 
     def run(self) -> int:
-        """Read lines to the end."""
+        """Process all lines; returns the exit code."""
         if self.kept is not None:
             self.kept.write(self.conversation.to_jsonl())
         try:
@@ -225,7 +225,7 @@ class Chat:
         return 1 if self._n_failed and not self._lines.is_terminal else 0
 
     def _next(self) -> bool:
-        """Ask or carry out one line; whether there was one."""
+        """Process one line; returns False at the end."""
         try:
             line = self._lines.read()
             if line is None:
@@ -246,7 +246,7 @@ class Chat:
         notice(str(error))
 
     def _ask(self, question: str) -> None:
-        """One turn: a question that fails is told, and the next one can be asked."""
+        """Ask a question; an error is reported and does not end the session."""
         from pearl.trace import Trace
 
         self._n_asked += 1
@@ -292,7 +292,7 @@ class Chat:
         self._keep()
 
     def _keep(self) -> None:
-        """Keep the conversation; it goes on where that fails, so that it can be saved elsewhere."""
+        """Update the file of the conversation; an error is reported, so that `/save` can be tried."""
         if self.kept is not None:
             try:
                 self.kept.write(self.conversation.to_jsonl())
@@ -302,7 +302,7 @@ class Chat:
     # --- commands -----------------------------------------------------------------------------
 
     def _carry_out(self, line: str) -> None:
-        """Carry out a command."""
+        """Run a command of the chat."""
         name, _, argument = line[1:].partition(" ")
         if name not in self._commands:
             named = [f"/{each}" for each in self._commands]

@@ -1,4 +1,4 @@
-"""`pearl check`: everything that is wrong with plan files and action files."""
+"""`pearl check`: the diagnostics of plan files and action files."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _examine(
 
 
 def _write(name: str, text: str) -> None:
-    """Back to where the text came from; that of stdin goes to stdout."""
+    """Write the text back to its file; text of stdin goes to stdout."""
     if name == "-":
         click.echo(text, nl=False)
         return

@@ -1,4 +1,4 @@
-"""`pearl demo`: a question on a long document that comes with the project, offline, without a key."""
+"""`pearl demo`: a question about a shipped document, without a network or a key."""
 
 from __future__ import annotations
 

@@ -65,16 +65,16 @@ retrieval_options = grouped(
     ),
     option(
         "--corpus", PATH, metavar="CORPUS", multiple=True,
-        help="What is searched, as by `pearl search`, or, with --data, asked in place of each sample's document: "
+        help="The corpus to search, or, with --data, to ask in place of each sample's document: "
         "a folder, files, or rows with `id` and `text`.",
     ),
     option(
         "--queries", PATH, metavar="FILE",
-        help="JSONL, CSV or TSV with `id` and `text`, and if you like `history` and `filters`.",
+        help="JSONL, CSV or TSV with `id` and `text`, optionally `history` and `filters`.",
     ),
     option(
         "--qrels", PATH, metavar="FILE",
-        help="Which documents are right: lines `query 0 document relevance`, or rows with "
+        help="The relevant documents: lines `query 0 document relevance`, or rows with "
         "`query_id`, `doc_id`, `relevance`.",
     ),
     option(
@@ -92,20 +92,20 @@ retrieval_options = grouped(
 @option(
     "--methods --method", str, metavar="NAME,...", default=["pearl,direct"], multiple=True,
     callback=lambda _context, _option, said: ",".join(said),
-    help=f"{', '.join(plugins.names('pearl.evals.methods'))}; with --retrieval those of `pearl search`.",
+    help=f"{', '.join(plugins.names('pearl.evals.methods'))}; with --retrieval the methods of `pearl search`.",
 )  # fmt: skip
 @option(
     "--results", PATH, metavar="FILE",
     help="Score what `pearl execute --out` wrote, instead of running methods over --data.",
 )  # fmt: skip
-@option("--rescore", PATH, "Score the replies of LOG again, without any call.", metavar="LOG")
+@option("--rescore", PATH, "Score the replies of LOG again, without calls.", metavar="LOG")
 @option(
     "--scorer", str, metavar="NAME",
     help=f"Scorer of answers in words: {', '.join(plugins.names('pearl.evals.scorers'))} [default: exact, or that "
     "of the log].",
 )  # fmt: skip
 @option(
-    "-o --out", PATH, metavar="LOG", help="Write the log to LOG; methods and seeds that it has of the same run stay in it.",
+    "-o --out", PATH, metavar="LOG", help="Write the log to LOG; methods and seeds of the same run that it already has stay.",
 )  # fmt: skip
 @option(
     "--seeds", AT_LEAST_1, "Run everything N times, with seeds 0 to N-1.", metavar="N", default=1
@@ -121,11 +121,11 @@ retrieval_options = grouped(
 )  # fmt: skip
 @option(
     "--unsandboxed", bool,
-    help="Run the code that the model of rlm writes as you, without a sandbox (and without Deno): "
-    "what it does may be up to whoever wrote the document.",
+    help="Run the code that the model of rlm writes without a sandbox (and without Deno), with your rights: "
+    "the author of a document may decide what it does.",
 )  # fmt: skip
 @option(
-    "--rotate", bool, help="Ask every question with each rotation of its options, to measure letter bias.",
+    "--rotate", bool, help="Ask every question with each rotation of its options, to measure the bias for letters.",
 )  # fmt: skip
 @option(
     "--by-document", bool,
@@ -133,7 +133,7 @@ retrieval_options = grouped(
 )  # fmt: skip
 @option(
     "--history", click.Choice(["gold", "own", "none"]), default="gold",
-    help="Earlier turns of a conversation shown to methods: with right answers, with their own, or none.",
+    help="Earlier turns that methods are shown: with gold answers, with their own answers, or none.",
 )  # fmt: skip
 @together_option
 @retrieval_options
@@ -147,11 +147,11 @@ def command(
 ) -> int:  # fmt: skip
     """Score methods over the samples of --data: accuracy with intervals, paired tests, cost.
 
-    What failed and what names no option is wrong, and counted. Every reply and every record is kept
-    in the store: the same command goes on where it stopped, however it was stopped.
+    Failed records, and replies that name no option, count as wrong. The store keeps every reply and
+    every record: the same command resumes an evaluation that was stopped.
 
-    With --together all documents of --data are asked as one corpus, with --corpus another one;
-    with --retrieval, --corpus, --queries and --qrels: how well documents are found.
+    With --together the documents of --data are one corpus; with --corpus another corpus replaces them.
+    --retrieval evaluates search instead, with --corpus, --queries and --qrels.
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
     refuse((not names, "no method given", "--methods pearl,direct"))
@@ -169,7 +169,7 @@ def command(
         (rescore is not None and options["trace"], "--rescore calls no model", "leave out --trace"),
     )  # fmt: skip
     _check_corpus(options, is_over_data=results is None and rescore is None)
-    require_extra("eval", "an evaluation", "scipy")  # before a model is asked anything
+    require_extra("eval", "an evaluation", "scipy")  # before the first call
     keep_inputs(
         [out, options["trace"]], [name for name in (options["data"], results, rescore) if name]
     )
@@ -213,7 +213,7 @@ def _check_corpus(options: dict[str, Any], *, is_over_data: bool) -> None:
         (corpora and options["executor"] != "local",
          "a corpus needs --executor local", "leave out --executor, or use --shard I/N"),
         (options["together"] and options["at"],
-         "--at is about --corpus: that of --together is in memory", "leave it out"),
+         "--at applies to --corpus only: the corpus of --together is in memory", "leave it out"),
     )  # fmt: skip
 
 
@@ -270,7 +270,7 @@ def _evaluate(
         raise DataError(
             "no sample can be evaluated",
             path=options["data"],
-            help="a sample needs a question, a document and what is right (gold or reference)",
+            help="a sample needs a question, a document, and a gold option or a reference answer",
         )
     if not is_executed:
         runner.refuse_unfit(samples, names)
@@ -283,7 +283,7 @@ def _evaluate(
             runner.refuse_known(samples, pearl.material.examples)
         header = describe(pearl, samples, evaluation, data=name, n_bad_rows=n_bad)
         made = result_units(samples, evaluation) if is_executed else evaluation.units(samples)
-        # Methods and seeds may be added to what is there.
+        # Not part of the identity of a run: methods and seeds, which a later command may add.
         effort = (
             evaluation.temperature, evaluation.effort.token_budget, evaluation.effort.part_tokens,
         )  # fmt: skip
@@ -326,7 +326,7 @@ def _added(out: str | None, evaluation: Evaluation) -> Evaluation:
         return evaluation
     try:
         known = read_log(out).records
-    except DataError:  # no log: the writer leaves it alone, or replaces it with --force
+    except DataError:  # not a log: the writer refuses to replace it, or does with --force
         return evaluation
     return replace(
         evaluation,
@@ -378,13 +378,13 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
 
 
 def refuse_retrieval_options() -> None:
-    """Refuse options of `--retrieval` where that is not given, and those of a corpus where none is."""
+    """Refuse options of `--retrieval` or of a corpus if these are missing."""
     if found := [name for name in _OWN if _is_given(name)]:
         raise UsageError(f"{_flag(found[0])} belongs to --retrieval", help="add --retrieval")
     is_searched = _is_given("corpus") or _is_given("together")
     if not is_searched and (found := [name for name in _OF_CORPUS if _is_given(name)]):
         raise UsageError(
-            f"{_flag(found[0])} is about a corpus", help="add --together, --corpus or --retrieval"
+            f"{_flag(found[0])} needs a corpus", help="add --together, --corpus or --retrieval"
         )
 
 
@@ -460,7 +460,7 @@ async def _evaluated(
 
 
 def _with_legs(methods: Sequence[str], settings: SearchSettings) -> list[str]:
-    """The methods, each once; the legs of a hybrid before it."""
+    """The methods without duplicates; the legs of a hybrid come before it."""
     names: dict[str, None] = {}
     for method in methods:
         legs = (settings.lexical, "dense") if method == "hybrid" else ()
@@ -474,7 +474,7 @@ def _is_given(name: str) -> bool:
 
 
 def _flag(name: str) -> str:
-    """An option as it is written."""
+    """The flag of an option."""
     options = click.get_current_context().command.params
     return next(option.opts[0] for option in options if option.name == name)
 
@@ -485,10 +485,10 @@ def _print_retrieval(found: RetrievalEvaluation) -> None:
 
     scores = found.scores
     click.echo(
-        f"{found.coverage.n_topics:,} queries with a relevant document; all but ms in percent"
+        f"{found.coverage.n_topics:,} queries with a relevant document; all figures except ms in percent"
     )
     if (n := len(set(scores[0].groups))) < MIN_CLUSTERS:
-        click.echo(f"{n} queries or groups of them are too few for intervals that mean much")
+        click.echo(f"{n} queries or groups of them are too few for reliable intervals")
     main, *others = found.measures
     is_empty = any(one.n_found_nothing for one in scores)
     rows = []

@@ -53,13 +53,13 @@ if TYPE_CHECKING:
 @together_option
 @option(
     "--tasks", PATH,
-    help="JSONL: id, plan | plan_path | question, document | document_path; as `pearl plan --data` writes it.",
+    help="JSONL: id, plan | plan_path | question, document | document_path; the format of `pearl plan --data`.",
 )  # fmt: skip
 @data_options
 @option(
-    "--longest", AT_LEAST_1, "Of the documents of --data the N longest, by characters.", metavar="N"
+    "--longest", AT_LEAST_1, "Only the N longest documents of --data, by characters.", metavar="N"
 )
-@option("-o --out", PATH, "Write one JSON line a document to FILE.")
+@option("-o --out", PATH, "Write one JSON line per document to FILE.")
 @option("-v --verbose", bool, "Show the plan and every step, too.")
 @context_lines_option
 @rows_option
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 @budget_options
 @run_options
 @executor_options(
-    "Where the work runs: here, on a Ray cluster, or by a Batch API.",
+    "Where tasks run: here, on a Ray cluster, or by a Batch API.",
     more="more tasks",
     work="the tasks",
 )
@@ -81,11 +81,11 @@ def command(
     """Run PLAN, a plan file, over documents; or run the rows of --tasks.
 
     The documents are each DOC (- is stdin), or those of --data, each once. With --tasks every
-    argument is a document, for those rows that name none. With --together all DOCs are one corpus, over
-    which the plan is run once: a step that cannot be shown all of it is shown the passages that match.
+    argument is a document, for rows that name none. With --together all DOCs are one corpus, over
+    which the plan runs once: a step for which it is too long is shown the passages that match.
 
-    Every reply is kept in the store, and with --out every row, too: the same command, or `pearl runs
-    resume`, goes on where it stopped, however it was stopped.
+    The store keeps every reply, and with --out every row, too: the same command, or `pearl runs
+    resume`, resumes a run that was stopped.
     """
     from pearl.cli.work import report_left_out
     from pearl.runs.executors import DEFAULT
@@ -95,14 +95,14 @@ def command(
         (is_printed and (options["executor"] != DEFAULT or options["shard"] is not None),
          "--executor and --shard write rows", "name a file: --out rows.jsonl"),
         (not is_printed and options["rows_out"],
-         "--rows goes with answers that are printed", "in --out, `evidence` holds the rows"),
+         "--rows cannot be combined with --out", "the field `evidence` of --out contains the rows"),
         (not is_printed and options["context_lines"],
-         "--context-lines goes with answers that are printed", "leave out one of them"),
+         "--context-lines cannot be combined with --out", "leave out one of them"),
         (data is None and options["longest"] is not None,
-         "--longest goes with --data", "pearl execute why.plan --data FILE"),
-        (tasks is not None and data is not None, "--tasks or --data, not both", "--data goes with a plan"),
+         "--longest needs --data", "pearl execute why.plan --data FILE"),
+        (tasks is not None and data is not None, "--tasks and --data cannot be combined", "--data needs a plan"),
         (together and (tasks is not None or data is not None),
-         "--together goes with a plan and documents", "pearl execute why.plan reports --together"),
+         "--together needs a plan and documents", "pearl execute why.plan reports --together"),
     )  # fmt: skip
     check_data(options)
     outs = [out, options["trace"], options["rows_out"]]
@@ -112,7 +112,7 @@ def command(
         return _run(_tasks(tasks, rest, options), out, options)
     if len(plan_and_documents) < 2 if data is None else len(plan_and_documents) != 1:
         raise UsageError(
-            "a plan and a document, a plan and --data FILE, or --tasks FILE",
+            "expected a plan and a document, a plan and --data FILE, or --tasks FILE",
             help="pearl execute why.plan story.txt",
         )
     plan, *named = plan_and_documents
@@ -144,7 +144,7 @@ def _refuse_other(plan: str, documents: Sequence[str]) -> None:
 
 
 def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> TaskFile:
-    """The tasks of a file, and in the options the domain and library that its plans were written for."""
+    """The tasks of a file; sets the options domain and library to those of its plans."""
     from pearl.actions.library import library_digest, load_library
     from pearl.data.domains import load_domain
     from pearl.runs.tasks import TaskFile
@@ -156,7 +156,7 @@ def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> Ta
     refuse((
         documents and file.names_documents,
         f"'{documents and documents[0]}' is not needed: every row of {path} names its document",
-        "leave it out; a plan for all of them goes without --tasks",
+        "leave it out; to run one plan over all documents, leave out --tasks",
     ))  # fmt: skip
     first = file.first_plan
     planned, library = first or (None, None)
@@ -165,7 +165,7 @@ def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> Ta
         if said.get("domain", planned.domain) != planned.domain:
             raise UsageError(
                 f"the plans of {path} were written for domain '{planned.domain}', not '{said['domain']}'",
-                help="leave out --domain, and what else sets it: the file says it",
+                help="unset --domain, PEARL_DOMAIN and domain in pearl.toml: the file of tasks sets it",
             )
         options["domain"] = planned.domain
         options["library"] = said.get("library") or str(library or planned.library)
@@ -174,18 +174,18 @@ def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> Ta
             if said.get("library"):
                 raise UsageError(
                     f"the plans of {path} were written for library '{planned.library}', not '{said['library']}'",
-                    help="leave out --library, and what else sets it: the file says it",
+                    help="unset --library, PEARL_LIBRARY and library in pearl.toml: the file of tasks sets it",
                 )
             raise DataError(
                 f"library '{planned.library}' has changed since its plans were written",
                 path=path,
-                help="put it back or plan anew; rows without 'planned_for' run under any library",
+                help="restore it or plan again; rows without 'planned_for' run under any library",
             )
         return file
     name = options["library"] or load_domain(options["domain"]).library
     file.library_sha256 = library_digest(load_library(name))
     if first is not None and not (_is_said("domain") or _is_said("library")):
-        notice(f"{path} does not say which library its plans were written for; '{name}' is taken")
+        notice(f"{path} does not say which library its plans were written for; '{name}' is used")
     return file
 
 
@@ -209,23 +209,23 @@ def _checked(plan: str, options: dict[str, Any]) -> str:
 
 
 def _data_tasks(plan: str, options: dict[str, Any]) -> DocumentTasks:
-    """The plan over the documents of the data, with a failing task for every invalid row."""
+    """A task for each document of the data, and a failing task for each invalid row."""
     from pearl.runs.tasks import DocumentTasks
 
     read = partial(open_samples, options)
-    if Path(options["data"]).is_fifo():  # which can be read once
+    if Path(options["data"]).is_fifo():  # can be read only once
         read = partial(iter, list(read()))
     return DocumentTasks(read, plan, options["longest"])
 
 
 def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int:
-    """Run the tasks: with `--out` their rows are kept, and written in the end, else they are printed."""
+    """Run the tasks: with `--out` their rows are kept and written at the end, else they are printed."""
     from pearl.cli.work import Work, known_length, run_tasks, run_units, tasks_code
     from pearl.runs.request import ExecuteRequest
 
     if out is None:
         return run_tasks(tasks, options)
-    keep_json_lines(out, f"'pearl runs export RUN -o {out}' makes a table of them")
+    keep_json_lines(out, f"'pearl runs export RUN -o {out}' writes them as a table")
     trace = options["trace"]
     inputs = ExecuteRequest.of(click.get_current_context().params).worked_on
 
@@ -241,7 +241,7 @@ def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int
 
 
 def _write(ran: Finished[Task], out: str, trace: str | None) -> None:
-    """Write the rows of a run, and what happened."""
+    """Write the rows of a run, and its trace."""
     from pearl.runs.export import write_rows
     from pearl.runs.store import FILE
 
@@ -272,8 +272,8 @@ def _tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
         + (f", {cut_off:,} of them unfinished" if cut_off else "")
     )
     for status, told in (
-        ("undecided", "undecided: the rows say why"),
-        ("degraded", "degraded: the rows say why"),
+        ("undecided", "undecided: the rows have the reasons"),
+        ("degraded", "degraded: the rows have the reasons"),
         ("refused", "refused by the model"),
         ("nothing_found", "with nothing found"),
     ):

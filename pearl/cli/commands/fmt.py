@@ -18,7 +18,7 @@ from pearl.errors.escaping import to_json
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @kind_option
 @option("--check", bool, "Write nothing; exit code 1 if a file would change.")
-@option("--fix", bool, "Mend first what the tolerant reader can mend.")
+@option("--fix", bool, "First repair errors that the tolerant reader can repair.")
 @as_json
 def command(
     files: tuple[str, ...], kind: Kind | None, check: bool, fix: bool, as_json: bool
@@ -66,7 +66,7 @@ def _format(text: str, kind: Kind, fix: bool, name: str) -> str:
                 error.message,
                 path=name,
                 line=error.line,
-                help="`pearl check` lists every line that is wrong",
+                help="`pearl check` lists every invalid line",
             ) from error
     reading = read(text, tolerant=fix)
     if reading.plan is None or reading.errors:

@@ -1,4 +1,4 @@
-"""`pearl grammar`: what a decoder has to be told to write plans that call a library's actions."""
+"""`pearl grammar`: a grammar of plans for constrained decoding."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from pearl.errors.escaping import to_json
 @click.command()
 @setting_options("domain", "library")
 @option("--format form", click.Choice(FORMS), "Format for the decoder.", default="lark")
-@option("--static", bool, "Plans with new actions and free output names, which may still be wrong.")
+@option(
+    "--static", bool, "Admit new actions and free output names; such plans may still be invalid."
+)
 @option(
     "--max-steps longest_plan", click.IntRange(1, MAX_STEPS), metavar="N", default=MAX_WRITTEN_STEPS,
     help="Maximum steps of a plan.",
 )  # fmt: skip
 @option(
-    "--max-text", AT_LEAST_1, metavar="N", help="Characters of a string or an explanation at most [default: no limit].",
+    "--max-text", AT_LEAST_1, metavar="N", help="Maximum characters of a string or an explanation [default: no limit].",
 )  # fmt: skip
 @option(
-    "--textmate", bool, help="The colours of plan files and action files for editors instead: a TextMate grammar.",
+    "--textmate", bool, help="Print a TextMate grammar instead, with which editors colour plan files and action files.",
 )  # fmt: skip
 @option("-o --out", PATH, "Write to FILE, not to stdout.", metavar="FILE")
 @force_option
@@ -33,7 +35,7 @@ def command(
     library: str | None, domain: str, form: Form, static: bool, longest_plan: int,
     max_text: int | None, textmate: bool, out: str | None, force: bool,
 ) -> int:  # fmt: skip
-    """Print the grammar of valid plans: whatever it admits passes `pearl check` with this library."""
+    """Print the grammar of valid plans: every plan that it admits passes `pearl check` with this library."""
     from pearl.dsl.decoding.forms import plan_constraint, steps_constraint
     from pearl.editor.line_automaton import textmate_grammar
 

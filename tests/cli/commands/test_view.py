@@ -155,7 +155,7 @@ def test_a_document_that_has_changed_or_is_gone_is_told(asked: Path, pearl: Term
     (asked / "story.txt").write_text("It rained.")
     pearl(*args)
     page = Page(Path("rows.html").read_text(encoding="utf-8"))
-    assert "The document has changed since it was read" in page.text
+    assert "The document has changed since the run" in page.text
     assert page.marked == []
     (asked / "story.txt").unlink()
     pearl(*args)
