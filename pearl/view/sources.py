@@ -8,15 +8,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast, get_args
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from pearl.documents.document import Document, load
 from pearl.errors import DataError, PearlError
 from pearl.interpreter.answer import Answer
 from pearl.runs.store.reading import Reader
-from pearl.trace import SCHEMA_VERSION, Event, RunFinished, RunStarted, StepFailed, StepFinished
+from pearl.trace import (
+    SCHEMA_VERSION,
+    Event,
+    EventBase,
+    RunFinished,
+    RunStarted,
+    StepFailed,
+    StepFinished,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,9 @@ def row_of_trace(id: str, events: Iterable[Event]) -> dict[str, Any]:
     return {**row, "steps": steps} if steps else row
 
 
-_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+_KINDS: dict[str, type[EventBase]] = {
+    kind.model_fields["event"].default: kind for kind in get_args(get_args(Event)[0])
+}
 
 MAX_NAME = 60
 """Maximum characters of a name that a problem quotes."""
@@ -154,24 +164,16 @@ def read_events(lines: Iterable[bytes]) -> tuple[dict[str, tuple[Event, ...]], l
 
 def _event(data: dict[str, Any], fields: Counter[str]) -> Event | None:
     """An event without its unknown fields; None if it is invalid without them."""
-    try:
-        return _ADAPTER.validate_python(data)
-    except ValidationError as error:
-        wrong = error.errors(include_url=False, include_input=False, include_context=False)
-    # A discriminated union names the event first, then the field.
-    unknown = {each["loc"][1] for each in wrong if _is_unknown_field(each)}
-    if not unknown:
+    kind = _KINDS.get(str(data.get("event")))
+    if kind is None:
         return None
+    unknown = data.keys() - kind.model_fields
     try:
-        event = _ADAPTER.validate_python({k: v for k, v in data.items() if k not in unknown})
+        event = kind.model_validate({k: v for k, v in data.items() if k not in unknown})
     except ValidationError:
         return None
-    fields.update(_name(each) for each in unknown)
-    return event
-
-
-def _is_unknown_field(error: Any) -> bool:
-    return error["type"] == "extra_forbidden" and len(error["loc"]) == 2
+    fields.update(map(_name, unknown))
+    return cast("Event", event)
 
 
 def _name(value: Any) -> str:

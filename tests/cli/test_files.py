@@ -122,6 +122,7 @@ def test_cells_are_not_computed(pearl: Terminal) -> None:
 # --- in Python --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_scripts_wait_for_what_notebooks_await(tmp_path: Path) -> None:
     script = f"""
 import asyncio, pearl

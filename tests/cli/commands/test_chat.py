@@ -231,14 +231,6 @@ def test_two_conversations_in_one_file_are_not_mixed(tmp_path: Path) -> None:
     assert turns_of(str(tmp_path / "saved.jsonl")) == [WHO, WHY]
 
 
-def test_a_real_pipe(tmp_path: Path) -> None:
-    story = tmp_path / "story.txt"
-    story.write_text("Nils sold the boat because it leaked.", encoding="utf-8")
-    done = child("chat", str(story), stdin=lines(WHO, WHY))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.decode().count("Nils sold the boat because it leaked.") == 2
-
-
 # --- typed ------------------------------------------------------------------------------------
 
 
