@@ -17,7 +17,14 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 import click
 from click.core import ParameterSource
 
-from pearl.cli.options import model_opened, new_pearl, opened_folder, report_refused, written_store
+from pearl.cli.options import (
+    model_opened,
+    new_pearl,
+    opened_folder,
+    refuse,
+    report_refused,
+    written_store,
+)
 from pearl.cli.output import Surroundings, print_answer, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import new_console, notice
@@ -39,29 +46,35 @@ if TYPE_CHECKING:
 _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
 
-def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | None = None) -> int:
+_NOT_OFFERED: dict[str, Any] = {
+    "out": None, "page": None, "rows_out": None, "context_lines": 0, "verbose": False,
+    "tells_plans": False, "dry_run": False,
+}  # fmt: skip
+"""Values of options that some commands that run tasks do not have."""
+
+
+def run_tasks(tasks: Iterable[Task], options: Mapping[str, Any]) -> int:
     """Run tasks and print their outcomes; with `dry_run`, print the forecast."""
-    if options.get("dry_run"):
+    options = {**_NOT_OFFERED, **options}
+    if options["dry_run"]:
         pearl, folder = new_pearl(options, is_asked=False), opened_folder(options["store"])
         return show_forecast(new_session(pearl, options, folder, keeps_rows=False), tasks, options)
-    if options["as_json"] and options.get("context_lines"):
-        raise UsageError(
-            "--context-lines cannot be combined with --json", help="leave out one of them"
-        )
+    page, trace = options["page"], options["trace"]
+    refuse(
+        (options["as_json"] and options["context_lines"],
+         "--context-lines cannot be combined with --json", "leave out one of them"),
+        (page and known_length(tasks) != 1,
+         "--page needs exactly one answer", "name one document, or use --together"),
+    )  # fmt: skip
     with ExitStack() as stack:
         writer = OutputWriter(is_forced=options["force"])
-        writer.check(told, options["trace"], options.get("page"))
-        if options.get("page") and known_length(tasks) != 1:
-            raise UsageError(
-                "--page needs exactly one answer", help="name one document, or use --together"
-            )
+        writer.check(options["out"], trace, page)
         store = stack.enter_context(reply_store(options["store"])) if "store" in options else None
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=False)
         stack.callback(report_spent, session)
-        trace = options["trace"]
         events = stack.enter_context(GrowingFile(writer, trace)) if trace else None
-        return asyncio.run(_run_reported(pearl, session, tasks, options, writer, told, events))
+        return asyncio.run(_run_reported(pearl, session, tasks, options, writer, events))
 
 
 def known_length(units: Iterable[object]) -> int | None:
@@ -128,61 +141,43 @@ async def _run_reported(
     pearl: Pearl,
     session: Session,
     tasks: Iterable[Task],
-    options: dict[str, Any],
+    options: Mapping[str, Any],
     writer: OutputWriter,
-    told: str | None,
     events: GrowingFile | None,
 ) -> int:
     """Print outcomes as they come; a single one after the progress display has ended."""
     from pearl.runs.session import Watcher
 
     n_tasks = known_length(tasks)
-    as_json, verbose = options["as_json"], options.get("verbose", False)
     rows: list[tuple[str, Sequence[RowEvidence]]] = []
-    with writer.open(told) as file:
-        with ExitStack() as stack:
-            tells_plans = options.get("tells_plans", False)
-            reporter = Reporter(n_tasks, tells_plans=tells_plans, price=session.price)
-            stack.enter_context(reporter)
-            watcher = Watcher(told_too(reporter, events), on_notice=notice)
-            run = session.run(tasks, watcher=watcher)
-            summary = run.summary
+    reporter = Reporter(n_tasks, tells_plans=options["tells_plans"], price=session.price)
+    run = session.run(tasks, watcher=Watcher(told_too(reporter, events), on_notice=notice))
+    summary = run.summary
+    with writer.open(options["out"]) as file:
+        with reporter:
+            # `aclosing`: the reader of the output may leave at any time
             async with model_opened(pearl, options), aclosing(run):
                 try:
-                    async for (
-                        outcome
-                    ) in run:  # closed at the end, also if the output is closed early
-                        if options.get("rows_out") and outcome.result is not None:
+                    async for outcome in run:
+                        if options["rows_out"] and outcome.result is not None:
                             rows.append((outcome.unit.id, outcome.result.rows))
                         if n_tasks != 1:
-                            if as_json:
-                                file.write(to_json(outcome.to_json()) + "\n")
-                            else:
-                                around = await asyncio.to_thread(_surroundings, outcome, options)
-                                with reporter.aside():
-                                    _print(outcome, file, around, verbose, summary.n_done == 1)
+                            around = await asyncio.to_thread(_surroundings, outcome, options)
+                            with reporter.aside():
+                                _print(outcome, file, around, options, summary.n_done == 1)
                         reporter.advance(is_failure=outcome.error is not None)
                 finally:
                     report_refused(summary.limits, pearl.client.settings.concurrency)
         last = summary.last
-        if n_tasks == 1 and last is not None and last.error is None:
-            if as_json:
-                file.write(to_json(last.result.to_json(), indent=2) + "\n")
-            else:
-                around = _surroundings(last, options)
-                print_answer(last.result, file, with_steps=verbose, surroundings=around)
-        elif n_tasks == 1 and not as_json and last is not None:
-            finished = last.error.finished if isinstance(last.error, ExecutionError) else ()
-            if finished:
-                notice("finished steps:")
-                print_steps(finished, file)
-    if options.get("page") and last is not None:
+        if n_tasks == 1 and last is not None:
+            _print_only(last, file, options)
+    if options["page"] and last is not None:
         with writer.open(options["page"]) as file:
             file.write(_page(last))
-    if options.get("rows_out"):
+    if options["rows_out"]:
         from pearl.interpreter.answer import write_rows
 
-        with writer.open(options.get("rows_out")) as file:
+        with writer.open(options["rows_out"]) as file:
             write_rows(file, rows)
     return tasks_code(session, summary, n_tasks, summary.n_done)
 
@@ -287,7 +282,7 @@ def no_reply(n: int, what: str, first: str | None) -> ModelError:
 
 def _surroundings(outcome: Outcome[Task], options: Mapping[str, Any]) -> Surroundings | None:
     """The lines around the evidence of an answer, if `--context-lines` asks for them."""
-    n = options.get("context_lines", 0)
+    n = options["context_lines"]
     if not n or outcome.result is None or outcome.unit.document is None:
         return None
     try:
@@ -298,18 +293,37 @@ def _surroundings(outcome: Outcome[Task], options: Mapping[str, Any]) -> Surroun
 
 
 def _print(
-    outcome: Outcome[Task], file: IO[str], around: Surroundings | None, verbose: bool, first: bool
-) -> None:
+    outcome: Outcome[Task], file: IO[str], around: Surroundings | None, options: Mapping[str, Any],
+    is_first: bool,
+) -> None:  # fmt: skip
     """Print an answer below its id; for a row of tasks, also below its document and question."""
+    if options["as_json"]:
+        file.write(to_json(outcome.to_json()) + "\n")
+        return
     task = outcome.unit
     document = task.extra.get("document")
-    said = [task.id, document, task.question if document or task.plan else None]
-    head = escaped(" ".join(": ".join(filter(None, said)).split()))
-    file.write(f"{'' if first else chr(10)}== {head}\n")
+    names = [task.id, document, task.question if document or task.plan else None]
+    head = escaped(" ".join(": ".join(filter(None, names)).split()))
+    file.write(f"{'' if is_first else chr(10)}== {head}\n")
     if outcome.result is not None:
-        print_answer(outcome.result, file, with_steps=verbose, surroundings=around)
+        print_answer(outcome.result, file, with_steps=options["verbose"], surroundings=around)
     else:
         file.write("(failed)\n")
+
+
+def _print_only(outcome: Outcome[Task], file: IO[str], options: Mapping[str, Any]) -> None:
+    """Print a single answer, or the finished steps of a failed task."""
+    error = outcome.error
+    if error is not None:
+        finished = error.finished if isinstance(error, ExecutionError) else ()
+        if finished and not options["as_json"]:
+            notice("finished steps:")
+            print_steps(finished, file)
+    elif options["as_json"]:
+        file.write(to_json(outcome.result.to_json(), indent=2) + "\n")
+    else:
+        around = _surroundings(outcome, options)
+        print_answer(outcome.result, file, with_steps=options["verbose"], surroundings=around)
 
 
 U = TypeVar("U", bound="Unit")

@@ -63,7 +63,7 @@ def command(
         documents, together=together, question=question, is_named=False, outs=outs
     )
     options["tells_plans"] = not options["as_json"]  # to stderr: a pipe receives the answer only
-    return run_tasks(tasks, options, told=out)
+    return run_tasks(tasks, {**options, "out": out})
 
 
 def _refuse_swapped(question: str, documents: tuple[str, ...]) -> None:

@@ -44,17 +44,13 @@ if TYPE_CHECKING:
 @click.argument("document", required=False, metavar="[DOC]")
 @option("-o --out", PATH, "Write to FILE instead of stdout.")
 @click.option(
-    "--corpus",
-    "kind",
-    flag_value="corpus",
+    "--corpus", "kind", flag_value="corpus",
     help="Plan for a corpus: the plan may search it; see --together of `pearl execute`.",
-)
+)  # fmt: skip
 @click.option(
-    "--table",
-    "kind",
-    flag_value="table",
+    "--table", "kind", flag_value="table",
     help="Plan for a table, for example a CSV file or a workbook: the plan queries it.",
-)
+)  # fmt: skip
 @data_options
 @setting_options("shape", stages=("calling", "drafting", "planning"))
 @option("--fresh", bool, "With --data, ignore kept replies.")
@@ -62,15 +58,7 @@ if TYPE_CHECKING:
 @trace_option
 @force_option
 @as_json
-def command(
-    question: str | None,
-    document: str | None,
-    out: str | None,
-    store: str | None,
-    fresh: bool,
-    force: bool,
-    **options: Any,
-) -> int:
+def command(question: str | None, document: str | None, **options: Any) -> int:
     """Write a plan for QUESTION, or for every question of --data.
 
     The planner does not read the document. --shape tells it what DOC consists of, --corpus that the
@@ -80,7 +68,7 @@ def command(
     store keeps every reply for --data: the same command repeats only calls without a reply.
     """
     check_data(options)
-    data = options["data"]
+    data, out, trace, fresh = (options[name] for name in ("data", "out", "trace", "fresh"))
     refuse(
         ((question is None) == (data is None),
          "expected QUESTION or --data FILE", 'pearl plan "Why ...?" -o why.plan'),
@@ -89,34 +77,27 @@ def command(
          'pearl plan "How many ...?" log.txt --shape counts'),
         (data is None and fresh, "--fresh needs --data", "replies for one question are never kept"),
     )  # fmt: skip
-    trace, json_wanted = options.pop("trace"), options.pop("as_json")
     keep_inputs([out, trace], [each for each in (data, document) if each])
-    writer = OutputWriter(is_forced=force)
+    writer = OutputWriter(is_forced=options["force"])
     writer.check(out, trace)
     if data is not None:
         keep_json_lines(out)
-        with written_store(store) as opened:
+        with written_store(options["store"]) as opened:
             replies = opened.fresh() if fresh else opened
-            return asyncio.run(_many(out, trace, options, replies, writer))
-    return asyncio.run(_one(question or "", document, out, trace, json_wanted, options, writer))
+            return asyncio.run(_many(options, replies, writer))
+    return asyncio.run(_one(question or "", document, options, writer))
 
 
 async def _one(
-    question: str,
-    document: str | None,
-    out: str | None,
-    trace: str | None,
-    as_json: bool,
-    options: dict[str, Any],
-    writer: OutputWriter,
+    question: str, document: str | None, options: dict[str, Any], writer: OutputWriter
 ) -> int:
     from pearl.trace import Trace
 
-    kind = options["kind"]
+    kind, trace = options["kind"], options["trace"]
     with ExitStack() as stack:
         written = stack.enter_context(GrowingFile(writer, trace)) if trace else None
         # Opened before the first call: a plan that cannot be written should cost nothing.
-        file = stack.enter_context(writer.open(out))
+        file = stack.enter_context(writer.open(options["out"]))
         async with open_pearl(options) as pearl:
             with Reporter(1) as reporter:
                 events = Trace("", partial(told_too(reporter, written), ""))
@@ -128,7 +109,7 @@ async def _one(
                     trace=events,
                 )
         row = to_json(_row(question, checked, events), indent=2)
-        file.write(f"{row if as_json else checked}\n")
+        file.write(f"{row if options['as_json'] else checked}\n")
     return 0
 
 
@@ -152,16 +133,11 @@ def _row(question: str, checked: CheckedPlan, trace: Any) -> dict[str, Any]:
     }
 
 
-async def _many(
-    out: str | None,
-    trace: str | None,
-    options: dict[str, Any],
-    replies: Replies,
-    writer: OutputWriter,
-) -> int:
+async def _many(options: dict[str, Any], replies: Replies, writer: OutputWriter) -> int:
     from pearl.runs.executors.local import in_order
     from pearl.trace import Trace
 
+    out, trace = options["out"], options["trace"]
     rows = list(open_samples(options))
     if rows and not any(isinstance(row, DataError) or row.question for row in rows):
         raise DataError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -187,6 +186,9 @@ LEAD = 80
 FIELD = 60
 """Maximum characters of a field that are shown."""
 
+MAX_MATCHES = 500
+"""Maximum matches of a passage that are compared."""
+
 MATCH = "bold red"
 """Style of words that match."""
 
@@ -279,8 +281,7 @@ def excerpt(text: str, is_match: Callable[[str], bool]) -> Text:
 
     line = _line(text)
     matches = [word.span() for word in WORD.finditer(line) if is_match(word.group())]
-    start = _start(line, _densest(line, matches))
-    end = _end(line, start)
+    start, end = _cut(line, _densest(line, matches))
     shown = Text(line[start:end])
     for a, b in matches:
         if start <= a < end:
@@ -290,35 +291,22 @@ def excerpt(text: str, is_match: Callable[[str], bool]) -> Text:
 
 def _densest(line: str, matches: Sequence[tuple[int, int]]) -> int:
     """The start of the stretch with most different words of the query."""
-    words = [line[a:b].casefold() for a, b in matches]
-    within: Counter[str] = Counter()
-    best, most, end = 0, 0, 0
-    for number, (start, _) in enumerate(matches):
-        while end < len(matches) and matches[end][0] < start + SHOWN - LEAD:
-            within[words[end]] += 1
-            end += 1
-        if len(within) > most:
-            best, most = start, len(within)
-        within[words[number]] -= 1
-        if not within[words[number]]:
-            del within[words[number]]
-    return best
+    words = [(a, line[a:b].casefold()) for a, b in matches[:MAX_MATCHES]]
+    return max(
+        (start for start, _ in words),
+        key=lambda start: len({word for at, word in words if 0 <= at - start < SHOWN - LEAD}),
+        default=0,
+    )
 
 
-def _start(line: str, match: int) -> int:
-    """The start of the excerpt: a word shortly before the first match."""
+def _cut(line: str, match: int) -> tuple[int, int]:
+    """Start and end of the excerpt, at blanks where there are some: shortly before a match."""
     start = min(match - LEAD, len(line) - SHOWN)
-    if start <= 0:
-        return 0
-    word = line.find(" ", start, match) + 1
-    return word or start
-
-
-def _end(line: str, start: int) -> int:
+    start = 0 if start <= 0 else line.find(" ", start, match) + 1 or start
     if len(line) - start <= SHOWN:
-        return len(line)
+        return start, len(line)
     word = line.rfind(" ", start, start + SHOWN + 1)
-    return word if word > start else start + SHOWN
+    return start, word if word > start else start + SHOWN
 
 
 def _line(text: str) -> str:
