@@ -12,8 +12,7 @@ import pytest
 
 from pearl.cli.writing import OutputWriter
 from pearl.errors import UsageError
-from tests.cli.files import QUESTION, asked, rows_of, write
-from tests.cli.terminal import STORY, Terminal, child
+from tests.cli.terminal import QUESTION, STORY, Terminal, asked, child, rows_of, write
 
 # --- what is written --------------------------------------------------------------------------
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from pearl.actions.library import library_text, load_library
-from tests.cli.files import QUESTION, asked, rows_of, write
-from tests.cli.terminal import PLAN, STORY, Terminal
+from tests.cli.terminal import PLAN, QUESTION, STORY, Terminal, asked, rows_of, write
 
 # --- what is read -----------------------------------------------------------------------------
 
