@@ -380,16 +380,12 @@ def executor_options(where: str, *, more: str, work: str) -> Callable[[Command],
     )  # fmt: skip
 
 
-unit_options = grouped(
-    budget_options,
-    run_options,
-    executor_options(
-        "Where tasks run: here, or on a Ray cluster; batch is for `execute` only.",
-        more="more", work="the work",
-    ),
-    force_option,
-)  # fmt: skip
-"""The options of `run_units` besides settings: limits, store, executor, shard, `--force`."""
+def unit_options(command: Command) -> Command:
+    """The options of `run_units` besides settings: limits, store, executor, shard, `--force`."""
+    # A function, because the executors are plug-ins: most commands need not look for them.
+    where = "Where tasks run: here, or on a Ray cluster; batch is for `execute` only."
+    executor = executor_options(where, more="more", work="the work")
+    return grouped(budget_options, run_options, executor, force_option)(command)
 
 
 def opened_folder(store: str | None) -> Path:
