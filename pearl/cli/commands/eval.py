@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,9 +45,10 @@ from pearl.retrieval import DEFAULT_METHOD, SearchSettings
 from pearl.retrieval.methods import find_method
 
 if TYPE_CHECKING:
+    from pearl.cli.scores import Cell
     from pearl.evals.log import EvalLog, Header
     from pearl.evals.report import Cluster
-    from pearl.evals.retrieval import Judgments, RetrievalEvaluation, Topic
+    from pearl.evals.retrieval import Judgments, RetrievalEvaluation, RetrievalScores, Topic
     from pearl.evals.runner import AskedCorpus, Evaluation
     from pearl.pipeline import Pearl
     from pearl.retrieval.index import Index
@@ -491,26 +492,22 @@ def _print_retrieval(found: RetrievalEvaluation) -> None:
         click.echo(f"{n} queries or groups of them are too few for reliable intervals")
     main, *others = found.measures
     is_empty = any(one.n_found_nothing for one in scores)
-    rows = []
-    for one in scores:
+
+    def row(one: RetrievalScores) -> Iterator[Cell]:
+        yield from (one.method, percent(one.mean(main).estimate), ends(one.mean(main)))
+        yield from (percent(one.mean(name).estimate) for name in others)
         times = (one.latency_ms(50), one.latency_ms(95))
-        rows.append((
-            one.method, percent(one.mean(main).estimate), ends(one.mean(main)),
-            *(percent(one.mean(name).estimate) for name in others),
-            *("" if time is None else f"{time:,.1f}" for time in times),
-            *([f"{one.n_found_nothing:,}"] if is_empty else []),
-        ))  # fmt: skip
+        yield from (None if time is None else f"{time:,.1f}" for time in times)
+        if is_empty:
+            yield one.n_found_nothing
+
     nothing = ["nothing\nfound"] if is_empty else []
-    print_table(("method", main, "95 %", *others, "ms\np50", "ms\np95", *nothing), rows)
-    comparisons = found.comparisons()
+    heads = ("method", main, "95 %", *others, "ms\np50", "ms\np95", *nothing)
+    print_table(heads, map(row, scores))
     print_table(
         (f"paired, {main}", "points", "95 %", "better", "worse", "bootstrap\np"),
-        [
-            (
-                f"{one.first} - {one.second}", f"{100 * one.difference.estimate:+.1f}",
-                ends(one.difference), f"{one.n_better:,}", f"{one.n_worse:,}", p_value(one.bootstrap_p),
-            )
-            for one in comparisons
-        ],
+        ((f"{one.first} - {one.second}", f"{100 * one.difference.estimate:+.1f}", ends(one.difference),
+          one.n_better, one.n_worse, p_value(one.bootstrap_p))
+         for one in found.comparisons()),
         is_apart=True,
     )  # fmt: skip
