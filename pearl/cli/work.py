@@ -161,10 +161,14 @@ async def _run_reported(
                     async for outcome in run:
                         if options["rows_out"] and outcome.result is not None:
                             rows.append((outcome.unit.id, outcome.result.rows))
-                        if n_tasks != 1:
+                        if n_tasks != 1 and options["as_json"]:
+                            file.write(to_json(outcome.to_json()) + "\n")
+                        elif n_tasks != 1:
                             around = await asyncio.to_thread(_surroundings, outcome, options)
                             with reporter.aside():
-                                _print(outcome, file, around, options, summary.n_done == 1)
+                                _print(
+                                    outcome, file, around, options["verbose"], summary.n_done == 1
+                                )
                         reporter.advance(is_failure=outcome.error is not None)
                 finally:
                     report_refused(summary.limits, pearl.client.settings.concurrency)
@@ -293,20 +297,20 @@ def _surroundings(outcome: Outcome[Task], options: Mapping[str, Any]) -> Surroun
 
 
 def _print(
-    outcome: Outcome[Task], file: IO[str], around: Surroundings | None, options: Mapping[str, Any],
+    outcome: Outcome[Task],
+    file: IO[str],
+    around: Surroundings | None,
+    verbose: bool,
     is_first: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Print an answer below its id; for a row of tasks, also below its document and question."""
-    if options["as_json"]:
-        file.write(to_json(outcome.to_json()) + "\n")
-        return
     task = outcome.unit
     document = task.extra.get("document")
     names = [task.id, document, task.question if document or task.plan else None]
     head = escaped(" ".join(": ".join(filter(None, names)).split()))
     file.write(f"{'' if is_first else chr(10)}== {head}\n")
     if outcome.result is not None:
-        print_answer(outcome.result, file, with_steps=options["verbose"], surroundings=around)
+        print_answer(outcome.result, file, with_steps=verbose, surroundings=around)
     else:
         file.write("(failed)\n")
 

@@ -82,7 +82,7 @@ def new_file(path: str | None, *, before: Callable[[], None] | None = None) -> I
             yield device
         return
     # Beside the target: a rename does not cross file systems. Rights are those of any new file.
-    new = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}")
+    new = target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}")
     try:
         with _os_errors_reported(path):
             with new.open("x", encoding="utf-8", errors="backslashreplace") as file:

@@ -29,12 +29,9 @@ def tasks() -> str:
     "command",
     [
         ["plan", QUESTION, "-o", "FILE"],
-        ["plan", QUESTION, "-o", "p", "--trace", "FILE"],
         ["plan", "--data", "t.jsonl", "-o", "FILE"],
-        ["ask", QUESTION, "story.txt", "-o", "FILE"],
         ["ask", QUESTION, "story.txt", "--trace", "FILE"],
         ["execute", "why.plan", "story.txt", "--out", "FILE"],
-        ["execute", "--tasks", "t.jsonl", "--out", "o", "--trace", "FILE"],
         ["grammar", "-o", "FILE"],
     ],
     ids=lambda command: " ".join(command),

@@ -135,15 +135,6 @@ def test_the_embedded_model_says_that_its_vectors_cannot_be_had(
     assert "no server at http://127.0.0.1:9" in pearl.talk
 
 
-@pytest.mark.usefixtures("_no_waits")
-def test_meaning_alone_fails_where_the_embeddings_are_down(
-    pearl: Terminal, corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PEARL_EMBEDDINGS_URL", DOWN)
-    pearl(*ASKED, "--ranker", "dense", "--embeddings", "openai:e", code=5)
-    assert "step 'who' (IDENTIFY): no server at http://127.0.0.1:9" in pearl.talk
-
-
 def test_rows_are_reranked_by_a_server(pearl: Terminal, reranker: Server) -> None:
     Path("boat.plan").write_text(PLAN)
     url = reranker.url.replace("/v1", "/v2/rerank")
