@@ -19,7 +19,6 @@ from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, UsageError, suggest
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
-from pearl.plugins.files import is_inside
 
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
@@ -100,39 +99,35 @@ def _documents(name: str) -> Iterator[str]:
             f"'{name}' is an address; documents are files",
             help='curl -sL ADDRESS | pearl ask "..." -',
         )
-    elif path.is_dir():
-        yield from _in_folder(path)
-    elif glob.has_magic(name) and not path.exists():
-        found = sorted(each for each in glob.glob(name, recursive=True) if is_file(each))  # noqa: PTH207 - also of absolute patterns
-        if not found:
-            raise DataError("no file matches", path=name, help="check the pattern")
-        yield from found
+    elif path.is_dir() or (glob.has_magic(name) and not path.exists()):
+        yield from _expanded(name, is_folder=path.is_dir())
     else:
         yield name
 
 
-def _in_folder(folder: Path) -> Iterator[str]:
+def _expanded(name: str, *, is_folder: bool) -> list[str]:
+    """The files of a pattern, or the documents of a folder."""
+    from pearl.retrieval.corpus.sources import find_files
+
+    found = find_files([name])
+    files = [file.path for file in found.files]
+    if not is_folder:
+        return files
+    if n := found.n_outside:
+        notice(f"{name}: {counted(n, 'link')} to files outside the folder left out")
     package = "pearl.documents.readers"
-    readers = [plugins.load(package, name) for name in plugins.names(package)]
+    readers = [plugins.load(package, reader) for reader in plugins.names(package)]
     suffixes = {suffix for reader in readers for suffix in reader.SUFFIXES}
-    every = [
-        path
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    ]
-    files = [path for path in every if not path.is_symlink() or is_inside(path, folder)]
-    if n := len(every) - len(files):
-        notice(f"{folder}: {counted(n, 'link')} to files outside the folder left out")
-    found = [str(path) for path in files if path.suffix.lower() in suffixes]
-    if not found:
+    # Files of rows are documents of a corpus, but not documents by themselves.
+    documents = [file for file in files if Path(file).suffix.lower() in suffixes]
+    if not documents:
         raise DataError(
-            "the folder has no documents", path=folder,
+            "the folder has no documents", path=name,
             help=f"documents have the suffixes {', '.join(sorted(suffixes))}",
         )  # fmt: skip
-    if n := len(files) - len(found):
-        notice(f"{folder}: {counted(n, 'file')} of other kinds left out")
-    yield from found
+    if n := found.n_other + len(files) - len(documents):
+        notice(f"{name}: {counted(n, 'file')} of other kinds left out")
+    return documents
 
 
 data_options = grouped(
