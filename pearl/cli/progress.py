@@ -38,59 +38,6 @@ LINES_S = 60.0
 """Maximum seconds between lines: a tenth of the duration so far, within these limits."""
 
 
-@dataclass(slots=True)
-class _Doing:
-    """The activity of one task."""
-
-    what: str = "starting"
-    since: float = field(default_factory=monotonic)
-    how_far: str = ""
-    steps: tuple[str, ...] = ()
-    actions: dict[str, str] = field(default_factory=dict)
-
-    def note(self, event: Event) -> None:
-        """Process an event."""
-        match event.event:
-            case "model_progressed":
-                self._begin(self._call(event))
-                self.how_far = how_far(event)
-            case "plan_attempted" if event.diagnostics:
-                self._begin(f"{counted(len(event.diagnostics), 'problem')} in the plan")
-            case "run_started":
-                self.steps = event.steps
-                self._begin(f"running the plan with {event.model}")
-            case "step_started":
-                self.actions[event.step] = event.action
-                self._begin(self._step(event.step))
-            case "model_waited":
-                self._begin(f"waiting {event.wait_s:.0f} s because {event.reason}")
-            case _:
-                pass
-
-    def __str__(self) -> str:
-        return f"{self.what}{self.how_far}, {lasted(monotonic() - self.since)}"
-
-    def _begin(self, what: str) -> None:
-        if what != self.what:
-            self.what, self.since, self.how_far = what, monotonic(), ""
-
-    def _call(self, event: ModelProgressed) -> str:
-        match event.purpose:
-            case "plan":
-                return f"{PARTS['plan']} (attempt {event.attempt})"
-            case "step":
-                return self._step(event.step)
-            case "combine":
-                return f"{self._step(event.step)}, merging what its parts say"
-            case _:
-                return PARTS[event.purpose]
-
-    def _step(self, output: str) -> str:
-        at = self.steps.index(output) + 1 if output in self.steps else 0
-        place = f"step {at} of {len(self.steps)}: " if at else ""
-        return f"{place}{output} = {self.actions.get(output, '')}"
-
-
 def _is_over(event: Event) -> bool:
     """Whether a task is idle: it has ended, or its plan is written and not run yet."""
     match event.event:
@@ -117,7 +64,7 @@ class Reporter:
         self._tells_plans = tells_plans
         self._reported_plans: set[str] = set()
         self._n_done = self._n_failed = 0
-        self._tasks: dict[str, _Doing] = {}
+        self._tasks: dict[str, PlanSection] = {}
         self._watched = Watched(price)
         self._lock = threading.Lock()
         self._began = monotonic()
@@ -208,15 +155,15 @@ class Reporter:
             if _is_over(event):
                 self._tasks.pop(id, None)
             else:
-                self._tasks.setdefault(id, _Doing()).note(event)
+                self._tasks.setdefault(id, PlanSection(None)).note(event)
 
     def _doing(self) -> str:
         """The activity of the task whose activity has lasted longest."""
         with self._lock:
             if not self._tasks:
                 return ""
-            id, doing = min(self._tasks.items(), key=lambda each: each[1].since)
-            return f"{id}: {doing}" if id else str(doing)
+            id, section = min(self._tasks.items(), key=lambda each: each[1].current.since or 0.0)
+            return f"{id}: {section.activity}" if id else section.activity
 
     def _tell_plan(self, event: RunStarted) -> None:
         is_known = event.method != "plan" or event.plan in self._reported_plans
@@ -370,8 +317,17 @@ class PlanSection:
     """One plan: how it is written, its steps, and what follows them."""
 
     number: int | None
+    reads_plan: bool = False
     parts: dict[str, Row] = field(default_factory=dict)
     steps: dict[str, Row] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    current: Row = field(default_factory=lambda: Row("starting", since=monotonic()))
+
+    @property
+    def activity(self) -> str:
+        """What the task is doing, in one line."""
+        doing = f", {self.current.doing}" if self.current.doing else ""
+        return f"{self.current.title}{doing}, {lasted(self.current.lasted_s)}"
 
     def waits_for(self, row: Row) -> list[str]:
         """The missing inputs of a waiting step."""
@@ -382,11 +338,11 @@ class PlanSection:
         """Process an event of this plan."""
         match event.event:
             case "model_progressed":
-                self._called(event).hear(event)
+                self.current = self._called(event)
+                self.current.hear(event)
             case "model_waited":
-                row = self.steps.get(event.step) or self._last()
-                if row is not None:
-                    row.wait(event)
+                self.current = self.steps.get(event.step) or self._last() or self.current
+                self.current.wait(event)
             case "model_called" | "call_failed" if row := self.steps.get(event.step):
                 is_kept = event.event == "model_called" and event.is_remembered
                 row.add(event.usage, is_kept=is_kept)
@@ -410,7 +366,8 @@ class PlanSection:
             case "run_started":
                 self._begin_run(event)
             case "step_started":
-                self._step(event.step, event.action).begin()
+                self.current = self._step(event.step, event.action)
+                self.current.begin()
             case "step_finished":
                 self._step(event.step, event.action).end(_state(event), event.duration_s)
                 self.steps[event.step].usage = event.usage
@@ -430,14 +387,21 @@ class PlanSection:
         for part in self.parts.values():
             if part.state == "running":
                 part.end("done")
-        plan = read(event.plan).plan
+        self.names = event.steps
+        self.current = Row(f"running the plan with {event.model}", since=monotonic())
+        # The rows of a screen: a line of text needs only the names of the steps.
+        plan = read(event.plan).plan if self.reads_plan else None
         for number, step in enumerate(plan.steps if plan else (), start=1):
             inputs = tuple(each.name for each in step.references())
             self.steps[step.output] = Row(print_step(step, number)[:MAX_WORDS], inputs)
 
     def _step(self, output: str, action: str) -> Row:
         """The row of a step, added if only the rewritten plan has it."""
-        return self.steps.setdefault(output, Row(f"{output} = {action}"))
+        if output not in self.steps:
+            at = self.names.index(output) + 1 if output in self.names and not self.reads_plan else 0
+            place = f"step {at} of {len(self.names)}: " if at else ""
+            self.steps[output] = Row(f"{place}{output} = {action}")
+        return self.steps[output]
 
     def _called(self, event: ModelProgressed) -> Row:
         if event.purpose == "step" or event.purpose == "combine":
@@ -472,7 +436,7 @@ class Watched:
     def note(self, event: Event) -> None:
         """Process an event."""
         number = event.plan_number
-        self.sections.setdefault(number, PlanSection(number)).note(event)
+        self.sections.setdefault(number, PlanSection(number, reads_plan=True)).note(event)
 
     @property
     def is_run(self) -> bool:

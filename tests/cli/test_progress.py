@@ -115,7 +115,7 @@ def test_a_plan_that_is_mended_and_a_wait_are_told(openai_server: Server, tmp_pa
     with asking(openai_server, tmp_path, "--json") as child:
         assert child.stderr
         assert child.stdout
-        for wanted in ("(attempt 1)", "(attempt 2)", "waiting 1 s because ", "step 1 of 1"):
+        for wanted in ("(attempt 1)", "(attempt 2)", "waits 1 s, retry 1 of ", "step 1 of 1"):
             until(child.stderr.readline, wanted, said)
             held.let_go()
         assert b'"It leaked."' in child.stdout.read()
@@ -137,7 +137,7 @@ def test_what_has_ended_is_not_said_to_go_on() -> None:
     attempted = PlanAttempted(round=0, model="m", reply="", diagnostics=(), usage=Usage())
     for ended in (PlanFailed(n_attempts=5), attempted):
         assert "writing" not in line(ended)
-    assert "1 problem in the plan" in line(attempted.model_copy(update={"diagnostics": ("no",)}))
+    assert "1 problem in attempt 1" in line(attempted.model_copy(update={"diagnostics": ("no",)}))
 
 
 def test_of_several_tasks_the_one_is_told_that_does_the_same_for_the_longest() -> None:
