@@ -264,7 +264,7 @@ class Row:
     def hear(self, event: ModelProgressed) -> None:
         """Note progress of a call."""
         self.begin()
-        self.note, self._wait_why = how_far(event).removeprefix(", "), ""
+        self.note, self._wait_why = how_far(event), ""
         self.tail = event.text
 
     def wait(self, event: ModelWaited) -> None:
@@ -469,18 +469,18 @@ def _state(event: StepFinished) -> State:
 
 
 def how_far(event: ModelProgressed) -> str:
-    """The progress of a call as text that begins with a comma; "" for none."""
+    """The progress of a call as text; "" for none."""
     match event.phase:
         case "asked":
             return ""
         case "loading":
-            return ", loading the model"
+            return "loading the model"
         case "reading":
-            return f", reading {event.n_tokens:,} of {event.n_total or 0:,} tokens"
+            return f"reading {event.n_tokens:,} of {event.n_total or 0:,} tokens"
         case "embedding":
-            return f", embedding {event.n_tokens:,} of {event.n_total or 0:,} sentences"
+            return f"embedding {event.n_tokens:,} of {event.n_total or 0:,} sentences"
         case "writing":
-            return f", {counted(event.n_tokens, 'token')}"
+            return f"{counted(event.n_tokens, 'token')}"
 
 
 _WRITERS = {"rule": "rules", "example": "the nearest example", "model": "the model"}
