@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from pearl.llm.backends import ModelSettings
     from pearl.llm.middleware.caching import Replies
     from pearl.llm.middleware.rate import LimiterStatus
     from pearl.llm.prices import Price
@@ -270,12 +271,19 @@ async def open_pearl(
             report_refused(pearl.client.limiter.limits, pearl.client.settings.concurrency)
 
 
-def server_notice(settings: Mapping[str, Any]) -> str:
-    """The server and the key of the settings, or the error in them; "" without a server."""
-    from pearl.llm.backends import ModelSettings, address_of, create_model
+def model_settings(settings: Mapping[str, Any]) -> ModelSettings:
+    """The settings of the model and its server."""
+    from pearl.llm.backends import ModelSettings
 
     names = ("base_url", "timeout_s", "window", "server", "api_key_env")
-    chosen = ModelSettings(**{name: settings[name] for name in names})
+    return ModelSettings(**{name: settings[name] for name in names})
+
+
+def server_notice(settings: Mapping[str, Any]) -> str:
+    """The server and the key of the settings, or the error in them; "" without a server."""
+    from pearl.llm.backends import address_of, create_model
+
+    chosen = model_settings(settings)
     if settings["model"] is None or address_of(settings["model"], chosen) is None:
         return ""
     try:

@@ -333,8 +333,10 @@ class Chat:
         print_evidence(self._answer(), self._messages, surroundings=self.surroundings)
 
     def _turns(self, _: str) -> None:
+        from pearl.documents.rows import shortened
+
         for number, turn in enumerate(self.conversation.turns, start=1):
-            self._say(f"{number}. {turn.question}", f"   {_first_line(turn.answer)}")
+            self._say(f"{number}. {turn.question}", f"   {shortened(turn.answer)}")
         if not self.conversation.turns:
             self._say("no turn yet")
 
@@ -366,8 +368,3 @@ class Chat:
 
     def _quit(self, _: str) -> None:
         self._is_over = True
-
-
-def _first_line(text: str, n: int = 100) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= n else f"{line[: n - 4]} ..."

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import click
 
-from pearl.cli.options import CONFIG, as_json, setting_options, store_option
+from pearl.cli.options import CONFIG, as_json, model_settings, setting_options, store_option
 from pearl.errors import PearlError
 from pearl.errors.escaping import redacted, to_json, visible
 from pearl.plugins.version import __version__
@@ -67,14 +67,10 @@ def run_checks(settings: Mapping[str, Any], store: str | None) -> Iterator[Check
 
 def _model(settings: Mapping[str, Any]) -> Check:
     """Check the chosen model, and that its server answers, without a paid call."""
-    from pearl.llm.backends import ModelSettings, create_model
+    from pearl.llm.backends import create_model
 
-    chosen = ModelSettings(
-        settings["base_url"], settings["timeout_s"], settings["window"], settings["server"],
-        settings["api_key_env"],
-    )  # fmt: skip
     try:
-        model = create_model(settings["model"], chosen)
+        model = create_model(settings["model"], model_settings(settings))
         about = model.notice or f"{model.name}, in this process"
         served = asyncio.run(_served(model))
     except PearlError as error:
