@@ -158,14 +158,6 @@ def test_a_text_of_many_rows_is_taken_once(pearl: Terminal) -> None:
     assert [row["document"] for row in rows_of("each.jsonl")] == ["q0", "q0", "q0", "other"]
 
 
-def test_what_cannot_be_read_of_the_data_fails_and_the_rest_goes_on(pearl: Terminal) -> None:
-    pearl("plan", QUESTION, "-o", "why.plan")
-    write("d.jsonl", {"document_path": "absent.txt"}, {"document": STORY}, {"question": "Who?"}, 5)
-    out = pearl("execute", "why.plan", "--data", "d.jsonl", "--json", code=1)
-    statuses = {row["id"]: row["status"] for row in rows_in(out)}
-    assert statuses == {"2": "answered", "absent.txt": "failed", "3": "failed", "4": "failed"}
-
-
 @pytest.mark.parametrize(
     "args",
     [

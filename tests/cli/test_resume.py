@@ -139,7 +139,7 @@ def test_a_server_that_is_not_the_users_is_refused(
         with monkeypatch.context() as patched:
             patched.setenv(name, "http://127.0.0.1:9/v1")
             pearl("runs", "resume", hostile.id, "--yes", code=2)
-            assert "was sent to http://evil.example/v1, and your settings say" in pearl.talk
+            assert "was sent to http://evil.example/v1, but your settings name" in pearl.talk
     hostile.check()
 
 
