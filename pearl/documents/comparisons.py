@@ -8,7 +8,7 @@ number beside numbers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
@@ -86,7 +86,24 @@ def comparison(
     if operator in ("is", "in"):
         matched = [value for value in values if alike(value)]
         return alike, [*notes, *_spellings(matched, name)]
-    return (lambda value: None if (met := alike(value)) is None else not met), notes
+    return (lambda value: negated(alike(value))), notes
+
+
+def negated(verdict: Verdict) -> Verdict:
+    """The opposite of a verdict."""
+    return None if verdict is None else not verdict
+
+
+def all_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """Whether all conditions are met, in the logic of three values."""
+    verdicts = tuple(verdicts)
+    return False if False in verdicts else None if None in verdicts else True
+
+
+def any_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """Whether one of several conditions is met, in the logic of three values."""
+    verdicts = tuple(verdicts)
+    return True if True in verdicts else None if None in verdicts else False
 
 
 def _any_of(wanted: Wanted, same: Callable[[str, str], Verdict]) -> Callable[[str], Verdict]:
@@ -188,7 +205,7 @@ def _order(
             found = of_value[value]
             if found is None or period is None:
                 return None if value.strip() else False
-            return _placed(operator, (found.first, found.last), (period.first, period.last))
+            return placed(operator, (found.first, found.last), (period.first, period.last))
 
         return is_placed, [dates.note, note]
     wanted = _number(text)
@@ -205,13 +222,13 @@ def _order(
         if found is None:
             return None if value.strip() else False
         is_other = unit and found[1] and unit != found[1]
-        return None if is_other else _placed(operator, (found[0], found[0]), (number, number))
+        return None if is_other else placed(operator, (found[0], found[0]), (number, number))
 
     names = dict.fromkeys([unit, *units]) if len({unit, *units} - {""}) > 1 else ()
     return meets, [f"numbers in different units: {', '.join(names)}"] if names else []
 
 
-def _placed(operator: str, one: tuple[Any, Any], other: tuple[Any, Any]) -> Verdict:
+def placed(operator: str, one: tuple[Any, Any], other: tuple[Any, Any]) -> Verdict:
     """Compare two ranges; None if only a part of the first meets the condition."""
     match operator:
         case "before":

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from pearl.documents.comparisons import Verdict, Wanted, comparison
+from pearl.documents.comparisons import Verdict, Wanted, all_of, any_of, comparison
 from pearl.documents.dates import read_period
 from pearl.documents.numbers import find_quantity
 from pearl.errors import UsageError, did_you_mean
@@ -106,7 +106,7 @@ def select(
         _verdicts(name, by_field[name], list(dict.fromkeys(value[i] for value in values)), notes)
         for i, name in enumerate(names)
     ]
-    found = [_all([verdicts[i][text] for i, text in enumerate(value)]) for value in values]
+    found = [all_of([verdicts[i][text] for i, text in enumerate(value)]) for value in values]
     mask = np.array([verdict is True for verdict in found], np.bool_)[places]
     is_open = np.array([verdict is None for verdict in found], np.bool_)[places]
     if n_open := int(is_open.sum()):
@@ -139,14 +139,14 @@ def _verdicts(
 
     def meets(each: Filter) -> dict[str, Verdict]:
         tests = [_test(name, operator, text, values, notes) for operator, text in each.tests]
-        return {value: _all([test(value) for test in tests]) for value in values}
+        return {value: all_of(test(value) for test in tests) for value in values}
 
     alternatives = [meets(each) for each in conditions if each.is_alternative]
     others = [meets(each) for each in conditions if not each.is_alternative]
     return {
-        value: _all(
+        value: all_of(
             [
-                *([_any([one[value] for one in alternatives])] if alternatives else []),
+                *([any_of(one[value] for one in alternatives)] if alternatives else []),
                 *(one[value] for one in others),
             ]
         )
@@ -166,11 +166,3 @@ def _test(
         ) from None
     notes += [note for note in said if note]
     return meets
-
-
-def _all(verdicts: Sequence[Verdict]) -> Verdict:
-    return False if False in verdicts else None if None in verdicts else True
-
-
-def _any(verdicts: Sequence[Verdict]) -> Verdict:
-    return True if True in verdicts else None if None in verdicts else False

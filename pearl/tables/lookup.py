@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path, PurePath
 from typing import Literal
@@ -24,13 +24,12 @@ from pearl.documents.table.quantities import scale_of
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors.patterns import lazy_pattern
 from pearl.tables import SqlEngine
-from pearl.tables.checking import QueryError
 from pearl.tables.columns import TypedColumn
 from pearl.tables.mentions import Mentions
 from pearl.tables.query_table import QueryTable
-from pearl.tables.running import Line, run, why_empty
-from pearl.tables.specification import OPERATORS, Query, query_constraint, read_query
-from pearl.tables.sql import SqlError, SqlLimits, SqlTable
+from pearl.tables.running import Answer, run, why_empty
+from pearl.tables.specification import OPERATORS, Query, QueryError, query_constraint, read_query
+from pearl.tables.sql import SqlLimits, SqlTable
 from pearl.tables.terms import SHIPPED, Examples, Expand, RowSearch, Thesaurus
 
 MAX_REPAIRS = 3  # maximum replies that are sent back for repair
@@ -52,29 +51,8 @@ Ask = Callable[[Sequence[Turn]], Awaitable[str | None]]
 """A conversation → the model's next reply; None if it may not be asked again."""
 
 
-class ReplyError(ValueError):
-    """A reply cannot be used."""
-
-    def __init__(self, message: str, column: str = "") -> None:
-        super().__init__(message)
-        self.column = column
-
-
 class UnansweredError(ValueError):
     """No reply could be used; the message is the last flaw."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer to a question of a table."""
-
-    query: Query | str
-    columns: tuple[str, ...]
-    lines: tuple[Line, ...]
-    n_lines: int
-    undecided: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
-    n_repairs: int = 0
 
 
 class Lookup:
@@ -155,29 +133,7 @@ class Lookup:
     def answer(self, reply: str, engine: SqlEngine = "sqlite") -> Answer:
         """Run what a reply asks for."""
         query = read_reply(reply)
-        if isinstance(query, str):
-            try:
-                found = self.sql(engine).run(query)
-            except SqlError as error:
-                raise ReplyError(str(error)) from error
-            if found.is_cut:
-                most = self.sql(engine).limits.max_rows
-                raise ReplyError(f"the statement returns more than {most:,} lines; narrow it down")
-            n_lines = len(found.lines)
-            return Answer(query, found.columns, found.lines, n_lines, found.undecided, found.notes)
-        try:
-            result = run(query, self.table)
-        except QueryError as error:
-            column = next((flaw.column for flaw in error.flaws if flaw.column), "")
-            raise ReplyError(str(error), column) from error
-        return Answer(
-            result.query,
-            result.columns,
-            result.lines,
-            result.n_lines,
-            result.undecided,
-            result.notes,
-        )
+        return self.sql(engine).run(query) if isinstance(query, str) else run(query, self.table)
 
     def why_empty(self, answer: Answer) -> str | None:
         """Why an answer is empty, or None if it is not."""
@@ -186,7 +142,7 @@ class Lookup:
         is_empty = not any(line.rows for line in answer.lines) and not answer.undecided
         return why_empty(answer.query, self.table) if is_empty and answer.query.limit != 0 else None
 
-    def repair(self, question: str, flaw: ReplyError) -> str:
+    def repair(self, question: str, flaw: QueryError) -> str:
         """The message to a model about an unusable reply."""
         near = self.thesaurus.nearest(question).get(flaw.column, ())
         terms = "; ".join(shortened(term.text, _CELL) for term in near)
@@ -235,12 +191,13 @@ async def look_up(
             raise UnansweredError(refusal)
         try:
             answer = await asyncio.to_thread(lookup.answer, reply, engine)
-        except ReplyError as error:
+        except QueryError as error:
             flaw = str(error)
             turns += [("assistant", reply), ("user", lookup.repair(question, error))]
             continue
         why = await asyncio.to_thread(lookup.why_empty, answer)
-        answer = _noted(answer, n, why)
+        notes = answer.notes if why is None else (*answer.notes, why)
+        answer = replace(answer, notes=notes, n_repairs=n)
         if why is None or empty is not None:
             return answer
         empty = answer
@@ -267,13 +224,6 @@ def _on_one_line(text: object) -> str:
     return " ".join(str(text)[:MAX_FLAW].split())
 
 
-def _noted(answer: Answer, n_repairs: int, why: str | None) -> Answer:
-    notes = answer.notes if why is None else (*answer.notes, why)
-    return Answer(
-        answer.query, answer.columns, answer.lines, answer.n_lines, answer.undecided, notes, n_repairs
-    )  # fmt: skip
-
-
 def read_reply(reply: str) -> Query | str:
     """Read the query of a reply: JSON or SQL."""
     reply = _NEXT_QUESTION.split(reply, maxsplit=1)[0]
@@ -282,16 +232,16 @@ def read_reply(reply: str) -> Query | str:
     try:
         queries = [] if reply in statements else _json_queries(other_text)
     except RecursionError:
-        raise ReplyError("the query is nested too deeply") from None
+        raise QueryError("the query is nested too deeply") from None
     except ValueError as error:
-        raise ReplyError(str(error)) from error
+        raise QueryError(str(error)) from error
     different: list[Query | str] = list(
         dict.fromkeys([*(text.strip() for text in statements), *queries])
     )
     if len(different) > 1:
-        raise ReplyError("the reply has several queries; write only one")
+        raise QueryError("the reply has several queries; write only one")
     if not different:
-        raise ReplyError("the reply has no query; write one JSON object")
+        raise QueryError("the reply has no query; write one JSON object")
     return different[0]
 
 

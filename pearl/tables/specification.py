@@ -65,6 +65,14 @@ def _values(said: Any) -> Any:
 Text = Annotated[str, Field(max_length=_MAX_TEXT)]
 
 
+class QueryError(ValueError):
+    """A query is malformed or does not fit its table; the message is for its author."""
+
+    def __init__(self, message: str, column: str = "") -> None:
+        super().__init__(message)
+        self.column = column
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -195,11 +203,11 @@ def conditions(where: Where | None) -> Iterator[Condition]:
 def read_query(said: Any) -> Query:
     """Validate data from a model or a person as a query."""
     if _depth(said) > 3 * MAX_DEPTH:
-        raise ValueError(f"the query is nested more than {MAX_DEPTH} levels deep")
+        raise QueryError(f"the query is nested more than {MAX_DEPTH} levels deep")
     try:
         return Query.model_validate(said)
     except ValidationError as error:
-        raise ValueError(_flaw(error)) from None
+        raise QueryError(_flaw(error)) from None
 
 
 def _depth(said: Any) -> int:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from pearl.errors.patterns import lazy_pattern
 from pearl.tables.columns import TypedColumn
+from pearl.tables.specification import QueryError
 
 _TOKEN = lazy_pattern(
     r"""(?P<comment>--[^\n]*+|/\*.*?(?:\*/|\Z)) | (?P<string>'(?:[^']|'')*+')
@@ -175,7 +176,7 @@ def _check_value(column: TypedColumn, literal: Token) -> None:
         fits = literal.kind != "number"
         kind = "texts, which are written in single quotes"
     if not fits:
-        raise ValueError(f"{column.name} is of {kind}, and {literal.text[:60]} is none")
+        raise QueryError(f"{column.name} is of {kind}, and {literal.text[:60]} is none")
 
 
 def _is_day(text: str) -> bool:
@@ -190,14 +191,14 @@ def _check_types(statement: Sequence[Token], i: int, columns: Columns) -> None:
     if token.kind == "string" and token.value.casefold() in columns:
         is_value = before.text in _COMPARED or before.word in ("as", "like", "ilike", "in", "and")
         if not is_value and not (before.text in ("(", ",") and _is_in_list(statement, i)):
-            raise ValueError(f'{token.text} is a text: write the column as "{token.value}"')
+            raise QueryError(f'{token.text} is a text: write the column as "{token.value}"')
     if token.word in _OF_NUMBERS and _at(statement, i + 1).text == "(":
         first = i + 3 if _at(statement, i + 2).word in ("distinct", "all") else i + 2
         column = columns.get(_operand(statement, first).name)
         end = first + (3 if _at(statement, first + 1).text == "." else 1)
         is_whole = _at(statement, end).text == ")"
         if token.word in ("max", "min") and _at(statement, first).word == "replace":
-            raise ValueError("replace(...) gives texts: write CAST(replace(...) AS REAL)")
+            raise QueryError("replace(...) gives texts: write CAST(replace(...) AS REAL)")
     elif token.word in ("cast", "try_cast"):
         column = columns.get(_operand(statement, i + 2).name)
         end = i + 5 if _at(statement, i + 3).text == "." else i + 3
@@ -208,7 +209,7 @@ def _check_types(statement: Sequence[Token], i: int, columns: Columns) -> None:
         is_whole = bool({_at(statement, first - 1).text, _at(statement, i + 1).text} & _ARITHMETIC)
     if column is not None and is_whole and column.kind in ("text", "hours"):
         some = ", ".join(repr(value[:40]) for value in column.values[:3])
-        raise ValueError(f"{column.name} is of {column.kind} and no numbers; it has {some}")
+        raise QueryError(f"{column.name} is of {column.kind} and no numbers; it has {some}")
 
 
 def _is_in_list(statement: Sequence[Token], i: int) -> bool:

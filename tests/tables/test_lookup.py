@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from pearl.actions.native import compute, known
 from pearl.documents.document import Document
 from pearl.documents.rows import Row, Rows, document_rows
-from pearl.tables.lookup import Lookup, ReplyError, Turn, UnansweredError, look_up, read_reply
+from pearl.tables.lookup import Lookup, Turn, UnansweredError, look_up, read_reply
 from pearl.tables.query_table import QueryTable
+from pearl.tables.specification import QueryError
 from pearl.tables.sql import SqlLimits
 
 ROWS = Rows(
@@ -159,7 +160,7 @@ def test_a_reply_with_more_than_a_query_is_asked_again(reply: str, why: str) -> 
 def test_any_reply_is_a_query_or_an_error(reply: str) -> None:
     try:
         read_reply(reply)
-    except ReplyError:
+    except QueryError:
         return
 
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.documents.rows import Row, Rows
-from pearl.tables.checking import QueryError, check
+from pearl.tables.checking import check
 from pearl.tables.query_table import QueryTable
-from pearl.tables.specification import MAX_CONDITIONS, Query, conditions, read_query
+from pearl.tables.specification import MAX_CONDITIONS, Query, QueryError, conditions, read_query
 
 TABLE = QueryTable(
     Rows(

@@ -4,15 +4,15 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from pearl.documents.rows import Row, Rows
 from pearl.errors import UsageError
-from pearl.tables import SqlEngine, check_engine, sql_child
+from pearl.tables import SqlEngine, check_engine, sql, sql_child
 from pearl.tables.query_table import QueryTable
-from pearl.tables.sql import SqlError, SqlLimits, SqlTable
+from pearl.tables.specification import QueryError
+from pearl.tables.sql import SqlLimits, SqlTable
 from tests.skips import NO_DUCKDB, NO_LIMITS
 from tests.tables.hostile import CANARY, SQL_THAT_IS_NONE, lines
 
@@ -165,7 +165,7 @@ def test_what_is_of_another_type_is_told(engine: SqlEngine, sql: str, told: str)
     if "4,000" in told:
         rows = Rows((Row("", {"Note": "z" * 5_000}),))
         table = SqlTable(QueryTable(rows), engine=engine)
-    with pytest.raises(SqlError) as caught:
+    with pytest.raises(QueryError) as caught:
         table.run(sql)
     assert told in str(caught.value)
 
@@ -198,7 +198,7 @@ MONEY = QueryTable(
     ],
 )
 def test_a_text_or_a_day_is_no_number_for_sqlite(expression: str) -> None:
-    with pytest.raises(SqlError, match=r"(?:no number|texts)"):
+    with pytest.raises(QueryError, match=r"(?:no number|texts)"):
         SqlTable(MONEY).run(f"SELECT {expression} FROM rows")
 
 
@@ -241,23 +241,23 @@ def test_a_row_is_cited_only_if_the_line_shows_what_it_has(engine: SqlEngine) ->
 )  # fmt: skip
 @ENGINES
 def test_what_is_wrong_is_told_to_whoever_wrote_it(engine: SqlEngine, sql: str, told: str) -> None:
-    with pytest.raises(SqlError) as caught:
+    with pytest.raises(QueryError) as caught:
         SqlTable(CLINICS, engine=engine).run(sql)
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @ENGINES
-def test_more_lines_than_the_limit_are_left_out(engine: SqlEngine) -> None:
-    result = SqlTable(MANY, SqlLimits(max_rows=10), engine).run("SELECT City FROM clinics")
-    assert (len(result.lines), result.is_cut) == (10, True)
+def test_more_lines_than_the_limit_are_refused(engine: SqlEngine) -> None:
+    with pytest.raises(QueryError, match="returns more than 10 lines; narrow it down"):
+        SqlTable(MANY, SqlLimits(max_rows=10), engine).run("SELECT City FROM clinics")
 
 
 def reached(sql: str, table: SqlTable) -> str:
     """What a statement gave, or that it was refused."""
     try:
         result = table.run(sql)
-    except SqlError as error:
+    except QueryError as error:
         return f"refused: {error}"
     return repr(result)
 
@@ -334,13 +334,11 @@ def test_greedy_statements_end(engine: SqlEngine, sql: str) -> None:
 def change_the_child(probe: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have it do something before it looks at the statement."""
     source = Path(sql_child.__file__).read_text(encoding="utf-8")
-    first = "    try:\n        reply = engine.answer("
+    first = "    try:\n        reply = answer("
     assert source.count(first) == 1
     changed = folder / "child.py"
     changed.write_text(source.replace(first, probe + first), encoding="utf-8")
-    monkeypatch.setattr(
-        "pearl.tables.sql.find_spec", lambda _: SimpleNamespace(origin=str(changed))
-    )
+    monkeypatch.setattr("pearl.tables.sql._CHILD", changed)
 
 
 @pytest.mark.slow
@@ -369,7 +367,7 @@ def test_the_child_can_open_nothing_and_knows_no_environment(
             found["opened"] = "yes"
         except (OSError, ImportError):
             found["refused"] = "yes"
-    print(json.dumps({"refused": "error", "what": repr(found)}))
+    _send(json.dumps({"refused": "error", "what": repr(found)}))
     return
 """
     monkeypatch.setitem(os.environ, CANARY, "1")
@@ -383,7 +381,7 @@ def test_the_child_can_open_nothing_and_knows_no_environment(
 
 @DUCKDB
 @pytest.mark.parametrize(
-    "sql",
+    "statement",
     [
         *("SELECT * FROM read_text('CANARY')", "SELECT * FROM 'CANARY'", "COPY clinics TO 'CANARY.csv'"),
         *("INSTALL httpfs", "LOAD httpfs", "ATTACH 'CANARY.db'", "SET lock_configuration = false"),
@@ -392,19 +390,18 @@ def test_the_child_can_open_nothing_and_knows_no_environment(
     ],
 )  # fmt: skip
 def test_the_other_locks_of_duckdb_hold_where_a_statement_is_not_parsed(
-    sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    statement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pearl.tables import duckdb_engine
-
     monkeypatch.chdir(tmp_path)
     Path(CANARY).write_text(CANARY * 2)
     Path(f"{CANARY}.csv").write_text("a\n1\n")
-    monkeypatch.setattr(duckdb_engine, "_check", lambda *_: None)
-    monkeypatch.setattr(duckdb_engine, "_parsed", lambda *_: {})
-    table = [("row_id", "number", [0]), ("City", "text", ["Haifa"])]
+    monkeypatch.setattr(sql_child, "_check", lambda *_: None)
+    monkeypatch.setattr(sql_child, "_parsed", lambda *_: {})
+    table = sql._duckdb_data("clinics", [("row_id", "number", [0]), ("City", "text", ["Haifa"])])
     request = {"memory_bytes": 256_000_000, "table": "clinics", "max_rows": 9}
-    connection = duckdb_engine.opened(request, duckdb_engine.dumped("clinics", table))
-    said = duckdb_engine.answer(connection, {**request, "sql": sql.replace("CANARY", CANARY)})
+    connection = sql_child._open_duckdb(request, table)
+    statement = statement.replace("CANARY", CANARY)
+    said = sql_child._answer_duckdb(connection, {**request, "sql": statement})
     assert "refused" in said, said
     assert sorted(path.name for path in tmp_path.iterdir()) == [CANARY, f"{CANARY}.csv"]
 

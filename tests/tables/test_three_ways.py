@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from pearl.documents.rows import Row, Rows
 from pearl.tables import SqlEngine
-from pearl.tables.lookup import Answer, Lookup
+from pearl.tables.lookup import Lookup
 from pearl.tables.query_table import QueryTable
+from pearl.tables.running import Answer
 from pearl.tables.specification import AllOf, AnyOf, Condition, Not, Where
 from tests.examples import examples
 from tests.tables.filtering import Record, meets
