@@ -9,10 +9,10 @@ import pytest
 
 from pearl.documents.rows import Row, Rows
 from pearl.errors import UsageError
-from pearl.tables import SqlEngine, check_engine, sql, sql_child
+from pearl.tables import SqlEngine, check_engine, sql_child
 from pearl.tables.query_table import QueryTable
 from pearl.tables.specification import QueryError
-from pearl.tables.sql import SqlLimits, SqlTable
+from pearl.tables.sql import SqlLimits, SqlTable, _duckdb_data
 from tests.skips import NO_DUCKDB, NO_LIMITS
 from tests.tables.hostile import CANARY, SQL_THAT_IS_NONE, lines
 
@@ -397,7 +397,7 @@ def test_the_other_locks_of_duckdb_hold_where_a_statement_is_not_parsed(
     Path(f"{CANARY}.csv").write_text("a\n1\n")
     monkeypatch.setattr(sql_child, "_check", lambda *_: None)
     monkeypatch.setattr(sql_child, "_parsed", lambda *_: {})
-    table = sql._duckdb_data("clinics", [("row_id", "number", [0]), ("City", "text", ["Haifa"])])
+    table = _duckdb_data("clinics", [("row_id", "number", [0]), ("City", "text", ["Haifa"])])
     request = {"memory_bytes": 256_000_000, "table": "clinics", "max_rows": 9}
     connection = sql_child._open_duckdb(request, table)
     statement = statement.replace("CANARY", CANARY)

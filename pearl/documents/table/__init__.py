@@ -316,32 +316,9 @@ def tables_of_rows(rows: list[Row], source: str = "") -> list[Table]:
     return [make_table(each, source) for names, each in groups.items() if names]
 
 
-def as_markdown(table: Table, max_rows: int | None = None) -> str:
-    """A table in Markdown, with its caption, and the cells as they are written."""
-    names = [column.name for column in table.columns]
-    rows = table.rows if max_rows is None else table.rows[:max_rows]
-    shown = markdown(names, ([row.fields.get(name) or "" for name in names] for row in rows))
-    left = len(table.rows) - len(rows)
-    return "\n".join([
-        *([table.caption, ""] if table.caption else []),
-        shown,
-        *([f"... and {left:,} more rows"] if left else []),
-    ])  # fmt: skip
-
-
 def markdown(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Cells as a Markdown table, which the unit `record` reads back."""
     return "\n".join(map(_line, chain([names, ["---"] * len(names)], rows)))
-
-
-def chunks(table: Table) -> Iterator[str]:
-    """One self-contained text for each row: caption, unit, and `header: cell` pairs."""
-    scale = scale_word(table.scale)
-    is_said = not scale or scale in table.caption.casefold()
-    heads = [each for each in (table.caption, "" if is_said else f"in {scale}") if each]
-    for row in table.rows:
-        named = (f"{name}: {' '.join(text.split())}" for name, text in row.fields.items() if text)
-        yield "; ".join([*heads, *named])
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -15,10 +15,7 @@ from pearl.documents.document import Document, from_text, join, load
 from pearl.documents.rows import Row
 from pearl.documents.table import (
     Table,
-    as_markdown,
-    chunks,
     find_tables,
-    make_table,
     markdown,
     tables_of_rows,
 )
@@ -58,7 +55,6 @@ def shown(table: Table) -> dict[str, object]:
             for i in range(1, len(table.rows) + 1)
         ],
         "notes": list(table.notes),
-        "chunks": list(chunks(table)),
     }
 
 
@@ -135,11 +131,6 @@ def test_a_text_without_a_table_has_none() -> None:
 def test_selected_rows_are_tables_by_their_fields() -> None:
     rows = [Row("", {"a": "1"}), Row("", {"b": "2"}), Row("", {"a": "3"}), Row("x")]
     assert [len(table.rows) for table in tables_of_rows(rows)] == [2, 1]
-
-
-def test_markdown_is_cut_with_a_word() -> None:
-    table = make_table([Row("", {"a": str(i)}) for i in range(3)], caption="Numbers")
-    assert as_markdown(table, 1) == "Numbers\n\n| a |\n| --- |\n| 0 |\n... and 2 more rows"
 
 
 words = st.text(alphabet="abc xyzÄß|-", min_size=1, max_size=8).map(
