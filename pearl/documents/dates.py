@@ -89,11 +89,6 @@ class Dates:
     note: str = ""
     is_day_first: bool | None = None
 
-    @property
-    def dates(self) -> tuple[date | None, ...]:
-        """One for each value; None where it is not one day."""
-        return tuple(p.first if p and p.first == p.last else None for p in self.periods)
-
 
 @dataclass(slots=True)
 class _Orders:

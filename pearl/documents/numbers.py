@@ -128,13 +128,6 @@ class Quantity:
         """The number as people name it: 12.5 for `12.5%`, 3200000 for `$3.2 million`."""
         return self.value if self.unit == "%" else self.amount
 
-    @property
-    def kind(self) -> str:
-        """The kind of the number: `percent`, `money` or `number`."""
-        if self.unit == "%":
-            return "percent"
-        return "money" if self.unit in CURRENCIES and self.unit else "number"
-
 
 _EMPHASIS = lazy_pattern(r"(\*\*|__(?![a-z0-9_]{1,60}__(?!\w))|`)(?=\S)(.{1,200}?)(?<=\S)\1")
 

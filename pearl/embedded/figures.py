@@ -312,8 +312,8 @@ def _wanted(what: str, period: FigurePeriod) -> frozenset[str]:
 
 def _places(table: Table, text: str) -> Iterator[_Place]:
     """The cells of a table that have a number."""
-    first, section = table.columns[0].name, ""
-    headings = [(column.name, *_names(column.name)) for column in table.columns[1:]]
+    (first, *names), section = table.columns, ""
+    headings = [(name, *_names(name)) for name in names]
     owns = [own for _, own, _ in headings]
     shared = frozenset.intersection(*owns) if headings[1:] else frozenset()
     columns = [
@@ -356,7 +356,7 @@ def _above(table: Table, text: str) -> str:
         place = text.find(f"\n{marks[-1]}\n", table.rows[-1].spans[0].end)
         if place >= 0:
             said = f"{text[max(0, place - _MAX_ABOVE) : place]}\n{said[said.rindex(marks[-1]) :]}"
-    names = frozenset(term for column in table.columns for term in terms(column.name))
+    names = frozenset(term for name in table.columns for term in terms(name))
     lines = (line for line in said.splitlines() if not line.startswith("|"))
     return " ".join(line for line in lines if not names.issuperset(terms(line)))
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import NamedTuple
@@ -15,7 +15,6 @@ from pearl.documents.english import SCALES
 from pearl.documents.numbers import Quantity
 from pearl.documents.rows import Row
 from pearl.documents.table.quantities import (
-    Column,
     is_blank,
     is_year,
     read_column,
@@ -25,7 +24,7 @@ from pearl.documents.table.quantities import (
 from pearl.documents.units import Piece
 from pearl.documents.units.record import columns as unique_names
 from pearl.documents.units.record import find_markdown, json_lists, split
-from pearl.errors import Span, did_you_mean
+from pearl.errors import Span
 from pearl.errors.patterns import lazy_pattern
 
 
@@ -52,40 +51,26 @@ class Table:
 
     source: str
     caption: str
-    columns: tuple[Column, ...]
     rows: tuple[Row, ...]
-    scale: int = 0
-    notes: tuple[str, ...] = ()
-
-    def column(self, name: str) -> Column:
-        """The column of that name."""
-        found = next((column for column in self.columns if column.name == name), None)
-        if found is None:
-            names = [column.name for column in self.columns]
-            close = did_you_mean(name, names)
-            advice = f"did you mean '{close}'?" if close else f"there are {', '.join(names)}"
-            raise ValueError(f"there is no column '{name}'; {advice}")
-        return found
+    columns: Mapping[str, Sequence[Quantity | None]]  # the numbers of each column's cells
 
     def label(self, row: int) -> str:
         """The name of a row (from 1): its first cell, if that is no number."""
-        first = self.columns[0]
-        text = self.rows[row - 1].fields.get(first.name) or ""
-        return "" if first.quantities[row - 1] or is_blank(text) else " ".join(text.split())
+        name, quantities = next(iter(self.columns.items()))
+        text = self.rows[row - 1].fields.get(name) or ""
+        return "" if quantities[row - 1] or is_blank(text) else " ".join(text.split())
 
     def cell(self, row: int, column: str) -> Cell:
-        """A cell."""
-        if not 1 <= row <= len(self.rows):
-            raise ValueError(f"there is no row {row}; the table has {len(self.rows):,}")
-        read, found = self.rows[row - 1], self.column(column)
-        text = read.fields.get(column) or ""
+        """The cell of a row (from 1) and a column."""
+        written = self.rows[row - 1]
         label = self.label(row)
-        quantity = _in_row(found.quantities[row - 1], label, self.caption)
-        return Cell(self.source, row, label, column, text, quantity, cell_span(read, column))
+        quantity = _in_row(self.columns[column][row - 1], label, self.caption)
+        text, span = written.fields.get(column) or "", cell_span(written, column)
+        return Cell(self.source, row, label, column, text, quantity, span)
 
     def cells(self, row: int) -> tuple[Cell, ...]:
         """The cells of a row (from 1)."""
-        return tuple(self.cell(row, column.name) for column in self.columns)
+        return tuple(self.cell(row, column) for column in self.columns)
 
 
 def cell_span(row: Row, column: str) -> Span | None:
@@ -104,17 +89,14 @@ def cell_span(row: Row, column: str) -> Span | None:
     return row.spans[0]
 
 
-def make_table(
-    rows: Sequence[Row], source: str = "", caption: str = "", notes: Sequence[str] = ()
-) -> Table:
+def make_table(rows: Sequence[Row], source: str = "", caption: str = "") -> Table:
     """The table of rows that have the same fields."""
     rows = mended(rows)
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
     scale = scale_of(names[0]) or scale_of(caption) or 0
     cells = {name: [row.fields.get(name) or "" for row in rows] for name in names}
-    columns = tuple(read_column(name, cells[name], scale) for name in names)
-    told = (*notes, *(note for column in columns for note in column.notes))
-    return Table(source, caption, columns, tuple(rows), scale, tuple(dict.fromkeys(told)))
+    columns = {name: read_column(name, cells[name], scale) for name in names}
+    return Table(source, caption, tuple(rows), columns)
 
 
 def mended(rows: Sequence[Row]) -> Sequence[Row]:

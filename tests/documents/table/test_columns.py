@@ -16,46 +16,25 @@ from pearl.documents.table.quantities import numbers_of, read_column, read_quant
 
 
 @pytest.mark.parametrize(
-    ("name", "cells", "kind", "unit", "numbers"),
+    ("name", "cells", "numbers"),
     [
-        ("2008", ["$9,000", "(1,315)", "—"], "money", "$", ["9000", "-1315", None]),
-        ("rate", ["27 ( 27 % )", "3%"], "percent", "%", ["27", "3"]),
-        ("n", ["1", "x", "3"], "number", "", ["1", None, "3"]),
-        ("dose", ["3 mg", "4 mg"], "number", "mg", ["3", "4"]),
-        ("year", ["2008", "2007"], "date", "", [None, None]),
-        ("when", ["2008-01-02", "2008-02-03"], "date", "", [None, None]),
-        ("who", ["Ann", "Bob", "7"], "text", "", [None, None, "7"]),
-        ("price (€)", ["5", "6"], "money", "€", ["5", "6"]),
-        ("", [], "text", "", []),
-        ("", ["", "—"], "text", "", [None, None]),
+        ("2008", ["$9,000", "(1,315)", "—"], ["9000", "-1315", None]),
+        ("rate", ["27 ( 27 % )", "3%"], ["27", "3"]),
+        ("n", ["1", "x", "3"], ["1", None, "3"]),
+        ("year", ["2008", "2007"], [None, None]),
+        ("when", ["2008-01-02", "2008-02-03"], [None, None]),
+        ("who", ["Ann", "Bob", "7"], [None, None, "7"]),
+        ("", [], []),
+        ("", ["", "—"], [None, None]),
     ],
 )
-def test_kinds(
-    name: str, cells: list[str], kind: str, unit: str, numbers: list[str | None]
-) -> None:
-    column = read_column(name, cells)
-    assert (column.kind, column.unit) == (kind, unit)
-    assert [q and str(q.value) for q in column.quantities] == numbers
-
-
-@pytest.mark.parametrize(
-    ("cells", "note"),
-    [
-        (["1", "soon", "3"], "n: 1 of 3 are not numbers, the first is 'soon'"),
-        (["$5", "€6"], "n: in different units: $, €"),
-        (["5%", "6"], "n: 1 without the % of the others"),
-        (["5 mg", "6"], "n: 1 without the mg of the others"),
-    ],
-)
-def test_what_is_unlike_the_rest_is_said(cells: list[str], note: str) -> None:
-    column = read_column("n", cells)
-    assert column.notes == (note,)
-    assert column.unit == ""
+def test_numbers_of_a_column(name: str, cells: list[str], numbers: list[str | None]) -> None:
+    assert [q and str(q.value) for q in read_column(name, cells)] == numbers
 
 
 def test_the_scale_of_a_name_holds_for_numbers_without_their_own() -> None:
     column = read_column("2008 ($ in millions)", ["5", "€6", "7%", "8 mg", "$2 billion"])
-    found = [(q.unit, q.scale) for q in column.quantities if q]
+    found = [(q.unit, q.scale) for q in column if q]
     assert found == [("", 6), ("€", 6), ("%", 0), ("mg", 0), ("$", 9)]
 
 
