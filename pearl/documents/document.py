@@ -145,16 +145,22 @@ def load(path: str | Path, *, name: str | None = None) -> Document:
         UsageError: A limit in the environment is not a number above 0.
     """
     source = str(path)
-    label = "<stdin>" if source == "-" else source
-    return from_bytes(read_bytes(source, label), source, name=name)
+    return from_bytes(read_bytes(source, _label(source)), source, name=name)
 
 
 def from_bytes(data: bytes, path: str | Path, *, name: str | None = None) -> Document:
     """Make a document of the bytes of a file, as `load` does."""
     source = str(path)
-    label = "<stdin>" if source == "-" else source
-    reader = _reader_of(data, source, label)
+    return _read(_reader_of(data, source), data, source, name)
+
+
+def _read(reader: str, data: bytes, source: str, name: str | None) -> Document:
+    label = _label(source)
     return _document(read_as(reader, data, label), name or label, source, reader)
+
+
+def _label(source: str) -> str:
+    return "<stdin>" if source == "-" else source
 
 
 def load_at_once(path: str | Path, *, name: str | None = None) -> Document | None:
@@ -167,10 +173,8 @@ def load_at_once(path: str | Path, *, name: str | None = None) -> Document | Non
     if not stat.S_ISREG(found.st_mode) or found.st_size > AT_ONCE:
         return None
     data = read_bytes(source, source)
-    reader = _reader_of(data, source, source)
-    if not _is_bounded(reader):
-        return None
-    return _document(read_as(reader, data, source), name or source, source, reader)
+    reader = _reader_of(data, source)
+    return _read(reader, data, source, name) if _has(reader, "IS_BOUNDED") else None
 
 
 def read_as(reader: str, data: bytes, path: str) -> str:
@@ -178,7 +182,7 @@ def read_as(reader: str, data: bytes, path: str) -> str:
 
     A form feed in it ends a page.
     """
-    if _is_bounded(reader):
+    if _has(reader, "IS_BOUNDED"):
         text: str = plugins.load(READERS, reader).read(data, path)
         return text
     from pearl.documents import confinement  # late: most commands start no child process
@@ -206,7 +210,7 @@ def _document(text: str, name: str, path: str, reader: str | None = None) -> Doc
     text = text.replace("\r\n", "\n")
     feeds = [feed.end() for feed in re.finditer(r"\f", text)]
     pages = tuple((str(n), start) for n, start in enumerate([0, *feeds], 1)) if feeds else ()
-    text = _clean(text, "<stdin>" if path == "-" else path)
+    text = _clean(text, _label(path))
     reads_tables = reader is not None and _has(reader, "IS_TABLE")
     kind: DocumentKind = "table" if reads_tables or is_table(text, path) else "document"
     return Document(text, name, pages=pages, kind=kind)
@@ -303,24 +307,17 @@ def _from_environment(name: str, default: int) -> float:
     return value
 
 
-def _reader_of(data: bytes, source: str, label: str) -> str:
-    """The name of the reader of a file."""
-    if not data:
-        raise DataError("the file is empty", path=label, help="give a document with text in it")
-    return _choose_reader(data, os.path.splitext(source)[1].lower())  # noqa: PTH122 - as above
-
-
-def _is_bounded(reader: str) -> bool:
-    """Whether the time and memory of a reader are proportional to its input."""
-    return _has(reader, "IS_BOUNDED")
-
-
 def _has(reader: str, name: str) -> bool:
     return getattr(plugins.load(READERS, reader), name, False)
 
 
-def _choose_reader(data: bytes, suffix: str) -> str:
+def _reader_of(data: bytes, source: str) -> str:
     """The reader that recognises the bytes, else the one for the suffix, else plain text."""
+    if not data:
+        raise DataError(
+            "the file is empty", path=_label(source), help="give a document with text in it"
+        )
+    suffix = os.path.splitext(source)[1].lower()  # noqa: PTH122 - as above
     readers = {name: plugins.load(READERS, name) for name in plugins.names(READERS)}
     for name, reader in readers.items():
         if hasattr(reader, "recognises") and reader.recognises(data):

@@ -11,7 +11,7 @@ in many files: it is kept, and comes before what operators mean by these words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from pearl import plugins
@@ -53,6 +53,13 @@ class DocumentUnit(Protocol):
 
 
 CONTRACT = DocumentUnit
+
+
+def lines(text: str, start: int = 0) -> Iterator[tuple[int, str]]:
+    r"""The lines of a text with their offsets; only "\n" ends a line."""
+    for line in text[start:].split("\n"):
+        yield start, line
+        start += len(line) + 1
 
 
 def trimmed(text: str, start: int, end: int, fields: dict[str, str] | None = None) -> list[Piece]:

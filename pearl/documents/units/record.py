@@ -26,42 +26,27 @@ from io import StringIO
 from typing import NamedTuple, cast
 
 from pearl.documents.passages import paragraphs
-from pearl.documents.units import Piece, left_out
+from pearl.documents.units import Piece, left_out, lines
 from pearl.errors.patterns import lazy_pattern
 
 MAX_LENGTH = 40  # maximum characters of a name
 
 MAX_WORDS = 5
 
-MAX_KNOWN = 1_000
-
 _fits_name = lazy_pattern(r"[^\W\d_][^:|\t\n]*(?<!\s)").fullmatch
 
 
-def is_key(text: str) -> bool:
-    """Whether a text names a field, and does not begin a sentence.
+def _key(text: str) -> str:
+    """The name of a field that stands before a colon; "" if the text begins a sentence.
 
     Example:
-        >>> is_key("Date of birth"), is_key("He said that it was so"), is_key("12")
-        (True, False, False)
+        >>> _key(" Date of birth"), _key("He said that it was so"), _key("12")
+        ('Date of birth', '', '')
     """
-    if len(text) > MAX_LENGTH or text.count(" ") >= MAX_WORDS:
-        return False
-    return _fits_name(text) is not None
-
-
-class Keys(dict[str, str]):
-    """Text before a colon → the key it is, without blanks around it, or "" if it is none.
-
-    Documents have the same ones in every record.
-    """
-
-    def __missing__(self, text: str) -> str:
-        name = text.strip()
-        known = name if is_key(name) else ""
-        if len(self) < MAX_KNOWN:
-            self[text] = known
-        return known
+    name = text.strip()
+    if len(name) > MAX_LENGTH or name.count(" ") >= MAX_WORDS:
+        return ""
+    return name if _fits_name(name) else ""
 
 
 def fields_of(names: Sequence[str], values: Sequence[str]) -> dict[str, str]:
@@ -234,8 +219,7 @@ def find_markdown(text: str) -> list[Piece]:
     pieces: list[Piece] = []
     names: tuple[str, ...] = ()  # of the table that goes on
     previous = ""
-    at = 0
-    for line in text.split("\n"):
+    for at, line in lines(text):
         if "|" not in line:
             names = ()
         elif not _OF_RULES.issuperset(line):
@@ -249,7 +233,6 @@ def find_markdown(text: str) -> list[Piece]:
                 if pieces and pieces[-1].end > at - len(previous) - 1:
                     pieces.pop()  # the row before was this header
         previous = line
-        at += len(line) + 1
     return pieces
 
 
@@ -287,11 +270,9 @@ def find_pairs(text: str) -> list[Piece]:
 
 def _pairs_by(text: str, separator: str) -> list[Piece]:
     pieces: list[Piece] = []
-    keys = Keys()
-    at = 0
     going_on = 0  # end of the lines after the last record that may belong to it
-    for line in text.split("\n"):
-        if separator in line and (pairs := _pairs_in(line, separator, keys)):
+    for at, line in lines(text):
+        if separator in line and (pairs := _pairs_in(line, separator)):
             if pieces and going_on > pieces[-1].end:
                 pieces[-1] = _longer(text, pieces[-1], going_on)
             names, values = pairs
@@ -302,11 +283,10 @@ def _pairs_by(text: str, separator: str) -> list[Piece]:
             going_on = 0
         elif going_on:
             going_on = at + len(line.rstrip())
-        at += len(line) + 1
     return pieces
 
 
-def _pairs_in(line: str, separator: str, keys: Keys) -> tuple[list[str], list[str]] | None:
+def _pairs_in(line: str, separator: str) -> tuple[list[str], list[str]] | None:
     """The keys and values of a line, or None if it has fewer than two pairs.
 
     What no key is in belongs to the value before it.
@@ -318,7 +298,7 @@ def _pairs_in(line: str, separator: str, keys: Keys) -> tuple[list[str], list[st
         before, colon, value = part.partition(":")
         if not names and (bullet := _BULLET.match(before)):
             before = before[bullet.end() :]
-        if colon and (not value or value[0].isspace()) and (name := keys[before]):
+        if colon and (not value or value[0].isspace()) and (name := _key(before)):
             names.append(name)
             values.append(value)
         elif names:
@@ -355,12 +335,11 @@ def find_blocks(text: str) -> list[Piece]:
         [{'Name': 'Ann', 'Age': '30'}, {'Name': 'Bob', 'Age': '41'}]
     """
     found: list[tuple[Piece, int]] = []
-    keys = Keys()
     for span in paragraphs(text):
         keyed = [
             (match.start(), name, match.end())
             for match in _KEYED.finditer(text, span.start, span.end)
-            if (name := keys[match[1]])
+            if (name := _key(match[1]))
         ]
         if len(keyed) < 2 or keyed[0][0] != span.start:
             continue
@@ -418,9 +397,9 @@ def _tables(text: str, delimiter: str) -> list[Piece]:
     """The rows of all tables; one after the first begins below a blank line and is as wide throughout."""
     source = StringIO(text, newline="\n")  # "\n" alone ends its lines
     pieces: list[Piece] = []
-    at = n_vain = end = 0
+    n_vain = end = 0
     is_after_blank = False
-    for line in text.split("\n"):
+    for at, line in lines(text):
         begin = at + len(line) + 1
         if at >= end and (is_after_blank or not pieces) and (header := _header(line, delimiter)):
             rows = _rows_from(source, begin, delimiter, len(header))
@@ -434,7 +413,6 @@ def _tables(text: str, delimiter: str) -> list[Piece]:
                 if n_vain > _MAX_VAIN * len(text):
                     break
         is_after_blank = not line.strip()
-        at = begin
     return pieces
 
 

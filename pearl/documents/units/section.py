@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from pearl.documents.units import Piece, trimmed
+from pearl.documents.units import Piece, lines, trimmed
 from pearl.errors.patterns import lazy_pattern
 
 _MAX_HEADING = 100  # maximum characters of a heading
@@ -90,11 +90,10 @@ def _merged(text: str, headings: Sequence[_Heading]) -> Iterator[_Heading]:
 
 def _markdown(text: str) -> list[_Heading]:
     found: list[_Heading] = []
-    at = 0
     is_code = False
     above: tuple[int, str] | None = None  # the line before, if it is the first of its paragraph
     was_blank = True
-    for line in text.split("\n"):
+    for at, line in lines(text):
         end = at + len(line)
         if _FENCE.match(line):
             is_code = not is_code
@@ -107,22 +106,15 @@ def _markdown(text: str) -> list[_Heading]:
         is_title = was_blank and not is_blank and len(line) <= _MAX_HEADING and "|" not in line
         above = (at, line.strip()) if is_title and not is_code else None
         was_blank = is_blank
-        at = end + 1
     return found
 
 
 def _plain(text: str, start: int = 0) -> list[_Heading]:
-    lines = text[start:].split("\n")
-    n_filled = n_capitals = 0
-    for line in lines:
-        if line and not line.isspace():
-            n_filled += 1
-            n_capitals += line.isupper()
-    in_capitals = n_capitals <= _MAX_SHARE_OF_CAPITALS * n_filled
+    filled = [line for _, line in lines(text, start) if line and not line.isspace()]
+    in_capitals = sum(map(str.isupper, filled)) <= _MAX_SHARE_OF_CAPITALS * len(filled)
     found: list[_Heading] = []
-    at = start
     stands_apart = True  # after a blank line or a heading
-    for line in lines:
+    for at, line in lines(text, start):
         if line and not line.isspace():
             heading = _numbered(line, at) if stands_apart else None
             if heading is None and in_capitals:
@@ -132,7 +124,6 @@ def _plain(text: str, start: int = 0) -> list[_Heading]:
             stands_apart = heading is not None
         else:
             stands_apart = True
-        at += len(line) + 1
     return _without_lists(text, found)
 
 
