@@ -106,7 +106,7 @@ class Lookup:
         near = self.thesaurus.nearest(question)
         columns = []
         for column in self.table.columns[:_MAX_COLUMNS_SHOWN]:
-            terms = "; ".join(shortened(term.text, _CELL) for term in near.get(column.name, ()))
+            terms = "; ".join(shortened(term, _CELL) for term in near.get(column.name, ()))
             columns.append(
                 f"- {shortened(column.name, _MAX_NAME)}: {_described(column)}"
                 + (f"; nearest to the question: {terms}" if terms else "")
@@ -145,7 +145,7 @@ class Lookup:
     def repair(self, question: str, flaw: QueryError) -> str:
         """The message to a model about an unusable reply."""
         near = self.thesaurus.nearest(question).get(flaw.column, ())
-        terms = "; ".join(shortened(term.text, _CELL) for term in near)
+        terms = "; ".join(shortened(term, _CELL) for term in near)
         hint = (
             f"\nIn {shortened(flaw.column, _MAX_NAME)}, nearest to the question: {terms}"
             if terms

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -73,20 +74,20 @@ class Mentions:
         words = question_words(question)
         stems = [_stems(word[0]) for word in words]
         bare = [bool(terms(fold(word[0]), drop_stop_words=True)) for word in words]
+        spans = [
+            (start, end, question[words[start].start() : words[end - 1].end()])
+            for start in range(len(words))
+            for end in range(start + 1, min(start + _MAX_SPAN, len(words)) + 1)
+            if bare[start] and bare[end - 1]
+        ]
         found: list[Mention] = []
-        for start in range(len(words)):
-            for end in range(start + 1, min(start + _MAX_SPAN, len(words)) + 1):
-                if bare[start] and bare[end - 1]:
-                    said = question[words[start].start() : words[end - 1].end()]
-                    span = tuple(stem for each in stems[start:end] for stem in each)
-                    for column, text, how, is_entry in self._of_span(said, span):
-                        found.append(Mention(start, end, column, text, how, is_entry))
+        for start, end, phrase in spans:
+            stems_of_span = tuple(chain.from_iterable(stems[start:end]))
+            found += [Mention(start, end, *name) for name in self._of_span(phrase, stems_of_span)]
         named = {at for one in found for at in range(one.start, one.end)}
-        for start in range(len(words)):
-            for end in range(start + 1, min(start + _MAX_SPAN, len(words)) + 1):
-                if not named.issuperset(range(start, end)) and bare[start] and bare[end - 1]:
-                    said = question[words[start].start() : words[end - 1].end()]
-                    found += [Mention(start, end, *like) for like in self._alike(said)]
+        for start, end, phrase in spans:
+            if not named.issuperset(range(start, end)):
+                found += [Mention(start, end, *name) for name in self._alike(phrase)]
         return sorted(dict.fromkeys(found), key=lambda one: (one.start, one.end))
 
     def _of_span(self, said: str, stems: tuple[str, ...]) -> Iterator[tuple[str, str, How, bool]]:

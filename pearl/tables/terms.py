@@ -43,47 +43,30 @@ _WORD_WEIGHT = 3.0  # weight of a word relative to a trigram
 Expand = Callable[[str], Iterable[str]]  # a question → more phrases that it might have used
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A value of a column that a question may mean."""
-
-    column: str
-    text: str
-    share: float
-
-
 class Synonyms:
     """Phrases that may stand for one another, by a file of `pearl.retrieval.queries`."""
 
     def __init__(self, path: Path = SYNONYMS) -> None:
-        self._groups = [group for _, group in read_groups(path)]
-        self._by_first: dict[str, list[tuple[tuple[str, ...], int]]] = {}
-        for number, group in enumerate(self._groups):
-            for phrase in group:
-                stems = tuple(terms(phrase))
-                if stems:
-                    self._by_first.setdefault(stems[0], []).append((stems, number))
+        self._others: dict[tuple[str, ...], dict[str, None]] = {}  # stems → the other phrases
+        for _, phrases in read_groups(path):
+            stems = {phrase: tuple(terms(phrase)) for phrase in phrases}
+            for own in filter(None, stems.values()):
+                others = (phrase for phrase in phrases if stems[phrase] != own)
+                self._others.setdefault(own, {}).update(dict.fromkeys(others))
+        self._longest = max(map(len, self._others), default=0)
 
     def __call__(self, question: str) -> list[str]:
         """The other phrases of every group of which the question has one."""
-        said = terms(question)
+        stems = terms(question)
         found: dict[str, None] = {}
-        for at, stem in enumerate(said):
-            for stems, number in self._by_first.get(stem, ()):
-                if tuple(said[at : at + len(stems)]) == stems:
-                    others = [one for one in self._groups[number] if tuple(terms(one)) != stems]
-                    found.update(dict.fromkeys(others))
+        for start in range(len(stems)):
+            for end in range(start + 1, min(start + self._longest, len(stems)) + 1):
+                found |= self._others.get(tuple(stems[start:end]), {})
         return list(found)
 
     def same(self, phrase: str) -> list[str]:
         """The other phrases of the groups that have exactly this one."""
-        said = tuple(terms(phrase))
-        found: dict[str, None] = {}
-        for stems, number in self._by_first.get(said[0], ()) if said else ():
-            if stems == said:
-                others = [one for one in self._groups[number] if tuple(terms(one)) != said]
-                found.update(dict.fromkeys(others))
-        return list(found)
+        return list(self._others.get(tuple(terms(phrase)), ()))
 
 
 class Thesaurus:
@@ -100,7 +83,7 @@ class Thesaurus:
     def __len__(self) -> int:
         return len(self._terms)
 
-    def nearest(self, question: str, n: int = 3) -> dict[str, list[Term]]:
+    def nearest(self, question: str, n: int = 3) -> dict[str, list[str]]:
         """For each column that has some, its `n` nearest terms, best first."""
         import numpy as np
 
@@ -114,13 +97,13 @@ class Thesaurus:
                 scores = np.where(scores >= 0.6 * self._weights, scores, 0.0)
             overlap = np.maximum(overlap, scores)
         share = overlap / self._weights
-        found: dict[str, list[Term]] = {}
+        found: dict[str, list[str]] = {}
         order = np.lexsort((-overlap, -np.round(share, 3)))
         for place in order[: int((share >= _MIN_SHARE).sum())].tolist():
             column, text = self._terms[place]
             listed = found.setdefault(column, [])
             if len(listed) < n:
-                listed.append(Term(column, text, float(share[place])))
+                listed.append(text)
         return {column: found[column] for column in self._columns if column in found}
 
     def _overlaps(self, grams: Iterable[str]) -> NDArray[np.float64]:
