@@ -1,8 +1,7 @@
-"""Values of a column against a value: which meet a condition, which do not, and which are undecided.
+"""Compares the values of a column with one value: each meets the condition, or not, or is undecided.
 
-Values are compared as texts without case and blanks, as dates or as numbers. What the comparison
-needs follows from the value compared with, and from the column: `2023` is a year beside dates and a
-number beside numbers.
+Values are compared as texts (ignoring case and blanks), as dates or as numbers. The column decides
+which: `2023` is a year in a column of dates and a number in a column of numbers.
 """
 
 from __future__ import annotations
@@ -69,8 +68,8 @@ def comparison(
 ) -> tuple[Callable[[str], Verdict], list[str]]:
     """Return the test of one value of a column, and notes for the reader.
 
-    An empty value is never before, after, at least or at most anything. What is to be read as a
-    date or a number and cannot be is undecided, as are numbers in another unit.
+    An empty value is never before, after, at least or at most anything. A value that cannot be read
+    as the date or number it is compared with is undecided, as is a number in another unit.
     """
     if operator not in OPERATORS:
         raise ValueError(f"unknown operator '{operator}'; operators are {', '.join(OPERATORS)}")
@@ -171,7 +170,7 @@ def _why_none(text: str) -> str:
         quantity(text)
     except ValueError as error:
         return str(error)
-    return "it is not surely one"
+    return "it cannot be read with certainty"
 
 
 def _numbers(values: Sequence[str]) -> dict[str, _Number | None]:

@@ -209,7 +209,7 @@ class _Reader(Child):
             reason = f"{signal.Signals(-status).name}: out of memory, or on a damaged file"
         return {
             "error": f"its reader broke down ({reason[:200] or f'exit status {status}'})",
-            "help": "convert it to plain text, or fetch it anew",
+            "help": "convert it to plain text, or download it again",
             "is_last": True,
         }
 

@@ -5,8 +5,8 @@ Feb 02, 2023, 2 February 2023, 2-Feb-23, with a weekday before and a time behind
 of the ISO calendar and years. A number alone is no date.
 
 Libraries of dates read more than is there. python-dateutil 4 gives today's month to "5", the year 234 to "1,234",
-this year to "3 May", and swaps day and month silently where they do not fit: what forbids that
-is already the patterns that read the date.
+this year to "3 May", and swaps day and month silently where they do not fit. The patterns that would
+be needed to prevent this already read the dates.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def kind_by_name(name: str) -> DocumentKind:
 def is_table(text: str, path: str) -> bool:
     r"""Whether the text of a file is a table: its suffix says so, and it begins with records.
 
-    A report with a table in it is none.
+    A report that contains a table is not one.
 
     Example:
         >>> is_table("City,Fee\nHaifa,120\nEilat,90\n", "fees.csv"), is_table("City,Fee\n", "fees.txt")
@@ -112,7 +112,7 @@ class Document(ShownInNotebooks):
     metadata: tuple[Mapping[str, str], ...] = field(default=(), repr=False, compare=False)
     """For a corpus: the metadata of its documents, in the order of `parts`."""
     kind: DocumentKind = field(default="document", repr=False, compare=False)
-    """The planner writes plans for this kind."""
+    """What the planner writes plans for."""
 
     def __repr__(self) -> str:
         """Short, because notebooks display the result of `load`."""
@@ -249,7 +249,7 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
         at += len(document.text)
         pieces += [title, document.text]
     if not pieces:
-        raise DataError("there is no document to join", path=name, help="name at least one file")
+        raise DataError("no document to join", path=name, help="name at least one file")
     kind: DocumentKind = "table" if kinds == {"table"} else "document"
     return Document("".join(pieces), name, tuple(parts), tuple(pages), kind=kind)
 
@@ -257,14 +257,13 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
 def heading(name: str) -> str:
     """The heading of a joined document, with the blank lines around it.
 
-    It is one line, whatever the name: that of a row may have lines, and one would look like another
-    document.
+    It is one line even if the name has several: one of them could look like another heading.
     """
     return f"\n\n# {' '.join(name.split())}\n\n"
 
 
 def part_spans(text: str, parts: Sequence[tuple[str, int]]) -> list[tuple[str, Span]]:
-    """The stretch of each of the parts of joined files, without the heading of the next."""
+    """The span of each joined file, without the heading of the next one."""
     spans: list[tuple[str, Span]] = []
     for (name, start), (following, end) in pairwise([*parts, ("", len(text))]):
         title = heading(following) if following else ""
@@ -329,7 +328,7 @@ def read_bytes(source: str, label: str) -> bytes:
     """All bytes of a file, or of standard input for `-`."""
     limit = limit_bytes()
     if "\0" in source:
-        raise DataError("there is no such file", path=repr(source), help="check the path")
+        raise DataError("no such file", path=repr(source), help="check the path")
     try:
         if source == "-":
             data = sys.stdin.buffer.read(limit + 1)
@@ -340,7 +339,7 @@ def read_bytes(source: str, label: str) -> bytes:
                 # The size of a pipe or a device is not known in advance.
                 data = file.read(limit + 1)
     except FileNotFoundError as error:
-        raise DataError("there is no such file", path=label, help="check the path") from error
+        raise DataError("no such file", path=label, help="check the path") from error
     except IsADirectoryError as error:
         raise DataError(
             "is a folder, not a file", path=label, help="name the files in it"
@@ -375,7 +374,7 @@ def _clean(text: str, path: str) -> str:
         raise DataError(
             f"character {at} is a lone surrogate (U+{ord(text[at]):04X}), not text",
             path=path,
-            help="remove it, or decode the source anew: it was cut or decoded wrongly",
+            help="remove it, or decode the source again: it was truncated or decoded wrongly",
         ) from None
     if len(data.translate(None, _CONTROLS)) < len(data):  # ten times as fast as a search
         text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n")

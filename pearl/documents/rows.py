@@ -1,7 +1,7 @@
 """Rows: the parts of a document, each with its span.
 
-A row knows what it reads in the document, its named fields and its current value. What a model
-could not decide stays in the collection as undecided: it is neither counted nor dropped.
+A row has its spans in the document, named fields and a current value. A row that a model could not
+decide stays in the collection as undecided: it is neither counted nor dropped.
 """
 
 from __future__ import annotations

@@ -253,10 +253,9 @@ class Counter:
         return n
 
     def excess(self, text: str, most: int, part: str = "") -> int:
-        """Tokens by which a prompt is longer than it may be; 0 where it is not.
+        """Tokens by which a prompt exceeds a limit, or 0.
 
-        It counts no more than it takes to tell: nothing, where a text is short; the rest of it, where
-        a part of it is counted already; the text as a whole, where that decides.
+        The text is counted as a whole only if neither its length nor its counted part decides.
         """
         if self.at_most(text) <= most:
             return 0

@@ -1,4 +1,4 @@
-"""A query + the columns of a table → the same query in the table's own names, or what is wrong with it."""
+"""A query + the columns of a table → the same query with the table's own names, or a list of its errors."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pearl.tables.specification import AllOf, AnyOf, Condition, Not, Query, Quer
 
 _SHOWN = 12  # maximum names of columns in a message
 _VALUES_SHOWN = 6  # maximum values of a column in a message
+_NAMES = {"text": "texts", "number": "numbers", "date": "dates", "hours": "opening hours"}
 
 
 def check(query: Query, table: QueryTable) -> Query:
@@ -63,7 +64,7 @@ class _Checker:
             of = f"{self.column(part['name'])} by {part['part'].lower()}"
             if self.table.column(of):
                 return of
-            self.flaws.append((f"'{name[:60]}' is no part of a column of dates", ""))
+            self.flaws.append((f"'{name[:60]}' is not a part of a column of dates", ""))
             return name
         for spelled in (fold, _bare, _singular):
             close = [each for each in names if spelled(each) == spelled(name)]
@@ -72,12 +73,12 @@ class _Checker:
             if close:
                 self.flaws.append((f"'{name}' may mean any of the columns {', '.join(close)}", ""))
                 return name
-        if is_year(name):  # the years that there are come first
+        if is_year(name):  # columns of other years come first
             names = tuple(sorted(names, key=lambda each: not is_year(each)))
         listed = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
         meant = did_you_mean(name, names)
         help = f"did you mean '{meant}'? " if meant else ""
-        self.flaws.append((f"there is no column '{name[:60]}'; {help}the table has: {listed}", ""))
+        self.flaws.append((f"the table has no column '{name[:60]}'; {help}it has: {listed}", ""))
         return name
 
     def where(self, where: Where) -> Where:
@@ -104,8 +105,8 @@ class _Checker:
         kinds = {"sum": ("number",), "mean": ("number",), "min": ("number", "date"),
                  "max": ("number", "date")}.get(function)  # fmt: skip
         if column and kinds and column.kind not in kinds:
-            message = f"'{function}' is of {' or '.join(kinds)}s, and {name} is of {column.kind}"
-            self.flaws.append((f"{message}; it has {_some(column.values)}", name))
+            message = f"'{function}' needs {' or '.join(kinds)}s; {name} is a column of {_NAMES[column.kind]}"
+            self.flaws.append((f"{message} and has {_some(column.values)}", name))
         return name
 
     def sorted_by(self, by: str, query: Query, figures: dict[str, str]) -> str:
@@ -127,7 +128,7 @@ def _value_flaw(column: TypedColumn, op: str, value: str) -> str | None:
     """The error of comparing a column with a value, or None."""
     if op == "open":
         if column.kind != "hours":
-            return f"'open' is of opening hours, and {column.name} has {_some(column.values)}"
+            return f"'open' needs opening hours; {column.name} has {_some(column.values)}"
         if read_moment(value) is None:
             return f"'{value[:60]}' is not a time of the week; write 'Friday', 'Friday 10:00' or 'Friday 10:00-12:00'"
         return None
@@ -139,21 +140,21 @@ def _value_flaw(column: TypedColumn, op: str, value: str) -> str | None:
         if found is None:
             if op not in ORDERED and fold(value) in map(fold, column.values):
                 return None
-            return f"{column.name} is of numbers, and '{value[:60]}' is not surely one; it has {_some(column.values)}"
+            return f"{column.name} is a column of numbers; '{value[:60]}' is not clearly a number; it has {_some(column.values)}"
         unit = found[1]
         if unit and unit != column.unit:
-            there = f"in {column.unit}" if column.unit else "without a unit"
-            return f"{column.name} is of numbers {there}, and '{value[:60]}' is in {unit}"
+            own = f"in {column.unit}" if column.unit else "without a unit"
+            return f"{column.name} is a column of numbers {own}; '{value[:60]}' is in {unit}"
         return None
     if column.kind == "date":
         if read_period(value)[0] is None and not (
             op not in ORDERED and fold(value) in map(fold, column.values)
         ):
-            return f"{column.name} is of dates, and '{value[:60]}' is none; it has {_some(column.values)}"
+            return f"{column.name} is a column of dates; '{value[:60]}' is not a date; it has {_some(column.values)}"
         return None
     if op in ORDERED:
         return (
-            f"'{op}' compares numbers and dates, and {column.name} is of {column.kind}; it has "
+            f"'{op}' compares numbers and dates; {column.name} is a column of {_NAMES[column.kind]} and has "
             f"{_some(column.values)}"
         )
     return None
@@ -167,7 +168,7 @@ def _some(values: Sequence[str]) -> str:
 def nearest_values(column: TypedColumn, value: str, n: int = 3) -> list[str]:
     """The values of a column with the most similar spelling, best first.
 
-    Those that have a word of it come first, then those of similar letters.
+    Values that share a word with it come first, then values with similar letters.
     """
     wanted = fold(value)
     words = set(re.findall(r"\w+", wanted))

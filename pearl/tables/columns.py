@@ -1,4 +1,4 @@
-"""Rows → typed columns: what their cells say as numbers, dates or opening hours; and how texts are compared."""
+"""Rows → typed columns: their cells as numbers, dates or opening hours; and the form in which texts are compared."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def fold(text: str) -> str:
 def word_form(folded: str) -> str:
     """A folded text as its words with one blank before each and one at the end.
 
-    An apostrophe within a word is no end of it: `Modi'in` is one word.
+    An apostrophe within a word does not end it: `Modi'in` is one word.
 
     Example:
         >>> word_form("h&c, modi'in-re'ut")
@@ -82,7 +82,7 @@ class Moment:
 def read_hours(text: str) -> tuple[tuple[int, int], ...] | None:
     """Opening hours → intervals from and to a minute of the week; None if they cannot be read.
 
-    An interval that goes over the end of the week is two. `()` is closed.
+    An interval past the end of the week becomes two. `()` means closed.
     """
     if len(text) > _MAX_LENGTH:
         return None
@@ -268,8 +268,8 @@ def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedC
     unit = units.most_common(1)[0][0] if units else ""
     first = next((own for _, own in found.values()), "")
     if not unit and first in CURRENCIES and not units.keys() - {"", first}:
-        unit = first  # accounts have the sign in the first row and in that of the total
-    # Of a number among percentages it is open whether it is a share or a percentage.
+        unit = first  # accounts write the sign in the first row and in the total only
+    # A bare number among percentages may be a share (0.3) or a percentage (30).
     alike = (unit,) if unit == "%" else ("", unit)
     unit = unit_of(f"1 {unit}", 0, 1)  # or a word that is none
     numbers = {value: number for value, (number, own) in found.items() if own in alike}
@@ -321,7 +321,7 @@ def _are_mostly_hours(values: Sequence[str]) -> bool:
 def _are_mostly_numbers(values: Sequence[str]) -> bool:
     """Whether more than half are numbers, alone or with a common suffix.
 
-    `Clinic 58` and `12 Herzl Street` have numbers, and are none.
+    `Clinic 58` and `12 Herzl Street` contain numbers, but are not numbers.
     """
     if any(map(_is_code, values)):
         return False
@@ -369,7 +369,8 @@ def _unread(name: str, what: str, values: Sequence[str], read: Container[str]) -
 def date_parts(column: TypedColumn) -> list[TypedColumn]:
     """The columns `NAME by year`, `quarter`, `month` and `weekday` of a column of dates.
 
-    A period of which only a part is in one of these has it undecided, as a cell that is no date has.
+    The part is undecided for a period that has several (June 2023 has no weekday) and for a cell that is
+    not a date.
     """
     if column.kind != "date" or column.reading is None:
         return []

@@ -138,7 +138,7 @@ class Lookup:
     def why_empty(self, answer: Answer) -> str | None:
         """Why an answer is empty, or None if it is not."""
         if isinstance(answer.query, str):
-            return None if answer.lines or answer.undecided else "the statement gives no line"
+            return None if answer.lines or answer.undecided else "the statement returns no line"
         is_empty = not any(line.rows for line in answer.lines) and not answer.undecided
         return why_empty(answer.query, self.table) if is_empty and answer.query.limit != 0 else None
 
@@ -172,10 +172,10 @@ async def look_up(
     max_repairs: int = MAX_REPAIRS,
     engine: SqlEngine = "sqlite",
 ) -> Answer:
-    """Answer a question: a reply that cannot be used goes back, with what the table has instead.
+    """Answer a question; an unusable reply goes back to the model with what the table has instead.
 
-    So does, once, a query that finds nothing: with the condition that emptied it. If the model
-    keeps to it, nothing is the answer, and a note says why.
+    A query that finds nothing goes back once, with the condition that no row meets. If the model repeats
+    the query, the empty answer stands, and a note gives the reason.
     """
     # In a thread: other coroutines go on while rows are indexed, or SQL takes its time.
     if prompt is None:
@@ -205,7 +205,7 @@ async def look_up(
     if empty is not None:
         return empty
     n_replies = len(turns) // 2
-    raise UnansweredError(f"no reply of {n_replies} was a query of this table: {flaw}")
+    raise UnansweredError(f"none of {n_replies} replies was a query of this table: {flaw}")
 
 
 def declined(reply: str) -> str:
@@ -371,7 +371,7 @@ def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
         groups.setdefault(key, []).append((each.caption, each.source, rows))
         numbers.setdefault(key, []).extend(range(1, len(rows) + 1))
     if not groups:
-        raise ValueError("there is no table: no records with named columns")
+        raise ValueError("the document has no table: no records with named columns")
     found = []
     for (names, scale), parts in groups.items():
         captions = {caption for caption, _, _ in parts}
@@ -397,7 +397,7 @@ def tables_of_rows(rows: Rows) -> tuple[FoundTable, ...]:
             if row.fields:
                 groups.setdefault(tuple(row.fields), ([], []))[is_doubtful].append(row)
     if not groups:
-        raise ValueError("there is no table: the rows have no fields")
+        raise ValueError("the rows are no table: they have no fields")
     return tuple(
         FoundTable(
             Rows(tuple(sure), doubtful=tuple(doubtful), notes=rows.notes),

@@ -1,4 +1,4 @@
-"""Words of a question → what of a table they name: a value, a column, a phrase of its cells."""
+"""Words of a question → the values, columns and phrases of cells of a table that they name."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ COLUMN_WORDS = Path(__file__).with_name("column_words.txt")
 """Groups of words for what columns hold."""
 
 How = Literal["value", "column", "synonym", "short", "alike", "column word", "phrase", "negated"]
-"""A whole value; a column's whole name; a synonym of a value; a part of one value only; spelt like a
-value; a word of a column's name; a part of cells; that, where some cells say `no` before it."""
+"""How words match, from first to last: a whole value; the name of a column; a synonym of a value; words
+of only one value; the spelling of a value, nearly; a word of a column's name; a phrase of cells; the same
+where some cells negate it."""
 
 _MAX_WORDS = 40
 _MAX_SPAN = 6  # maximum words of a question, and of a mention

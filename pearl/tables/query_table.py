@@ -24,7 +24,7 @@ class QueryTable:
         self.columns: tuple[TypedColumn, ...] = typed_columns(rows)
         self.names = tuple(column.name for column in self.columns)
         if not self.columns:
-            raise ValueError("there is no table: the rows have no fields")
+            raise ValueError("the rows are no table: they have no fields")
         if len(self.columns) > _MAX_COLUMNS:
             raise ValueError(f"the table has {len(self.columns):,} columns, too many for a query")
         parts = [part for column in self.columns for part in date_parts(column)]
@@ -44,7 +44,7 @@ class QueryTable:
         return self._queried[name]
 
     def unread_rows(self, name: str, rows: Iterable[int]) -> set[int]:
-        """Those of some rows whose cell of a column has a value that cannot be read, or is undecided."""
+        """The rows whose cell in a column cannot be read, or is undecided."""
         column = self.known(name)
         unread = {None, *column.unread}
         return {row for row in rows if column.cells[row] in unread}

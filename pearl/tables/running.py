@@ -1,7 +1,7 @@
 """A checked query + its table → its answer, with the rows behind every line.
 
-A condition is true, false or None, which is undecided: a cell that is undecided, cannot be read as
-what it is compared as, or of which only a part lies in a period.
+The verdict on a row is None (undecided) where a cell is undecided, cannot be read as a number or date,
+or is a period that lies only partly in the one it is compared with.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A query of a table as data: what is selected, which rows, how they are grouped and sorted.
 
-This is all that can be asked of a table without SQL; nothing in it is code. Its form is also a
-constraint for decoders: a grammar, and the same as JSON Schema.
+It contains no code. Its form is also a constraint for decoders, as a grammar and as JSON Schema.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Operator = Literal[
     "is", "is not", "in", "not in", "contains", "does not contain", "before", "after", "at least",
     "at most", "is empty", "is not empty", "open",
 ]  # fmt: skip
-"""Those of `WHERE` in plans, and: empty cells, and `open` at a time of the week."""
+"""The operators of `WHERE` in plans, tests for empty cells, and `open` at a time of the week."""
 
 OPERATORS: tuple[Operator, ...] = Operator.__args__  # type: ignore[attr-defined]
 
@@ -238,7 +237,7 @@ def _flaw(error: ValidationError) -> str:
     if one["loc"] and one["loc"][-1] == "op":
         message = f"unknown operator {one['input']!r:.60}; operators are {', '.join(OPERATORS)}"
     elif one["type"] == "extra_forbidden":
-        message = "there is no such field; see the form of a query"
+        message = "a query has no such field; see its form"
     elif one["type"] == "model_type" or one["type"].endswith("_type"):
         message = f"{message}, not {one['input']!r:.60}"
     return f"{path or 'the query'}: {message}"

@@ -177,7 +177,7 @@ class SqlTable:
             for i, (name, value) in enumerate(zip(columns, values, strict=True)):
                 column = self._columns.get(name.casefold())
                 if column is not None and self._shown(column, row) != value:
-                    row = None  # the statement made the number up, or the value
+                    row = None  # the statement computed the number or the value
                     break
                 if column is not None:
                     cells[i] = column.cells[row]
@@ -199,26 +199,24 @@ class SqlTable:
         """The message for a refused statement, with alternatives."""
         match refused:
             case "time":
-                return f"it was stopped after {self.limits.seconds:g} s; ask for less at once"
+                return f"it was stopped after {self.limits.seconds:g} s; select less"
             case "text":
-                return (
-                    "a text that is no number is added, converted to a number or compared with one"
-                )
+                return "the statement adds a text that is not a number, converts it or compares it with a number"
             case "memory":
-                return "it takes more memory than it may; ask for less at once"
+                return "it needs more memory than the limit; select less"
             case "length":
-                return "the result is too long; ask for less at once"
+                return "the result is too long; select less"
             case "access":
                 return f"only the table {self.table.name} may be read ({what})"
             case "function":
-                return f"there is no function {what} here"
+                return f"the function {what} is not available"
             case "statement":
                 return "only one SELECT is allowed: nothing is written, attached or set"
             case "column":
                 names = [column.name for column in self.table.columns]
                 meant = did_you_mean(what, names)
                 help = f'did you mean "{meant}"? ' if meant else ""
-                return f"there is no column {what!r}; {help}the table has: {', '.join(names)}; texts stand in single quotes"
+                return f"the table has no column {what!r}; {help}it has: {', '.join(names)}; write texts in single quotes"
             case "table":
                 return f"no such table: {what}; the table is called {self.table.name}"
             case _:

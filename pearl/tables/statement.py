@@ -1,8 +1,8 @@
 """A SQL statement as tokens: where it does not fit the columns' types, and which rows it leaves undecided.
 
-The engines parse statements; they compare a word with a number without a complaint, and leave NULL out without a
-note. This module reads as much of a statement as these two need, and takes what it does not understand for
-a statement that depends on every cell of the columns that it names.
+The engines parse statements, but compare words with numbers without an error and drop NULL without a
+note. This module reads as much of a statement as is needed to report both. A statement that it does not
+understand is assumed to depend on every cell of the columns that it names.
 """
 
 from __future__ import annotations
@@ -171,12 +171,12 @@ def _check_value(column: TypedColumn, literal: Token) -> None:
         kind = "numbers"
     elif column.kind == "date":
         fits = literal.kind == "" or (literal.kind == "string" and _is_day(literal.value))
-        kind = "days, which are written '2020-01-31'"
+        kind = "days, written as '2020-01-31'"
     else:
         fits = literal.kind != "number"
-        kind = "texts, which are written in single quotes"
+        kind = "texts, written in single quotes"
     if not fits:
-        raise QueryError(f"{column.name} is of {kind}, and {literal.text[:60]} is none")
+        raise QueryError(f"{column.name} is a column of {kind}; {literal.text[:60]} is not one")
 
 
 def _is_day(text: str) -> bool:
@@ -191,7 +191,7 @@ def _check_types(statement: Sequence[Token], i: int, columns: Columns) -> None:
     if token.kind == "string" and token.value.casefold() in columns:
         is_value = before.text in _COMPARED or before.word in ("as", "like", "ilike", "in", "and")
         if not is_value and not (before.text in ("(", ",") and _is_in_list(statement, i)):
-            raise QueryError(f'{token.text} is a text: write the column as "{token.value}"')
+            raise QueryError(f'{token.text} is a text; write the column as "{token.value}"')
     if token.word in _OF_NUMBERS and _at(statement, i + 1).text == "(":
         first = i + 3 if _at(statement, i + 2).word in ("distinct", "all") else i + 2
         column = columns.get(_operand(statement, first).name)
@@ -209,7 +209,7 @@ def _check_types(statement: Sequence[Token], i: int, columns: Columns) -> None:
         is_whole = bool({_at(statement, first - 1).text, _at(statement, i + 1).text} & _ARITHMETIC)
     if column is not None and is_whole and column.kind in ("text", "hours"):
         some = ", ".join(repr(value[:40]) for value in column.values[:3])
-        raise QueryError(f"{column.name} is of {column.kind} and no numbers; it has {some}")
+        raise QueryError(f"{column.name} is not a column of numbers; it has {some}")
 
 
 def _is_in_list(statement: Sequence[Token], i: int) -> bool:
@@ -236,7 +236,10 @@ def in_sql(name: str) -> str:
 
 
 def sqlite_dialect(sql: str) -> str:
-    """The statement so that SQLite takes quoted names for names and no text for a number, and divides, compares texts and has NULL last as DuckDB does.
+    """The statement as SQLite has to be given it to answer as DuckDB does.
+
+    A name in double quotes is never a text, a text never a number; division is not whole; texts are
+    compared without case; NULL is sorted last.
 
     Example:
         >>> sqlite_dialect('SELECT "Fee" / 2 FROM rows ORDER BY "Fee" LIMIT 1')

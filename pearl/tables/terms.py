@@ -1,8 +1,7 @@
 """The parts of a table prompt that depend on the question: terms, rows and example queries.
 
-People say Tel Aviv where a table says Tel Aviv-Yafo, and oculist where it says ophthalmology. The
-different values of a column are its terms; a term is found by its words, by the letters of its words,
-and by synonyms of the words of the question.
+A question says Tel Aviv or oculist, a table Tel Aviv-Yafo or ophthalmology. The different values of a
+column are its terms; a term is found by its words, their trigrams, and synonyms of the question's words.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ class Thesaurus:
             return {}
         overlap = np.zeros(len(self._terms))
         for phrase in (question, *self._expand(question)):
-            # Of a synonym only the whole counts: its own words are not those of the question.
+            # A synonym counts only as a whole: its single words are not in the question.
             scores = self._overlaps(_grams(phrase))
             if phrase is not question:
                 scores = np.where(scores >= 0.6 * self._weights, scores, 0.0)
@@ -247,7 +246,7 @@ class Examples:
     def like(self, question: str, k: int = 2) -> list[Example]:
         """The `k` examples whose questions are most like a question; others where too few are.
 
-        Words such as `how many` and `not` count: they say what kind of query it is.
+        Stop words count: `how many` and `not` show what kind of query is asked for.
         """
         best = self._texts.best(terms(question), k)
         rest = [i for i in range(len(self.examples)) if i not in best]

@@ -107,7 +107,7 @@ def test_standard_input_is_sniffed(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe(monkeypatch, b"<!doctype html><title>T</title><p>One <b>two</b>")
     assert load("-", name="page").text == "One two"
     pipe(monkeypatch, b"%PDF-1.7 and no more")
-    assert "damaged or no PDF" in failure("-")
+    assert "damaged or not a PDF" in failure("-")
     pipe(monkeypatch, b"")
     assert "empty" in failure("-")
 
@@ -129,7 +129,7 @@ def test_standard_input_is_sniffed(monkeypatch: pytest.MonkeyPatch) -> None:
         (b"\xff\xfe\x00\xd8a\0", "offset 2 is not UTF-16-LE"),
         (b"abc \xed\xa0\x80 def", "offset 4 is an encoded lone surrogate"),
         ("é".encode() + b"\xed\xbf\xbf", "offset 2 is an encoded lone surrogate"),
-        (bytes(range(128, 256)) * 3, "encoding of the text cannot be told"),
+        (bytes(range(128, 256)) * 3, "encoding of the text cannot be detected"),
     ],
 )
 def test_what_is_no_text_is_refused(tmp_path: Path, data: bytes, words: str) -> None:
@@ -152,7 +152,7 @@ def test_paths_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "folder" in failure(tmp_path)
     assert "cannot be read" in failure(write(tmp_path, "text") / "below.txt")
     assert "cannot be read" in failure("x" * 5000)
-    with pytest.raises(DataError, match=r"^'a\\x00b': there is no such file"):
+    with pytest.raises(DataError, match=r"^'a\\x00b': no such file"):
         load("a\0b")
 
     def refuse(*_: object) -> None:

@@ -50,7 +50,7 @@ def execute(plan: str, document: Document, said: str = "") -> Answer:
 def test_a_column_of_a_year_that_is_not_there_is_told_with_those_that_are() -> None:
     net = where("item", "is", "net sales")
     _, (_, told) = look_up(WIDE, {"select": ["2015"], "where": net}, {"where": net})
-    assert "there is no column '2015'; the table has: 2013, 2014, item" in told
+    assert "the table has no column '2015'; it has: 2013, 2014, item" in told
     assert "did you mean" not in told
 
 
@@ -177,14 +177,14 @@ def test_a_unit_that_does_not_fit_is_told_and_not_compared() -> None:
     right = {"select": ["item"], "where": where("2014", "at least", "$5")}
     document = Document("item,2014\nsales,$12\ncosts,$4\n", "a.csv")
     answer, (_, told) = look_up(document, {"where": dear}, right)
-    assert "2014 is of numbers in $, and '€ 5' is in €" in told
+    assert "2014 is a column of numbers in $; '€ 5' is in €" in told
     assert "sales" in answer.text
 
 
 def test_a_column_that_is_written_wrongly_is_told_with_what_was_meant() -> None:
     right = {"where": where("Amount", "is", "12")}
     answer, (_, told) = look_up(LONG, {"where": where("Amuont", "is", "12")}, right)
-    assert "there is no column 'Amuont'; did you mean 'Amount'?" in told
+    assert "the table has no column 'Amuont'; did you mean 'Amount'?" in told
     assert answer.status == "answered"
 
 

@@ -81,9 +81,9 @@ def test_what_is_wrong_goes_back_with_what_the_table_has() -> None:
     answer = asyncio.run(look_up("Where is an oculist in Tel Aviv?", Lookup(TABLE), model))
     assert (len(answer.lines), answer.n_repairs) == (1, 3)
     told = [shown[-1][1] for shown in model.shown[1:]]
-    assert "there is no column 'Town'; the table has: Clinic, City" in told[0]
+    assert "the table has no column 'Town'; it has: Clinic, City" in told[0]
     assert "the reply has no query" in told[1]
-    assert "City is of text; it has 'Tel Aviv-Yafo'" in told[2]
+    assert "City is a column of texts and has 'Tel Aviv-Yafo'" in told[2]
     assert "In City, nearest to the question: Tel Aviv-Yafo" in told[2]
 
 
@@ -114,7 +114,7 @@ def test_an_empty_result_is_kept_where_its_correction_is_no_query() -> None:
 
 
 def test_a_model_that_never_writes_a_query_gives_no_answer() -> None:
-    with pytest.raises(UnansweredError, match="no reply of 2 was a query of this table"):
+    with pytest.raises(UnansweredError, match="none of 2 replies was a query of this table"):
         asyncio.run(look_up("Who?", Lookup(TABLE), Model("no", "no"), max_repairs=1))
 
 

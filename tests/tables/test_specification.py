@@ -55,7 +55,7 @@ def test_whatever_is_said_is_a_query_or_an_error(said: object) -> None:
         ({"where": {"column": "City", "op": "is empty", "value": "x"}}, "takes no value"),
         ({"aggregate": {"function": "sum"}}, "'sum' needs a column"),
         ({"limit": -1}, "limit: "),
-        ({"filter": 1}, "filter: there is no such field"),
+        ({"filter": 1}, "filter: a query has no such field"),
         ([], "the query: "),
     ],
 )  # fmt: skip
@@ -86,12 +86,12 @@ def test_many_conditions_are_refused() -> None:
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"select": ["Towm", "Cty"]}, "there is no column 'Cty'; did you mean 'City'? the table has: Clinic name, City"),
-        ({"where": {"column": "City", "op": "at least", "value": "3"}}, "compares numbers and dates, and City is of text; it has 'Haifa', 'Eilat'"),
-        ({"where": {"column": "Fee", "op": "at least", "value": "much"}}, "Fee is of numbers, and 'much' is not surely one; it has '120 mg', '90 mg'"),
-        ({"where": {"column": "Since", "op": "before", "value": "long ago"}}, "Since is of dates, and 'long ago' is none; it has '2020-01-01'"),
-        ({"where": {"column": "City", "op": "open", "value": "Friday"}}, "'open' is of opening hours"),
-        ({"aggregate": {"function": "mean", "column": "City"}}, "'mean' is of numbers, and City is of text"),
+        ({"select": ["Towm", "Cty"]}, "the table has no column 'Cty'; did you mean 'City'? it has: Clinic name, City"),
+        ({"where": {"column": "City", "op": "at least", "value": "3"}}, "compares numbers and dates; City is a column of texts and has 'Haifa', 'Eilat'"),
+        ({"where": {"column": "Fee", "op": "at least", "value": "much"}}, "Fee is a column of numbers; 'much' is not clearly a number; it has '120 mg', '90 mg'"),
+        ({"where": {"column": "Since", "op": "before", "value": "long ago"}}, "Since is a column of dates; 'long ago' is not a date; it has '2020-01-01'"),
+        ({"where": {"column": "City", "op": "open", "value": "Friday"}}, "'open' needs opening hours"),
+        ({"aggregate": {"function": "mean", "column": "City"}}, "'mean' needs numbers; City is a column of texts"),
         ({"aggregate": {"function": "count"}, "sort": {"by": "Fee"}}, "the result has no 'Fee' to sort by; it has: count"),
     ],
 )  # fmt: skip

@@ -27,7 +27,7 @@ class DocumentReader(Protocol):
         """The text to show.
 
         Raises:
-            DataError: The bytes are nothing that it reads.
+            DataError: The bytes are not a file of this type.
         """
         ...
 

@@ -64,7 +64,7 @@ def read(data: bytes, path: str) -> str:
     try:
         with ZipFile(BytesIO(data)) as archive:
             n_bytes = sum(part.file_size for part in archive.infolist())
-            check_size(n_bytes, "file unpacks to more", path, "take pictures out")
+            check_size(n_bytes, "file unpacks to more", path, "remove pictures")
             parts = (name for name in archive.namelist() if name.startswith("xl/worksheets/"))
             has_formulas = any(_FORMULA.search(archive.read(part)) for part in parts)
         values = openpyxl.load_workbook(BytesIO(data), data_only=True)
@@ -74,7 +74,7 @@ def read(data: bytes, path: str) -> str:
         raise
     except _DAMAGE as error:
         raise DataError(
-            "the file is damaged or no .xlsx", path=path, help="save it anew as .xlsx"
+            "the file is damaged or not an .xlsx", path=path, help="save it again as .xlsx"
         ) from error
 
 

@@ -43,7 +43,7 @@ def read(data: bytes, path: str) -> str:
         raise
     except (ArrowException, OSError, ValueError) as error:
         raise DataError(
-            "the file is damaged or no Parquet", path=path, help="write it anew"
+            "the file is damaged or not Parquet", path=path, help="write it again"
         ) from error
 
 

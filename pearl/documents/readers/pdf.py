@@ -35,7 +35,7 @@ def read(data: bytes, path: str) -> str:
                 "the PDF is encrypted", path=path, help="save it without its password"
             ) from error
         raise DataError(
-            "the file is damaged or no PDF", path=path, help="fetch or export it anew"
+            "the file is damaged or not a PDF", path=path, help="download or export it again"
         ) from error
     if not text:
         raise DataError(

@@ -85,7 +85,7 @@ def _decode_strictly(data: bytes, encoding: str, path: str) -> str:
         raise DataError(
             f"the byte at offset {error.start} {what}, though the document is {encoding.upper()}",
             path=path,
-            help="remove it, or make the file anew: it was cut or written wrongly",
+            help="remove it, or create the file again: it was truncated or written wrongly",
         ) from error
 
 
@@ -132,7 +132,7 @@ def _decode_by_statistics(data: bytes, path: str) -> str:
     best = matches.best()
     if best is None:
         raise DataError(
-            "the encoding of the text cannot be told", path=path, help="convert it to UTF-8"
+            "the encoding of the text cannot be detected", path=path, help="convert it to UTF-8"
         )
     fitting = {
         encoding: match

@@ -111,7 +111,7 @@ _AFTER = frozenset({")", "%", ")%", ") %"})
 def _joined_marks(rows: Sequence[Row]) -> Sequence[Row]:
     """Merge columns that contain only currency signs, brackets or percent signs.
 
-    Reports on the web have them, so that digits stand below each other.
+    Reports on the web have such columns to align digits.
     """
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
     values = {name: {(row.fields.get(name) or "").strip() for row in rows} - {""} for name in names}
@@ -139,7 +139,7 @@ _AGAIN = lazy_pattern(r" \([0-9]+\)\Z")
 def _one_heading(rows: Sequence[Row]) -> Sequence[Row]:
     """Merge a second row of headings into the names of the columns: `2008 Q1`, `2008 Q2`.
 
-    It is one if a name stands above several columns and all that the first row says is no number.
+    The first row is one if a name spans several columns and no cell of the row is a number.
     """
     first, *others = rows
     if not others or not any(_AGAIN.search(name) for name in first.fields):
@@ -201,7 +201,7 @@ class TableRows(NamedTuple):
 
 
 def table_rows(document: Document) -> Iterator[TableRows]:
-    """The rows of each table of a document; cells are not read, which takes longest."""
+    """The rows of each table of a document; their cells are not parsed, which takes longest."""
     text = document.text
     for name, span in part_spans(text, document.parts) or [("", Span(0, len(text)))]:
         part = text[span.start : span.end]

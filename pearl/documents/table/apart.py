@@ -1,8 +1,8 @@
-"""A document → its tables, in Markdown, apart from its text; of all of it, or of passages.
+"""A document, or some of its passages → its tables in Markdown, then its text without them.
 
-Every line of the document is in one of the two parts, and rows are never without their header. A table is what
-has a header: `pearl.documents.units.record.below_headers`. What a document says cannot be taken for
-one of the labels: a line that reads like one is escaped.
+Every line of the document is in one of the two parts, and rows are always shown with their header. Only
+rows below a header are a table (`pearl.documents.units.record.below_headers`). A line of the document
+that looks like one of our labels is escaped.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _moved(span: Span, by: int) -> Span:
 def _grouped(text: str, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
     """The rows of each table: those with the same fields and nothing but rules between them.
 
-    A sentence below a blank line is none, though it may have as many commas as a row.
+    A sentence after a blank line is not a row, even if it has as many commas as one.
     """
     group: list[Piece] = []
     for piece in pieces:
@@ -306,7 +306,7 @@ class TablesApart:
     def parts(self, max_tokens: int, count: Callable[[str], int]) -> list[str]:
         """Split the document into parts of at most `max_tokens`, each with the heads of its tables.
 
-        One that has a single row, or a word, may be longer.
+        A part of a single row or word may be longer.
         """
         atoms = self.atoms(max(1, max_tokens // ATOMS), count)
         labels = count(LABELS)

@@ -1,8 +1,8 @@
 """The cells of a column → their numbers, as financial tables write them, read together.
 
-What cannot surely be read is None, never a guess: `1.250` may be either of two numbers, `12 (1)` has
-a footnote or a restatement. One cell says how another is to be read: a point with two digits after it
-makes `1.250` a number with decimals, a number without brackets makes `(1,315)` one below 0.
+A cell that cannot be read with certainty is None, never a guess: `1.250` may be either of two numbers,
+`12 (1)` has a footnote or a restatement. Other cells of the column resolve the ambiguity: a point with
+two digits after it shows that `1.250` has decimals, a number without brackets that `(1,315)` is negative.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ _BRACKETS = lazy_pattern(r"\s*[$€£¥]?\s*\(.*\)\s*%?\s*", re.S)
 def read_column(name: str, cells: Sequence[str], scale: int = 0) -> list[Quantity | None]:
     """The numbers of a column's cells, each with the scale of the column where it has none itself.
 
-    A column of dates has none. The unit of the others is not that of every number without one: there may
-    be shares among dollars.
+    A column of dates has none. A number without a unit does not get the unit of the others: there may be
+    shares among dollars.
     """
     filled = [cell for cell in cells if not is_blank(cell)]
     read = read_quantities(cells)

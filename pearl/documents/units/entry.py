@@ -26,7 +26,7 @@ _ITEM = lazy_pattern(r"^([ \t]*+)(?:[-*•‣▪–]|\(?\d{1,9}[.)]|\(?[a-zA-Z][
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     r"""The entries of a text.
 
-    They are the first of these that there are:
+    They are the first of these forms that the text has:
 
     1. records, two or more, that cover half of the text, or the only row below a header;
     2. turns of a conversation that cover half of it;

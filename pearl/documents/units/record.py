@@ -289,7 +289,7 @@ def _pairs_by(text: str, separator: str) -> list[Piece]:
 def _pairs_in(line: str, separator: str) -> tuple[list[str], list[str]] | None:
     """The keys and values of a line, or None if it has fewer than two pairs.
 
-    What no key is in belongs to the value before it.
+    A part without a key belongs to the value before it.
     """
     names: list[str] = []
     values: list[str] = []
@@ -555,7 +555,7 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
 def below_headers(text: str) -> list[Piece]:
     r"""The rows below a header: those of Markdown tables, CSV and similar forms.
 
-    None where the records of the text are in another form: each of these has its names beside its values.
+    Records of other forms, which have names beside their values, are not returned.
 
     Example:
         >>> [piece.fields for piece in below_headers("Sales:\n\n| id |\n|---|\n| 1 |")]

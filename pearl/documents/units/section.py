@@ -130,8 +130,8 @@ def _plain(text: str, start: int = 0) -> list[_Heading]:
 def _without_lists(text: str, headings: list[_Heading]) -> list[_Heading]:
     """The headings, without `1. ...` where these are items of lists.
 
-    They are if most have nothing below them, or if they are fewer than headings in capitals and there is
-    no `1.1`.
+    They are items if most have no text below them, or if they are fewer than the headings in capitals and
+    the text has no `1.1`.
     """
     n_items = n_empty = 0
     for heading, following in zip_longest(headings, headings[1:]):

@@ -124,14 +124,14 @@ def test_cells_are_found_in_the_text(tmp_path: Path) -> None:
 def test_far_apart_cells_are_refused() -> None:
     book = book_of(["a"])
     book.active["XFD1048576"] = "b"
-    with pytest.raises(DataError, match="damaged or no"):
+    with pytest.raises(DataError, match="damaged or not"):
         text_of(book)
 
 
 def test_damaged_files_are_refused() -> None:
     data = save(book_of(["a", "b"], [1, 2]))
     for broken in (data[: len(data) // 2], data[:200], data.replace(b"PK\x01\x02", b"PK\x01\x03")):
-        with pytest.raises(DataError, match="save it anew"):
+        with pytest.raises(DataError, match="save it again"):
             read(broken, "a.xlsx")
 
 

@@ -92,7 +92,7 @@ def test_damage_is_told(document: Document) -> None:
 def test_an_old_word_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.docx"
     path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
-    with pytest.raises(DataError, match=r"damaged or no \.docx"):
+    with pytest.raises(DataError, match=r"damaged or not a \.docx"):
         load(path)
 
 

@@ -44,5 +44,5 @@ def test_words_are_whole() -> None:
 
 @pytest.mark.parametrize(("size", "overlap"), [(0, 0), (5, 5), (5, 6), (5, -1)])
 def test_sizes_that_make_no_windows(size: int, overlap: int) -> None:
-    with pytest.raises(ValueError, match="cannot share"):
+    with pytest.raises(ValueError, match="cannot overlap by"):
         window.split("one two", (), size, overlap)
