@@ -76,7 +76,7 @@ def test_any_column_is_read(values: list[str | None]) -> None:
         (["Feb 3, 2023", "25/02/2023"], DAY, True, ""),
     ],
 )  # fmt: skip
-def test_the_order_is_decided_once_and_said(
+def test_the_order_is_decided_once_and_noted(
     values: list[str | None], expected: date, is_day_first: bool | None, note: str
 ) -> None:
     read = read_dates(values)
@@ -84,7 +84,7 @@ def test_the_order_is_decided_once_and_said(
     assert (read.is_day_first, read.note) == (is_day_first, note)
 
 
-def test_a_date_that_has_one_order_only_is_read_whatever_the_others_are() -> None:
+def test_an_unambiguous_date_is_read_in_its_own_order() -> None:
     read = read_dates(["25/02/2023", "26/02/2023", "02/27/2023"])
     assert days(read) == [date(2023, 2, 25), date(2023, 2, 26), date(2023, 2, 27)]
     assert read.note == ""
@@ -119,7 +119,7 @@ def test_a_plan_may_name_a_period(text: str, first: str, last: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "13/2023", "2023-13", "2023-Q5", "2023-W54", "0000", "soon", "9999-W53"]
 )
-def test_what_is_no_period_is_none(text: str) -> None:
+def test_a_text_that_is_not_a_period_is_none(text: str) -> None:
     assert read_period(text)[0] is None
 
 
@@ -162,7 +162,7 @@ def test_keys_sort_as_their_days_do_and_can_be_read(part: str, a: date, b: date)
     assert date_part(period, part) == one
 
 
-def test_a_period_has_the_parts_that_it_is_in_as_a_whole() -> None:
+def test_a_period_has_only_parts_that_contain_it() -> None:
     june, _ = read_period("June 2023")
     assert june
     assert [date_part(june, part) for part in DATE_PARTS] == [

@@ -71,7 +71,7 @@ def test_a_question_is_answered_with_the_rows_behind_it() -> None:
     assert prompt.endswith("Question: Where is an oculist in Tel Aviv?\nQuery:")
 
 
-def test_what_is_wrong_goes_back_with_what_the_table_has() -> None:
+def test_an_error_goes_back_with_what_the_table_has() -> None:
     model = Model(
         query(where={"column": "Town", "op": "is", "value": "Tel Aviv"}),
         "I cannot do that.",
@@ -87,7 +87,7 @@ def test_what_is_wrong_goes_back_with_what_the_table_has() -> None:
     assert "In City, nearest to the question: Tel Aviv-Yafo" in told[2]
 
 
-def test_an_empty_result_goes_back_once_with_the_condition_that_emptied_it() -> None:
+def test_an_empty_result_goes_back_once_with_its_cause() -> None:
     wrong = query(where={"column": "City", "op": "is", "value": "Tel Aviv"})
     model = Model(wrong, OCULIST)
     answer = asyncio.run(look_up("Where is an oculist in Tel Aviv?", Lookup(TABLE), model))
@@ -95,7 +95,7 @@ def test_an_empty_result_goes_back_once_with_the_condition_that_emptied_it() -> 
     assert 'no row meets: City is "Tel Aviv" (City has: Tel Aviv-Yafo' in model.shown[1][-1][1]
 
 
-def test_nothing_is_an_answer_where_the_model_keeps_to_it() -> None:
+def test_an_empty_answer_stands_if_the_model_repeats_the_query() -> None:
     nothing = query(where={"column": "Wait", "op": "is empty"}, select=["Clinic"])
     eilat = query(where={"column": "City", "op": "is", "value": "Eilat"})
     answer = asyncio.run(look_up("Who is in Eilat?", Lookup(TABLE), Model(eilat, eilat)))
@@ -149,7 +149,7 @@ def test_both_notations_say_the_same(reply: str) -> None:
         ("df.groupby('City').head(1)", "the reply has no query"),
     ],
 )  # fmt: skip
-def test_a_reply_with_more_than_a_query_is_asked_again(reply: str, why: str) -> None:
+def test_a_reply_with_several_queries_is_sent_back(reply: str, why: str) -> None:
     model = Model(reply, OCULIST)
     answer = asyncio.run(look_up("Where is an oculist?", Lookup(TABLE), model))
     assert (len(answer.lines), answer.n_repairs) == (1, 1)

@@ -129,7 +129,7 @@ def test_groups_and_figures_are_those_of_the_rows(found: list[Record], where: Wh
 
 
 @given(records, st.booleans(), st.integers(0, 5))
-def test_an_order_puts_what_has_no_number_last(
+def test_cells_without_a_number_are_sorted_last(
     found: list[Record], descending: bool, limit: int
 ) -> None:
     found = with_a_number(found)
@@ -164,7 +164,7 @@ def test_sums_are_exact() -> None:
     assert run(query, tenth).lines[0].cells == ("7.3",)
 
 
-def test_cells_that_are_no_numbers_are_told_and_not_summed() -> None:
+def test_cells_that_are_not_numbers_are_noted_and_not_summed() -> None:
     mixed = table([{"Fee": "10"}, {"Fee": "20"}, {"Fee": "ask"}, {"Fee": ""}])
     result = run(read_query({"aggregate": [{"function": "mean", "column": "Fee"}]}), mixed)
     assert result.lines[0].cells == ("15",)
@@ -200,7 +200,7 @@ def test_a_figure_is_undecided_where_a_value_is_left_out(
     assert (result.lines[0].cells, result.undecided) == ((figure,), undecided)
 
 
-def test_what_has_no_place_in_an_order_is_undecided_where_a_limit_cuts_it() -> None:
+def test_rows_without_a_sort_key_are_undecided_if_a_limit_cuts_the_result() -> None:
     fees = table([{"Fee": fee} for fee in ("ask", "10", "", "20")])
     all_rows = [(1,), (3,), (0,), (2,)]
     for limit, lines, undecided in ((3, [(1,), (3,), (2,)], (0,)), (4, all_rows, ())):
@@ -219,7 +219,7 @@ def test_a_word_in_a_column_of_numbers_is_found_and_not_ordered() -> None:
 
 
 @pytest.mark.parametrize("function", ["count", "count different", "mean", "min"])
-def test_cells_that_are_undecided_are_told_beside_a_figure(function: str) -> None:
+def test_undecided_cells_are_noted_beside_a_figure(function: str) -> None:
     cells = ["7", None, "9", "", None, "ask"]
     rows = Rows(tuple(Row("", {"Fee": cell}) for cell in cells))
     query = read_query({"aggregate": [{"function": function, "column": "Fee"}]})
@@ -329,7 +329,7 @@ def test_an_undecided_cell_is_neither_counted_nor_dropped() -> None:
         ),
     ],
 )  # fmt: skip
-def test_an_empty_result_says_which_condition_emptied_it(where: object, said: str) -> None:
+def test_an_empty_result_names_the_condition_that_no_row_meets(where: object, said: str) -> None:
     small = table([{"City": "Haifa", "Kind": "Pharmacy"}, {"City": "Eilat", "Kind": "Clinic"}])
     result = run(read_query({"where": where}), small)
     assert not result.lines

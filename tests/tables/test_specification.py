@@ -38,7 +38,7 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_whatever_is_said_is_a_query_or_an_error(said: object) -> None:
+def test_any_data_is_a_query_or_an_error(said: object) -> None:
     try:
         query = read_query(said)
     except ValueError:
@@ -59,7 +59,7 @@ def test_whatever_is_said_is_a_query_or_an_error(said: object) -> None:
         ([], "the query: "),
     ],
 )  # fmt: skip
-def test_what_is_no_query_is_told(said: object, told: str) -> None:
+def test_invalid_queries_are_refused(said: object, told: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the message is what counts
         read_query(said)
     assert told in str(caught.value)
@@ -95,7 +95,7 @@ def test_many_conditions_are_refused() -> None:
         ({"aggregate": {"function": "count"}, "sort": {"by": "Fee"}}, "the result has no 'Fee' to sort by; it has: count"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_the_table_is_told_with_what_it_has(said: object, told: str) -> None:
+def test_errors_name_what_the_table_has_instead(said: object, told: str) -> None:
     with pytest.raises(QueryError) as caught:
         check(read_query(said), TABLE)
     assert told in str(caught.value)

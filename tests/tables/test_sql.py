@@ -78,7 +78,7 @@ def test_a_select_is_run(engine: SqlEngine, sql: str, cells: object, rows: objec
         pytest.param("duckdb", "SELECT 1.25::DECIMAL(9, 4), 2::HUGEINT ** 70, 'x'::BLOB, [1, NULL], 0.0 / 0, true", ("1.25", "1.1805916207174113e+21", "78", "[1, null]", "", "1"), marks=DUCKDB),
     ],
 )  # fmt: skip
-def test_what_an_engine_has_of_its_own(engine: SqlEngine, sql: str, cells: tuple[str, ...]) -> None:
+def test_functions_of_one_engine(engine: SqlEngine, sql: str, cells: tuple[str, ...]) -> None:
     (line,) = SqlTable(CLINICS, engine=engine).run(sql).lines
     assert line.cells == cells
 
@@ -132,7 +132,7 @@ FEES = QueryTable(
     ],
 )  # fmt: skip
 @ENGINES
-def test_a_cell_that_sql_does_not_see_leaves_its_row_undecided(
+def test_a_row_with_a_cell_that_sql_cannot_read_is_undecided(
     engine: SqlEngine, sql: str, cells: object, undecided: tuple[int, ...]
 ) -> None:
     result = SqlTable(FEES, engine=engine).run(sql)
@@ -160,7 +160,7 @@ def test_a_cell_that_sql_does_not_see_leaves_its_row_undecided(
     ],
 )  # fmt: skip
 @ENGINES
-def test_what_is_of_another_type_is_told(engine: SqlEngine, sql: str, told: str) -> None:
+def test_values_of_another_type_are_refused(engine: SqlEngine, sql: str, told: str) -> None:
     table = SqlTable(FEES, SqlLimits(), engine)
     if "4,000" in told:
         rows = Rows((Row("", {"Note": "z" * 5_000}),))
@@ -197,7 +197,7 @@ MONEY = QueryTable(
         'avg("From")',
     ],
 )
-def test_a_text_or_a_day_is_no_number_for_sqlite(expression: str) -> None:
+def test_sqlite_refuses_texts_and_days_as_numbers(expression: str) -> None:
     with pytest.raises(QueryError, match=r"(?:not a number|texts|not a column of numbers)"):
         SqlTable(MONEY).run(f"SELECT {expression} FROM rows")
 
@@ -240,7 +240,7 @@ def test_a_row_is_cited_only_if_the_line_shows_what_it_has(engine: SqlEngine) ->
     ],
 )  # fmt: skip
 @ENGINES
-def test_what_is_wrong_is_told_to_whoever_wrote_it(engine: SqlEngine, sql: str, told: str) -> None:
+def test_errors_name_the_cause_and_alternatives(engine: SqlEngine, sql: str, told: str) -> None:
     with pytest.raises(QueryError) as caught:
         SqlTable(CLINICS, engine=engine).run(sql)
     assert told in str(caught.value)
@@ -344,7 +344,7 @@ def change_the_child(probe: str, folder: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason=NO_LIMITS)
 @ENGINES
-def test_time_that_a_busy_machine_takes_is_not_the_statement_s(
+def test_waiting_on_a_busy_machine_does_not_count_as_time_of_the_statement(
     engine: SqlEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = SqlTable(CLINICS, SqlLimits(seconds=2), engine)
@@ -389,7 +389,7 @@ def test_the_child_can_open_nothing_and_knows_no_environment(
         *("DROP TABLE clinics", "SELECT * FROM glob('*')", "SELECT * FROM request", "SELECT * FROM sniff_csv('CANARY')"),
     ],
 )  # fmt: skip
-def test_the_other_locks_of_duckdb_hold_where_a_statement_is_not_parsed(
+def test_the_other_locks_of_duckdb_hold_without_the_check_of_the_statement(
     statement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -406,7 +406,7 @@ def test_the_other_locks_of_duckdb_hold_where_a_statement_is_not_parsed(
     assert sorted(path.name for path in tmp_path.iterdir()) == [CANARY, f"{CANARY}.csv"]
 
 
-def test_what_is_no_engine_or_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_and_missing_engines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="unknown SQL engine 'duckbd'") as caught:
         check_engine("duckbd")
     assert "did you mean 'duckdb'?" in (caught.value.help or "")

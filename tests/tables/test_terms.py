@@ -40,7 +40,7 @@ def test_the_nearest_term_is_what_is_meant(question: str, column: str, term: str
     assert Thesaurus(TABLE).nearest(question)[column][0] == term
 
 
-def test_at_most_n_terms_of_each_column_and_none_of_numbers_and_codes() -> None:
+def test_at_most_n_terms_of_each_text_column_are_found() -> None:
     found = Thesaurus(TABLE).nearest(
         "Tel Aviv-Yafo Tel Sheva Haifa Zürich Neurology 03-555120 12", 2
     )
@@ -94,7 +94,7 @@ def test_the_example_most_like_a_question_is_shown(question: str, like: str) -> 
     "text",
     ["[[example]]\nquestion = 'a'\n", "[[example]]\nquestion = 'a'\nquery = '{\"where\": 3}'\n", "?", "example = [3]\n"],
 )  # fmt: skip
-def test_a_book_that_is_none_is_told(text: str, tmp_path: Path) -> None:
+def test_an_invalid_book_of_examples_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "book.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=r"book\.toml"):

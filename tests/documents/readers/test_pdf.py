@@ -64,7 +64,7 @@ def test_hyphens_at_the_end_of_a_line_stay() -> None:
 
 
 @pytest.mark.parametrize("name", ["a.pdf", "a.PDF", "a.txt", "a.html", "a"])
-def test_a_pdf_is_told_by_its_bytes(tmp_path: Path, name: str) -> None:
+def test_a_pdf_is_recognised_by_its_bytes(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(make_pdf([["One", "two"]]))
     assert load(path).text == "One\ntwo"

@@ -84,7 +84,7 @@ def test_a_cell_names_its_place() -> None:
     assert str(other.cell(2, "people")) == "row 'Bergen', column 'people'"
 
 
-def test_scales_hold_for_amounts_alone() -> None:
+def test_scales_apply_only_to_amounts() -> None:
     table, _ = tables(REPORT)
     scales = [table.cell(i, "2008").quantity for i in range(1, 5)]
     assert [q and q.scale for q in scales] == [6, 6, 0, 0]

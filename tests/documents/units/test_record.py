@@ -115,12 +115,12 @@ def test_every_form(text: str, expected: list[dict[str, str]]) -> None:
         '{"a":' * 5000,
     ],
 )
-def test_a_text_without_records_says_so(text: str) -> None:
+def test_a_text_without_records_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no records"):
         split(text)
 
 
-def test_a_row_whose_quotes_do_not_close_is_left_out_and_not_its_neighbours() -> None:
+def test_only_the_row_with_an_unclosed_quote_is_left_out() -> None:
     text = 'id,note\n1,a\n2,"b\n3,c\n4,"d" e\n5,f\n'
     pieces = split(text)
     assert [piece.fields["id"] for piece in pieces] == ["1", "3", "5"]
