@@ -1,151 +1,16 @@
 from __future__ import annotations
 
-from collections import Counter
-from decimal import Decimal
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pearl.documents.rows import Row, Rows
 from pearl.tables.query_table import QueryTable
 from pearl.tables.running import run, why_empty
-from pearl.tables.specification import AllOf, AnyOf, Condition, Not, Query, Where, read_query
-from tests.tables.filtering import Record, meets, plain
-
-CITIES = [
-    "Haifa",
-    "HAIFA ",
-    "Tel Aviv-Yafo",
-    "tel  aviv-yafo",
-    "Zürich",
-    "Zurich",
-    "İzmir",
-    "",
-    "%",
-    "_",
-    "a'b",
-]
-FEES = ["120", "90", "90.5", "0", "-3", "1000", "", "on request", "7"]
-TEXTS = st.sampled_from(
-    [
-        *CITIES,
-        "aviv",
-        "viv",
-        "yafo",
-        "Aviv Yafo",
-        "zur",
-        "ha",
-        "ab",
-        "ü",
-        "(+)",
-        "'; DROP TABLE cells; --",
-    ]
-)
-
-records = st.lists(
-    st.fixed_dictionaries({"City": st.sampled_from(CITIES), "Fee": st.sampled_from(FEES)}),
-    min_size=1,
-    max_size=25,
-)
-
-
-def on_text() -> st.SearchStrategy[Where]:
-    one = st.builds(
-        lambda op, value: Condition(column="City", op=op, value=(value,)),
-        st.sampled_from(["is", "is not", "in", "not in"]),
-        TEXTS,
-    )
-    part = st.builds(
-        lambda op, value: Condition(column="City", op=op, value=(value,)),
-        st.sampled_from(["contains", "does not contain"]),
-        TEXTS.filter(str.strip),
-    )
-    empty = st.sampled_from(["is empty", "is not empty"]).map(
-        lambda op: Condition(column="City", op=op)  # type: ignore[arg-type]
-    )
-    several = st.lists(TEXTS, min_size=1, max_size=4).map(
-        lambda values: Condition(column="City", op="in", value=tuple(values))
-    )
-    return st.one_of(one, part, empty, several)
-
-
-def on_number() -> st.SearchStrategy[Where]:
-    return st.builds(
-        lambda op, value: Condition(column="Fee", op=op, value=(value,)),
-        st.sampled_from(["is", "is not", "before", "after", "at least", "at most"]),
-        st.sampled_from(["0", "7", "90", "90.5", "-3", "500"]),
-    )
-
-
-wheres = st.recursive(
-    st.one_of(on_text(), on_number()),
-    lambda inner: st.one_of(
-        st.lists(inner, min_size=1, max_size=3).map(lambda several: AllOf(all=tuple(several))),
-        st.lists(inner, min_size=1, max_size=3).map(lambda several: AnyOf(any=tuple(several))),
-        inner.map(lambda no: Not(no=no)),
-    ),
-    max_leaves=6,
-)
+from pearl.tables.specification import read_query
+from tests.tables.filtering import Record
 
 
 def table(found: list[Record]) -> QueryTable:
     return QueryTable(Rows(tuple(Row("", dict(record)) for record in found)))
-
-
-def with_a_number(found: list[Record]) -> list[Record]:
-    """More than half of the different values are numbers: the column is of numbers."""
-    return [*found, {"City": "Eilat", "Fee": "11"}, {"City": "Eilat", "Fee": "12"}]
-
-
-@given(records, wheres)
-def test_a_query_finds_what_a_plain_filter_finds(found: list[Record], where: Where) -> None:
-    found = with_a_number(found)
-    result = run(Query(where=where), table(found))
-    said = [meets(record, where, ["Fee"]) for record in found]
-    assert [line.rows[0] for line in result.lines] == [i for i, yes in enumerate(said) if yes]
-    assert list(result.undecided) == [i for i, yes in enumerate(said) if yes is None]
-
-
-@given(records, wheres)
-def test_groups_and_figures_are_those_of_the_rows(found: list[Record], where: Where) -> None:
-    found = with_a_number(found)
-    query = read_query(
-        {
-            "group": "City",
-            "aggregate": [{"function": "count"}, {"function": "sum", "column": "Fee"}],
-        }
-    ).model_copy(update={"where": where})
-    result = run(query, table(found))
-    kept = [record for record in found if meets(record, where, ["Fee"])]
-    sizes = Counter(plain(record["City"]) for record in kept)
-    assert {plain(line.cells[0] or ""): int(line.cells[1] or "") for line in result.lines} == sizes
-    for line in result.lines:
-        fees = [found[row]["Fee"] for row in line.rows]
-        numbers = [Decimal(fee) for fee in fees if fee not in ("", "on request")]
-        total = Decimal(line.cells[2]) if line.cells[2] else None
-        assert total == (sum(numbers) if numbers else None)
-        assert {plain(found[row]["City"]) for row in line.rows} == {plain(line.cells[0] or "")}
-
-
-@given(records, st.booleans(), st.integers(0, 5))
-def test_cells_without_a_number_are_sorted_last(
-    found: list[Record], descending: bool, limit: int
-) -> None:
-    found = with_a_number(found)
-    query = read_query({"sort": {"by": "fee", "descending": descending}})
-    lines = run(query, table(found)).lines
-    fees = [found[line.rows[0]]["Fee"] for line in lines]
-    numbers = [float(fee) for fee in fees if fee not in ("", "on request")]
-    assert numbers == sorted(numbers, reverse=descending)
-    assert all(fee in ("", "on request") for fee in fees[len(numbers) :])
-    cut = run(query.model_copy(update={"limit": limit}), table(found))
-    assert cut.n_lines == len(lines)
-    unplaced = [line for line, fee in zip(lines, fees, strict=True) if fee == "on request"]
-    if limit < len(lines):
-        assert list(cut.undecided) == [row for line in unplaced for row in line.rows]
-        lines = tuple(line for line in lines if line not in unplaced)
-    assert cut.lines == lines[:limit]
 
 
 def test_a_column_that_is_asked_about_is_shown_beside_those_that_are_filtered_on() -> None:
