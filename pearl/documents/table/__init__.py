@@ -32,13 +32,11 @@ from pearl.errors.patterns import lazy_pattern
 class Cell:
     """One cell."""
 
-    source: str
     row: int
     label: str
     column: str
     text: str
     quantity: Quantity | None
-    span: Span | None
 
     def __str__(self) -> str:
         row = f"row '{self.label}'" if self.label else f"row {self.row}"
@@ -49,7 +47,6 @@ class Cell:
 class Table:
     """A table of a document."""
 
-    source: str
     caption: str
     rows: tuple[Row, ...]
     columns: Mapping[str, Sequence[Quantity | None]]  # the numbers of each column's cells
@@ -62,11 +59,9 @@ class Table:
 
     def cell(self, row: int, column: str) -> Cell:
         """The cell of a row (from 1) and a column."""
-        written = self.rows[row - 1]
         label = self.label(row)
         quantity = _in_row(self.columns[column][row - 1], label, self.caption)
-        text, span = written.fields.get(column) or "", cell_span(written, column)
-        return Cell(self.source, row, label, column, text, quantity, span)
+        return Cell(row, label, column, self.rows[row - 1].fields.get(column) or "", quantity)
 
     def cells(self, row: int) -> tuple[Cell, ...]:
         """The cells of a row (from 1)."""
@@ -89,14 +84,14 @@ def cell_span(row: Row, column: str) -> Span | None:
     return row.spans[0]
 
 
-def make_table(rows: Sequence[Row], source: str = "", caption: str = "") -> Table:
+def make_table(rows: Sequence[Row], caption: str = "") -> Table:
     """The table of rows that have the same fields."""
     rows = mended(rows)
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
     scale = scale_of(names[0]) or scale_of(caption) or 0
     cells = {name: [row.fields.get(name) or "" for row in rows] for name in names}
     columns = {name: read_column(name, cells[name], scale) for name in names}
-    return Table(source, caption, tuple(rows), columns)
+    return Table(caption, tuple(rows), columns)
 
 
 def mended(rows: Sequence[Row]) -> Sequence[Row]:
@@ -189,7 +184,7 @@ def find_tables(document: Document) -> tuple[Table, ...]:
 
     Joined files are one document each.
     """
-    return tuple(make_table(each.rows, each.source, each.caption) for each in table_rows(document))
+    return tuple(make_table(each.rows, each.caption) for each in table_rows(document))
 
 
 class TableRows(NamedTuple):
@@ -209,10 +204,9 @@ def table_rows(document: Document) -> Iterator[TableRows]:
             yield TableRows(name or document.name, caption, rows)
 
 
-def tables_in(text: str, offset: int | None = 0, source: str = "") -> Iterator[Table]:
+def tables_in(text: str, offset: int | None = 0) -> Iterator[Table]:
     """The tables of a text."""
-    for caption, rows in _rows_in(text, offset):
-        yield make_table(rows, source, caption)
+    return (make_table(rows, caption) for caption, rows in _rows_in(text, offset))
 
 
 def _rows_in(text: str, offset: int | None) -> Iterator[tuple[str, list[Row]]]:
@@ -290,12 +284,12 @@ _WORD = lazy_pattern(r"\w+")
 _KEY = lazy_pattern(r'"([^"]+)"\s*:\s*\[\s*\Z')  # the key of a list in a JSON report
 
 
-def tables_of_rows(rows: list[Row], source: str = "") -> list[Table]:
+def tables_of_rows(rows: list[Row]) -> list[Table]:
     """The tables that selected rows are of: those with the same fields are one."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row.fields), []).append(row)
-    return [make_table(each, source) for names, each in groups.items() if names]
+    return [make_table(each) for names, each in groups.items() if names]
 
 
 def markdown(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
