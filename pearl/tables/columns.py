@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Literal, TypeVar
 
 from pearl.documents.comparisons import are_mostly
-from pearl.documents.dates import Dates, date_part, read_dates
+from pearl.documents.dates import Period, date_part, read_dates
 from pearl.documents.english import WEEKDAYS
 from pearl.documents.numbers import CURRENCIES, Quantity, unit_of
 from pearl.documents.rows import Rows
@@ -212,8 +212,8 @@ class TypedColumn:
     values: Sequence[str]
     numbers: dict[str, int | float] = field(default_factory=dict)
     unit: str = ""
-    dates: dict[str, tuple[str, str]] = field(default_factory=dict)
-    reading: Dates | None = None
+    dates: dict[str, Period] = field(default_factory=dict)
+    is_day_first: bool | None = None
     hours: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -246,14 +246,11 @@ def _column(name: str, cells: list[str | None]) -> TypedColumn:
         return _of_numbers(name, cells, values)
     if stated and are_mostly("date", stated):
         found_dates = read_dates(values)
-        dates = {
-            value: (period.first.isoformat(), period.last.isoformat())
-            for value, period in zip(values, found_dates.periods, strict=True)
-            if period
-        }
+        periods = zip(values, found_dates.periods, strict=True)
+        dates = {value: period for value, period in periods if period}
         notes = (found_dates.note,) if found_dates.note else ()
         return TypedColumn(
-            name, "date", cells, values, dates=dates, reading=found_dates,
+            name, "date", cells, values, dates=dates, is_day_first=found_dates.is_day_first,
             notes=(*notes, *_unread(name, "dates", values, dates)),
         )  # fmt: skip
     return TypedColumn(name, "text", cells, values)
@@ -372,16 +369,11 @@ def date_parts(column: TypedColumn) -> list[TypedColumn]:
     The part is undecided for a period that has several (June 2023 has no weekday) and for a cell that is
     not a date.
     """
-    if column.kind != "date" or column.reading is None:
-        return []
-    periods = dict(zip(column.values, column.reading.periods, strict=True))
     parts = []
-    for part in _PARTS:
-        key = {
-            value: date_part(period, part) if period else None for value, period in periods.items()
-        }
+    for part in _PARTS if column.kind == "date" else ():
+        key = {value: date_part(period, part) for value, period in column.dates.items()}
         cells = [key.get(cell) if cell and cell.strip() else cell for cell in column.cells]
-        values = list(dict.fromkeys(value for value in key.values() if value))
+        values = list(dict.fromkeys(filter(None, map(key.get, column.values))))
         parts.append(
             TypedColumn(f"{column.name} by {part}", "text", cells, values, notes=column.notes)
         )

@@ -294,8 +294,8 @@ def _described(column: TypedColumn) -> str:
             unit = f" in {column.unit}" if column.unit else ""
             return f"number{unit}, {min(numbers):g} to {max(numbers):g}"
         case "date":
-            first = min(day for day, _ in column.dates.values())
-            last = max(day for _, day in column.dates.values())
+            first = min(period.first for period in column.dates.values())
+            last = max(period.last for period in column.dates.values())
             return f"date, {first} to {last}"
         case "hours":
             return f"opening hours, such as {_quoted(column.values[0], _CELL)}"

@@ -6,8 +6,9 @@ or is a period that lies only partly in the one it is compared with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -161,9 +162,8 @@ def _range(column: TypedColumn, value: str) -> tuple[Any, Any] | None:
     if column.kind == "number" and (found := number_in(value)):
         return found[0], found[0]
     if column.kind == "date":
-        is_day_first = column.reading.is_day_first if column.reading else None
-        period, _ = read_period(value, is_day_first)
-        return (period.first.isoformat(), period.last.isoformat()) if period else None
+        period, _ = read_period(value, column.is_day_first)
+        return (period.first, period.last) if period else None
     return None
 
 
@@ -174,8 +174,8 @@ def _read(column: TypedColumn, cell: str, test: Callable[[Any, Any], Verdict]) -
     if column.kind == "number":
         number = column.numbers.get(cell)
         return None if number is None else test(number, number)
-    days = column.dates.get(cell)
-    return None if days is None else test(*days)
+    period = column.dates.get(cell)
+    return None if period is None else test(period.first, period.last)
 
 
 def _containment(value: str) -> Test:
@@ -227,7 +227,7 @@ def _sort_key(column: TypedColumn) -> Callable[[int], Any]:
             case "number":
                 return column.numbers.get(cell)
             case "date":
-                return column.dates.get(cell, (None, None))[0]
+                return period.first if (period := column.dates.get(cell)) else None
             case _:
                 return fold(cell) or None
 
@@ -280,7 +280,7 @@ def _group_key(column: TypedColumn, cell: str | None) -> str | float | None:
     return fold(cell) if number is None and cell is not None else number
 
 
-def _figure(one: Aggregate, rows: Sequence[int], table: QueryTable) -> int | float | str | None:
+def _figure(one: Aggregate, rows: Sequence[int], table: QueryTable) -> int | float | date | None:
     if one.column is None:
         return len(rows)
     column = table.known(one.column)
@@ -291,10 +291,10 @@ def _figure(one: Aggregate, rows: Sequence[int], table: QueryTable) -> int | flo
         case "count different":
             return len({_group_key(column, cell) for cell in cells})
         case "min" | "max" if column.kind == "date":
-            days = [column.dates[cell] for cell in cells if cell in column.dates]
+            periods = [column.dates[cell] for cell in cells if cell in column.dates]
             if one.function == "min":
-                return min((first for first, _ in days), default=None)
-            return max((last for _, last in days), default=None)
+                return min((period.first for period in periods), default=None)
+            return max((period.last for period in periods), default=None)
     numbers = [column.numbers[cell] for cell in cells if cell in column.numbers]
     if not numbers:
         return None
@@ -402,7 +402,9 @@ def _instead(where: Where, table: QueryTable) -> str:
         return ""
     column = table.known(where.column)
     if column.kind in ("number", "date"):
-        known = column.numbers if column.kind == "number" else column.dates
+        known: Mapping[str, Any] = column.numbers
+        if column.kind == "date":
+            known = {cell: period.first for cell, period in column.dates.items()}
         values = sorted((cell for cell in column.values if cell in known), key=known.__getitem__)
         if len(values) > _MAX_NAMED:
             return f" ({where.column} has {len(values):,} values from {values[0]} to {values[-1]})"

@@ -242,8 +242,8 @@ def _typed(column: TypedColumn, cell: str) -> Stored:
     if column.kind == "number":
         return storable(column.numbers.get(cell))
     if column.kind == "date":
-        first, last = column.dates.get(cell, ("", None))
-        return first if first == last else None
+        period = column.dates.get(cell)
+        return period.first.isoformat() if period and period.first == period.last else None
     return cell.replace("\0", "") if len(cell) <= _MAX_CELL else None
 
 
