@@ -50,12 +50,6 @@ def is_table(text: str, path: str) -> bool:
     r"""Whether the text of a file is a table: its suffix says so, and it begins with records.
 
     A report that contains a table is not one.
-
-    Example:
-        >>> is_table("City,Fee\nHaifa,120\nEilat,90\n", "fees.csv"), is_table("City,Fee\n", "fees.txt")
-        (True, False)
-        >>> is_table('{"fees": [{"city": "Haifa"}, {"city": "Eilat"}]}', "fees.json")
-        True
     """
     suffix = PurePath(path).suffix.lower()
     if suffix not in _RECORDS:
@@ -196,12 +190,7 @@ def read_as(reader: str, data: bytes, path: str) -> str:
 
 
 def from_text(text: str, name: str = "document") -> Document:
-    r"""Make a document of a string; form feeds in it end pages.
-
-    Example:
-        >>> from_text("one\r\ntwo\x00three\ffour").text
-        'one\ntwo three\nfour'
-    """
+    """Make a document of a string; form feeds in it end pages."""
     return _document(text, name, name)
 
 
@@ -220,19 +209,6 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
     """Concatenate documents, each under a heading line with its name.
 
     A heading belongs to the document before it. Tables make a table.
-
-    Example:
-        >>> document = join([from_text("one", "a.txt"), from_text("two", "b.txt")], "both")
-        >>> print(document.text)
-        # a.txt
-        <BLANKLINE>
-        one
-        <BLANKLINE>
-        # b.txt
-        <BLANKLINE>
-        two
-        >>> document.parts
-        (('a.txt', 9), ('b.txt', 23))
     """
     pieces: list[str] = []
     parts: list[tuple[str, int]] = []

@@ -17,12 +17,7 @@ _CURRENCY_BEFORE = lazy_pattern(r"([$€£¥])\s?\Z")
 
 
 def unit_of(text: str, start: int, end: int) -> str:
-    """The canonical unit of a number; "" if it has no known unit.
-
-    Example:
-        >>> unit_of("about 3 grams", 6, 7), unit_of("3g", 0, 1), unit_of("3 dogs", 0, 1)
-        ('g', 'g', '')
-    """
+    """The canonical unit of a number; "" if it has no known unit."""
     before = _CURRENCY_BEFORE.search(text, max(start - 2, 0), start)
     if before or text[start:end].lstrip("-+−")[:1] in "$€£¥":
         return before[1] if before else text[start:end].lstrip("-+−")[0]
@@ -162,12 +157,7 @@ def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
 
 
 def read_number(text: str) -> int | float:
-    """The only number in a text, without its unit.
-
-    Example:
-        >>> read_number("1,250 mg a day"), read_number("$1.5 million"), read_number("12.5%")
-        (1250, 1500000, 12.5)
-    """
+    """The only number in a text, without its unit."""
     number = quantity(text).number
     return int(number) if number == number.to_integral_value() else float(number)
 
@@ -258,12 +248,7 @@ def _check_rest(line: str, before: str, after: str, text: str) -> None:
 
 
 def find_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | None:
-    """As `quantity`, but None instead of an error.
-
-    Example:
-        >>> find_quantity("30 mg"), find_quantity("30 or 40 mg")
-        (Quantity(value=Decimal('30'), unit='mg', scale=0), None)
-    """
+    """As `quantity`, but None instead of an error."""
     try:
         return quantity(text, is_point_decimal=is_point_decimal)
     except UnclearNumberError:

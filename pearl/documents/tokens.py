@@ -39,8 +39,7 @@ _MOST_A_CHARACTER = (1.2, 4.8)
 
 MAX_COUNTED = 10_000
 
-_counted: dict[tuple[object, int, int], int] = {}
-"""Counter, length and hash of a text → its tokens."""
+_counted: dict[tuple[object, int, int], int] = {}  # counter, length and hash of a text → its tokens
 
 _COSTS: tuple[tuple[Iterable[int], float], ...] = (
     (range(0x80), 1.0),  # line ends, tabs, control characters
@@ -348,12 +347,7 @@ def _load(vocabulary: str) -> Encoding | None:
 
 
 def known_window(model: str) -> int | None:
-    """Context window of a model in tokens, by the longest known prefix of its name; None if unknown.
-
-    Example:
-        >>> known_window("gpt-4o-mini"), known_window("meta-llama/Llama-3.1-8B-Instruct")
-        (128000, 131072)
-    """
+    """Context window of a model in tokens, by the longest known prefix of its name; None if unknown."""
     name = _bare(model).casefold().removeprefix("ft:")
     known = known_windows()
     prefix = max((prefix for prefix in known if name.startswith(prefix)), key=len, default=None)

@@ -352,14 +352,7 @@ class FoundTable:
 
 @lru_cache(_MAX_KEPT)
 def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
-    r"""The tables of a document, or of each of a corpus; those with the same columns are one.
-
-    Example:
-        >>> text = "In millions:\n\n| item | 2008 |\n|---|---|\n| sales | $5 |\n"
-        >>> (table,) = tables_of_document(Document(text, "report.md"))
-        >>> table.numbers, table.caption, table.rows.notes
-        ((1,), 'In millions:', ('numbers of the table are in millions, as its caption or header says',))
-    """
+    """The tables of a document, or of each of a corpus; those with the same columns are one."""
     groups: dict[tuple[tuple[str, ...], int], list[tuple[str, str, Sequence[Row]]]] = {}
     numbers: dict[tuple[tuple[str, ...], int], list[int]] = {}
     for each in table_rows(document):

@@ -17,8 +17,7 @@ from pearl.tables.columns import fold, word_form
 from pearl.tables.query_table import QueryTable
 from pearl.tables.terms import Synonyms, Thesaurus, column_terms
 
-COLUMN_WORDS = Path(__file__).with_name("column_words.txt")
-"""Groups of words for what columns hold."""
+COLUMN_WORDS = Path(__file__).with_name("column_words.txt")  # groups of words for what columns hold
 
 How = Literal["value", "column", "synonym", "short", "alike", "column word", "phrase", "negated"]
 """How words match, from first to last: a whole value; the name of a column; a synonym of a value; words

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 SYNONYMS = Path(__file__).with_name("synonyms.txt")  # groups of words for professions and services
 
-_MAX_LENGTH = 60
-"""Characters of a column's values in the mean; longer ones are prose, and no terms."""
+_MAX_LENGTH = 60  # characters of a column's values in the mean; longer ones are prose, and no terms
 _MIN_SHARE = 0.25  # minimum share of a term's weight in the question
 _WORD_WEIGHT = 3.0  # weight of a word relative to a trigram
 

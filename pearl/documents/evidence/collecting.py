@@ -75,12 +75,7 @@ class Evidence:
 
 
 def shown_ranks(ranks: Iterable[tuple[str, int]]) -> str:
-    """The ranks of a passage for people; "" if it was not searched for.
-
-    Example:
-        >>> shown_ranks([("found", 3)])
-        '; rank 3 in found'
-    """
+    """The ranks of a passage for people; "" if it was not searched for."""
     return "".join(f"; rank {rank:,} in {step}" for step, rank in ranks)
 
 

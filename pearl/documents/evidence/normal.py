@@ -96,16 +96,7 @@ def is_inside_token(text: str, at: int) -> bool:
 
 
 def with_units(text: str, start: int, end: int) -> tuple[int, int]:
-    """Extend a range by the currency before its first number and the unit after its last.
-
-    Example:
-        >>> text = "Pay $ 5 a month."
-        >>> begin, end = with_units(text, 6, 7)
-        >>> text[begin:end]
-        '$ 5'
-        >>> with_units("Take 5 mg a day.", 0, 6)
-        (0, 9)
-    """
+    """Extend a range by the currency before its first number and the unit after its last."""
     if text[start : start + 1].isdigit():
         currency = _CURRENCY_APART.search(text, max(start - 2, 0), start)
         start = start if currency is None else currency.start()

@@ -58,12 +58,7 @@ def _texts(document: PdfDocument, path: str) -> Iterator[str]:
 
 
 def _joined(pages: Iterable[str]) -> str:
-    r"""The pages as one text, with a blank line between them, and a form feed for each that ends.
-
-    Example:
-        >>> _joined(["one", "two", "", "four", ""])
-        'one\n\x0ctwo\x0c\x0cfour'
-    """
+    """The pages as one text, with a blank line between them, and a form feed for each that ends."""
     pieces: list[str] = []
     n_ended = 0
     for text in pages:

@@ -165,12 +165,7 @@ def _in_row(quantity: Quantity | None, label: str, caption: str) -> Quantity | N
 
 
 def scale_word(scale: int) -> str:
-    """`millions` for 6; "" for 0.
-
-    Example:
-        >>> scale_word(6), scale_word(0)
-        ('millions', '')
-    """
+    """`millions` for 6; "" for 0."""
     return next((f"{word}s" for word, power in SCALES.items() if power == scale), "")
 
 
@@ -236,9 +231,9 @@ def scale_notes(text: str, pieces: Sequence[Piece]) -> Iterator[str]:
     r"""Notes on the scales that captions and headers name, one sentence each.
 
     Example:
-            >>> text = "In millions:\n\n| item | 2008 |\n|---|---|\n| sales | $5 |\n"
-                >>> list(scale_notes(text, [Piece(40, 54, {"item": "sales", "2008": "$5"})]))
-                ['numbers of the table with item, 2008 are in millions, as its caption says']
+        >>> text = "In millions:\n\n| item | 2008 |\n|---|---|\n| sales | $5 |\n"
+        >>> list(scale_notes(text, [Piece(40, 54, {"item": "sales", "2008": "$5"})]))
+        ['numbers of the table with item, 2008 are in millions, as its caption says']
     """
     end = 0
     names: tuple[str, ...] = ()

@@ -109,12 +109,7 @@ def read_column(name: str, cells: Sequence[str], scale: int = 0) -> list[Quantit
 
 
 def is_year(text: str) -> bool:
-    """Whether a text is nothing but a year from 1900 to 2099.
-
-    Example:
-        >>> is_year("2008"), is_year("1250")
-        (True, False)
-    """
+    """Whether a text is nothing but a year from 1900 to 2099."""
     return _YEAR.fullmatch(text.strip()) is not None
 
 

@@ -63,12 +63,7 @@ def lines(text: str, start: int = 0) -> Iterator[tuple[int, str]]:
 
 
 def trimmed(text: str, start: int, end: int, fields: dict[str, str] | None = None) -> list[Piece]:
-    """A stretch of a text without the blanks around it as a piece; none if it is blank.
-
-    Example:
-        >>> trimmed(" a b ", 0, 5)
-        [Piece(start=1, end=4, fields={})]
-    """
+    """A stretch of a text without the blanks around it as a piece; none if it is blank."""
     source = text[start:end]
     stripped = source.strip()
     if not stripped:

@@ -10,8 +10,7 @@ from pearl.documents.units import Piece, left_out, record, trimmed, turn
 from pearl.documents.units._plain import split_lines, split_paragraphs
 from pearl.errors.patterns import lazy_pattern
 
-_LEAST_BY_FORM = 0.5
-"""Minimum share of the text in records or turns, which have a distinctive form."""
+_LEAST_BY_FORM = 0.5  # minimum share of the text in records or turns, which have a distinctive form
 
 _LEAST_OF_ITEMS = 0.9
 """Minimum share of the text in the items of lists; prose may contain lists, too."""

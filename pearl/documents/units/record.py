@@ -86,10 +86,6 @@ def find_json(text: str) -> list[Piece]:
     r"""The objects that begin a line or follow another one, with nothing else after them.
 
     Numbers and nested values are as in the source; `null` is "".
-
-    Example:
-        >>> [piece.fields for piece in find_json('[{"a": 1.50, "b": [1, 2]},\n {"a": null}]')]
-        [{'a': '1.50', 'b': '[1, 2]'}, {'a': ''}]
     """
     pieces: list[Piece] = []
     at = n_vain = 0
@@ -116,12 +112,7 @@ _LIST = lazy_pattern(r'"(?:[^"\\\n]|\\.){1,100}"\s*:\s*\[\s*(?=\{)')  # A key wi
 
 
 def json_lists(text: str) -> list[Piece]:
-    r"""The objects of the lists in a JSON report, `{"title": ..., "rows": [{...}, ...]}`.
-
-    Example:
-        >>> [piece.fields for piece in json_lists('{"unit": "$", "rows": [{"a": 1}, {"a": 2}]}')]
-        [{'a': '1'}, {'a': '2'}]
-    """
+    """The objects of the lists in a JSON report, `{"title": ..., "rows": [{...}, ...]}`."""
     if not text.lstrip().startswith("{"):
         return []
     pieces: list[Piece] = []
@@ -210,12 +201,7 @@ _OF_RULES = frozenset("|:- \t")
 
 
 def find_markdown(text: str) -> list[Piece]:
-    r"""The rows of all tables; blank rows are none.
-
-    Example:
-        >>> [piece.fields for piece in find_markdown("| id | what |\n|---|---|\n| 1 | a \\| b |\n| 2 |")]
-        [{'id': '1', 'what': 'a | b'}, {'id': '2', 'what': ''}]
-    """
+    """The rows of all tables; blank rows are none."""
     pieces: list[Piece] = []
     names: tuple[str, ...] = ()  # of the table that goes on
     previous = ""
@@ -259,10 +245,6 @@ def find_pairs(text: str) -> list[Piece]:
     r"""The lines of at least two pairs, with the separator that most of them have.
 
     Lines between two records, without a blank line, go on with the value that is last in the first.
-
-    Example:
-        >>> [piece.fields for piece in find_pairs("A: 1 || B: x || y\nmore\nA: 2 || B: z\nThe end")]
-        [{'A': '1', 'B': 'x || y\nmore'}, {'A': '2', 'B': 'z'}]
     """
     found = (_pairs_by(text, separator) for separator in _SEPARATORS if separator in text)
     return max(found, key=len, default=[])
@@ -329,10 +311,6 @@ def find_blocks(text: str) -> list[Piece]:
 
     Lines without a key go on with the value before. Of the keys or of the lines of a block, half or
     more are keys that other blocks have, or lines with a key.
-
-    Example:
-        >>> [piece.fields for piece in find_blocks("Some people:\n\nName: Ann\nAge: 30\n\nName: Bob\nAge: 41")]
-        [{'Name': 'Ann', 'Age': '30'}, {'Name': 'Bob', 'Age': '41'}]
     """
     found: list[tuple[Piece, int]] = []
     for span in paragraphs(text):
@@ -383,10 +361,6 @@ def find_cells(text: str) -> list[Piece]:
     Cells may be quoted, and have line breaks then. A row of which the quotes do not close is no
     record, nor is a line of one cell at the end. After a blank line only a row as wide as the header
     goes on with the table; another table may begin there. At least half of the rows are as wide as the header.
-
-    Example:
-        >>> [piece.fields for piece in find_cells('id,note\n1,"a, b"\n2,c, d')]
-        [{'id': '1', 'note': 'a, b'}, {'id': '2', 'note': 'c, d'}]
     """
     csv.field_size_limit(_MAX_CELL)  # process-wide
     tables = [_tables(text, delimiter) for delimiter in _DELIMITERS if delimiter in text]
