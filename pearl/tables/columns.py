@@ -49,6 +49,7 @@ _Number = TypeVar("_Number", bound=float | None)
 
 DAY = 24 * 60
 WEEK = 7 * DAY  # minutes; a week begins on Monday at 00:00
+ALWAYS = (1 << WEEK) - 1  # all minutes of a week, a bit each
 
 _MAX_LENGTH = 300
 _DAYS = [day[:3].lower() for day in WEEKDAYS]
@@ -74,39 +75,37 @@ _moment = lazy_pattern(
 class Moment:
     """A time of the week in a query of opening hours."""
 
-    start: int
-    end: int
-    is_whole: bool
+    minutes: int  # a bit each, as those of `read_hours`
+    is_whole: bool  # open in all of these minutes, else in some
 
 
-def read_hours(text: str) -> tuple[tuple[int, int], ...] | None:
-    """Opening hours → intervals from and to a minute of the week; None if they cannot be read.
-
-    An interval past the end of the week becomes two. `()` means closed.
-    """
+def read_hours(text: str) -> int | None:
+    """The minutes of a week in opening hours, a bit each; None if they cannot be read. 0 means closed."""
     if len(text) > _MAX_LENGTH:
         return None
     text = " ".join(text.split())
     if re.fullmatch(r"24 ?/ ?7|always open|open 24 hours(?: daily)?", text, re.I):
-        return ((0, WEEK),)
-    found: set[tuple[int, int]] = set()
-    at = 0
+        return ALWAYS
+    opened = at = 0
     while at < len(text):
         part = _part.match(text, at)
-        if part is None:
+        hours = part and _hours_of(part["hours"])
+        if part is None or hours is None:
             return None
         for day in _days_of(part["days"]):
-            intervals = _hours_of(part["hours"])
-            if intervals is None:
-                return None
-            for start, end in intervals:
-                found |= _in_week(day * DAY + start, day * DAY + end)
-        at = part.end()
-        between = re.compile(r"\s*(?:[;,|.]\s*|\Z)").match(text, at)
+            for start, end in hours:
+                opened |= minutes_of_week(day * DAY + start, day * DAY + end)
+        between = re.compile(r"\s*(?:[;,|.]\s*|\Z)").match(text, part.end())
         if between is None:
             return None
         at = between.end()
-    return tuple(_merged(found)) if text else None
+    return opened if text else None
+
+
+def minutes_of_week(start: int, end: int) -> int:
+    """The minutes from `start` up to `end`, which may be in the following week, a bit each."""
+    bits = ((1 << (end - start)) - 1) << start
+    return (bits | bits >> WEEK) & ALWAYS
 
 
 def read_moment(text: str) -> Moment | None:
@@ -116,16 +115,15 @@ def read_moment(text: str) -> Moment | None:
         return None
     day = _number(match["day"]) * DAY
     if match["start"] is None:
-        return Moment(day, day + DAY, is_whole=False)
+        return Moment(minutes_of_week(day, day + DAY), is_whole=False)
     start = _minutes(match["start"])
     if start is None:
         return None
-    if match["end"] is None:
-        return Moment(day + start, day + start, is_whole=True)
-    end = _minutes(match["end"])
+    end = _minutes(match["end"]) if match["end"] else start + 1
     if end is None or end == start:
         return None
-    return Moment(day + start, day + (end if end > start else end + DAY), is_whole=True)
+    end += 0 if end > start else DAY
+    return Moment(minutes_of_week(day + start, day + end), is_whole=True)
 
 
 def _number(day: str) -> int:
@@ -168,21 +166,6 @@ def _minutes(text: str) -> int | None:
     return hour * 60 + minute if hour * 60 + minute <= DAY else None
 
 
-def _in_week(start: int, end: int) -> set[tuple[int, int]]:
-    return {(start, end)} if end <= WEEK else {(start, WEEK), (0, end - WEEK)}
-
-
-def _merged(intervals: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Merge adjacent intervals, such as those that meet at midnight."""
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted(intervals):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
-
-
 Kind = Literal["text", "number", "date", "hours"]
 
 _NUMBER_FIRST = lazy_pattern(
@@ -214,7 +197,7 @@ class TypedColumn:
     unit: str = ""
     dates: dict[str, Period] = field(default_factory=dict)
     is_day_first: bool | None = None
-    hours: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    hours: dict[str, int] = field(default_factory=dict)  # see `read_hours`
     notes: tuple[str, ...] = ()
 
     @property

@@ -17,7 +17,13 @@ from pearl.documents.dates import read_period
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 from pearl.tables.checking import check, nearest_values
-from pearl.tables.columns import WEEK, TypedColumn, fold, number_in, read_moment, word_form
+from pearl.tables.columns import (
+    TypedColumn,
+    fold,
+    number_in,
+    read_moment,
+    word_form,
+)
 from pearl.tables.query_table import QueryTable
 from pearl.tables.specification import (
     Aggregate,
@@ -195,10 +201,7 @@ def _opening(column: TypedColumn, value: str) -> Test:
     """Open at a moment or all through a range; of a day alone, at some time of it."""
     moment = read_moment(value)
     assert moment
-    start, end = moment.start, moment.end
-    spans = [(start, max(end, start + 1))]
-    if end > WEEK:
-        spans = [(start, WEEK), (0, end - WEEK)]
+    wanted, is_whole = moment.minutes, moment.is_whole
 
     def is_open(cell: str) -> Verdict:
         if not fold(cell):
@@ -206,12 +209,7 @@ def _opening(column: TypedColumn, value: str) -> Test:
         hours = column.hours.get(cell)
         if hours is None:
             return None
-        if not moment.is_whole:
-            return any(opens < end and start < closes for opens, closes in hours)
-        return all(
-            any(opens <= first and last <= closes for opens, closes in hours)
-            for first, last in spans
-        )
+        return hours & wanted == wanted if is_whole else bool(hours & wanted)
 
     return is_open
 
