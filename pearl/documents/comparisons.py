@@ -123,17 +123,15 @@ def _sameness(
     texts = (*wanted.sure, *wanted.possible)
     keys = {text: key_of(text) for text in (*texts, *values)}
     if any(read_period(text)[0] for text in texts) and are_mostly("date", values):
-        dates = read_dates(values)
-        read = [read_period(text, dates.is_day_first) for text in texts]
-        periods = {text: period for text, (period, _) in zip(texts, read, strict=True) if period}
-        of_value = dict(zip(values, dates.periods, strict=True))
+        of_value, periods, notes = _periods(values, texts)
 
         def is_same_date(value: str, text: str) -> Verdict:
-            if keys[value] == keys[text] or not (keys[value] and text in periods):
+            period = periods[text]
+            if keys[value] == keys[text] or not keys[value] or period is None:
                 return keys[value] == keys[text]
-            return _within(of_value[value], periods[text])
+            return _within(of_value[value], period)
 
-        return is_same_date, [dates.note, *(note for _, note in read)]
+        return is_same_date, notes
     amounts = {text: amount for text in texts if (amount := _number(text))}
     if amounts and are_mostly("number", values):
         of_number = _numbers(values)
@@ -182,6 +180,18 @@ def _numbers(values: Sequence[str]) -> dict[str, _Number | None]:
     return {value: (read.number, read.unit) if read else None for value, read in alone.items()}
 
 
+_Periods = dict[str, Period | None]
+
+
+def _periods(values: Sequence[str], texts: Sequence[str]) -> tuple[_Periods, _Periods, list[str]]:
+    """The periods of a column, and of texts in its order of day and month, with notes."""
+    dates = read_dates(values)
+    read = {text: read_period(text, dates.is_day_first) for text in texts}
+    periods = {text: period for text, (period, _) in read.items()}
+    of_value = dict(zip(values, dates.periods, strict=True))
+    return of_value, periods, [dates.note, *(note for _, note in read.values())]
+
+
 def _within(one: Period | None, other: Period) -> Verdict:
     """Whether a period lies in another one; None if only a part of it does."""
     if one is None:
@@ -196,9 +206,8 @@ def _order(
 ) -> tuple[Callable[[str], Verdict], list[str]]:
     """Return the test that compares a value as a date or a number."""
     if read_period(text)[0] and (not _YEAR.fullmatch(text) or are_mostly("date", values)):
-        dates = read_dates(values)
-        period, note = read_period(text, dates.is_day_first)
-        of_value = dict(zip(values, dates.periods, strict=True))
+        of_value, periods, notes = _periods(values, [text])
+        period = periods[text]
 
         def is_placed(value: str) -> Verdict:
             found = of_value[value]
@@ -206,7 +215,7 @@ def _order(
                 return None if value.strip() else False
             return placed(operator, (found.first, found.last), (period.first, period.last))
 
-        return is_placed, [dates.note, note]
+        return is_placed, notes
     wanted = _number(text)
     if wanted is None:
         raise ValueError(f"'{text}' is neither a date nor a number ({_why_none(text)})")

@@ -302,43 +302,31 @@ def _reader_of(data: bytes, source: str) -> str:
 
 def read_bytes(source: str, label: str) -> bytes:
     """All bytes of a file, or of standard input for `-`."""
-    limit = limit_bytes()
     if "\0" in source:
         raise DataError("no such file", path=repr(source), help="check the path")
+    limit = limit_bytes()
     try:
         if source == "-":
             data = sys.stdin.buffer.read(limit + 1)
         else:
             with open(source, "rb") as file:  # noqa: PTH123 - as above: of thousands of files
-                if os.fstat(file.fileno()).st_size > limit:
-                    raise _too_large(label, limit)
+                check_size(os.fstat(file.fileno()).st_size, "file is larger", label, "split it")
                 # The size of a pipe or a device is not known in advance.
                 data = file.read(limit + 1)
-    except FileNotFoundError as error:
-        raise DataError("no such file", path=label, help="check the path") from error
-    except IsADirectoryError as error:
-        raise DataError(
-            "is a folder, not a file", path=label, help="name the files in it"
-        ) from error
-    except PermissionError as error:
-        raise DataError(
-            "the file may not be read", path=label, help="check its permissions"
-        ) from error
     except OSError as error:
-        raise DataError(
-            f"the file cannot be read: {error.strerror}", path=label, help="check the path"
-        ) from error
-    if len(data) > limit:
-        raise _too_large(label, limit)
+        message, help = _FAILURES.get(
+            type(error), (f"the file cannot be read: {error.strerror}", "check the path")
+        )
+        raise DataError(message, path=label, help=help) from error
+    check_size(len(data), "file is larger", label, "split it")
     return data
 
 
-def _too_large(label: str, limit: int) -> DataError:
-    return DataError(
-        f"larger than the limit of {limit / 1_000_000:g} MB",
-        path=label,
-        help="split it, or set PEARL_MAX_DOCUMENT_MB to a larger number",
-    )
+_FAILURES: Mapping[type[OSError], tuple[str, str]] = {
+    FileNotFoundError: ("no such file", "check the path"),
+    IsADirectoryError: ("is a folder, not a file", "name the files in it"),
+    PermissionError: ("the file may not be read", "check its permissions"),
+}
 
 
 def _clean(text: str, path: str) -> str:
