@@ -19,7 +19,7 @@ from typing import Literal
 from pearl.documents.document import Document
 from pearl.documents.passages import terms
 from pearl.documents.rows import DOCUMENT, Row, Rows, shortened
-from pearl.documents.table import mended, scale_word, table_rows
+from pearl.documents.table import TableRows, mended, scale_word, table_rows
 from pearl.documents.table.quantities import scale_of
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors.patterns import lazy_pattern
@@ -353,28 +353,28 @@ class FoundTable:
 @lru_cache(_MAX_KEPT)
 def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
     """The tables of a document, or of each of a corpus; those with the same columns are one."""
-    groups: dict[tuple[tuple[str, ...], int], list[tuple[str, str, Sequence[Row]]]] = {}
-    numbers: dict[tuple[tuple[str, ...], int], list[int]] = {}
+    groups: dict[tuple[tuple[str, ...], int], list[TableRows]] = {}
     for each in table_rows(document):
         rows = mended(each.rows)
         names = tuple(dict.fromkeys(name for row in rows for name in row.fields))
         if document.parts:
             rows = [row._replace(fields={DOCUMENT: each.source, **row.fields}) for row in rows]
         key = names, scale_of(names[0]) or scale_of(each.caption) or 0
-        groups.setdefault(key, []).append((each.caption, each.source, rows))
-        numbers.setdefault(key, []).extend(range(1, len(rows) + 1))
+        groups.setdefault(key, []).append(each._replace(rows=rows))
     if not groups:
         raise ValueError("the document has no table: no records with named columns")
     found = []
-    for (names, scale), parts in groups.items():
-        captions = {caption for caption, _, _ in parts}
-        sources = {source for _, source, _ in parts}
-        said = f"numbers of the table are in {scale_word(scale)}, as its caption or header says"
-        rows = tuple(row for _, _, part in parts for row in part)
+    for (_, scale), parts in groups.items():
+        captions = {part.caption for part in parts}
+        sources = {part.source for part in parts}
+        note = f"numbers of the table are in {scale_word(scale)}, as its caption or header says"
         found.append(
             FoundTable(
-                Rows(rows, notes=(said,) if scale else ()),
-                tuple(numbers[names, scale]),
+                Rows(
+                    tuple(row for part in parts for row in part.rows),
+                    notes=(note,) if scale else (),
+                ),
+                tuple(i for part in parts for i in range(1, len(part.rows) + 1)),
                 captions.pop() if len(captions) == 1 else "",
                 sources.pop() if len(sources) == 1 else "",
             )

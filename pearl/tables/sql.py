@@ -126,7 +126,11 @@ class SqlTable:
                 sql = sqlite_dialect(sql)
             seconds = _BUSY * self.limits.seconds + GRACE_SECONDS
             answer = child.ask({"sql": sql, "max_rows": max_rows}, b"", seconds)
-            reply = answer[0] if answer else {"refused": _refusal(child)}
+            if answer:
+                reply = answer[0]
+            else:
+                is_late = child.is_late or child.exit()[0] == _OUT_OF_TIME
+                reply = {"refused": "time" if is_late else "memory"}
         finally:
             child.end()
         if "failed" in reply:
@@ -221,12 +225,6 @@ class SqlTable:
                 return f"no such table: {what}; the table is called {self.table.name}"
             case _:
                 return what
-
-
-def _refusal(child: Child) -> str:
-    """Why a child ended without a reply."""
-    status, _ = child.exit()
-    return "time" if child.is_late or status == _OUT_OF_TIME else "memory"
 
 
 def _stored(column: TypedColumn) -> dict[str | None, Stored]:

@@ -381,7 +381,10 @@ def dependence(
         return everything
     clauses = _clauses(statement)
     source = clauses.get("from", [])
-    if not source or source[0].name != table.casefold() or not _is_table(source):
+    named = [
+        token.name for token in source if token.word != "as"
+    ]  # the table, and its alias if any
+    if not all(named) or len(named) > 2 or named[:1] != [table.casefold()]:
         return everything
     selected = clauses["select"]
     shown, used = _shown(selected, columns, row)
@@ -440,12 +443,6 @@ def _clauses(statement: Sequence[Token]) -> dict[str, list[Token]]:
         else:
             clauses.setdefault(name, []).append(token)
     return clauses
-
-
-def _is_table(source: Sequence[Token]) -> bool:
-    """Whether a source is a table, with another name or none."""
-    names = [token for token in source if token.word != "as"]
-    return len(names) <= 2 and all(token.name for token in names)
 
 
 def _shown(

@@ -81,7 +81,8 @@ def read(data: bytes, path: str) -> str:
 def _sheets(values: Workbook, formulas: Workbook | None) -> Iterator[str]:
     for sheet in values.worksheets:
         grid = _grid(sheet, formulas[sheet.title] if formulas else None)
-        blocks = list(_blocks(grid))
+        filled = [list(rows) for is_filled, rows in groupby(grid, key=any) if is_filled]
+        blocks = [block for rows in filled for block in _block(rows)]
         if blocks:
             hidden = "" if sheet.sheet_state == "visible" else " (hidden)"
             if len(values.worksheets) > 1 or not _UNNAMED.fullmatch(sheet.title):
@@ -120,13 +121,6 @@ def _fill(grid: Grid, top: int, bottom: int, left: int, right: int) -> None:
 
 
 _NUMERIC = lazy_pattern(r"[-$€£¥]*[0-9][0-9.,]*%?")
-
-
-def _blocks(grid: Grid) -> Iterator[str]:
-    """Tables and lines, which blank rows are between."""
-    for is_filled, rows in groupby(grid, key=any):
-        if is_filled:
-            yield from _block(list(rows))
 
 
 def _block(rows: Grid) -> Iterator[str]:

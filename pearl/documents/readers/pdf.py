@@ -10,7 +10,7 @@ from pearl.documents.document import check_size
 from pearl.errors import DataError
 
 if TYPE_CHECKING:
-    from pypdfium2 import PdfDocument, PdfPage
+    from pypdfium2 import PdfDocument
 
 SUFFIXES = (".pdf",)
 
@@ -50,7 +50,9 @@ def _texts(document: PdfDocument, path: str) -> Iterator[str]:
     """The text of each page."""
     n_characters = 0
     for page in document:
-        text = _text_of_page(page)
+        # Closed explicitly: the garbage collector would let a thousand open pages accumulate.
+        with closing(page), closing(page.get_textpage()) as layer:
+            text = layer.get_text_bounded().replace(_HYPHEN, "-\n").strip()
         yield text
         # Pages may share content: the text of a small file can have any length.
         n_characters += len(text)
@@ -68,10 +70,3 @@ def _joined(pages: Iterable[str]) -> str:
             n_ended = 0
         n_ended += 1
     return "".join(pieces)
-
-
-def _text_of_page(page: PdfPage) -> str:
-    # Closed explicitly: the garbage collector would let a thousand open pages accumulate.
-    with closing(page), closing(page.get_textpage()) as layer:
-        text: str = layer.get_text_bounded()
-    return text.replace(_HYPHEN, "-\n").strip()

@@ -187,7 +187,7 @@ class TableRows(NamedTuple):
 
     source: str
     caption: str
-    rows: list[Row]
+    rows: Sequence[Row]
 
 
 def table_rows(document: Document) -> Iterator[TableRows]:

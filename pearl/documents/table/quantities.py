@@ -120,7 +120,10 @@ def read_quantities(cells: Sequence[str]) -> list[Quantity | None]:
     read = {cell: read_quantity(cell, is_point_decimal=is_decimal) for cell in different}
     if all(_BRACKETS.fullmatch(cell) for cell, found in read.items() if found):
         # Brackets alone may number footnotes.
-        read = {cell: None if _is_small(cell) else found for cell, found in read.items()}
+        read = {
+            cell: None if _SMALL_IN_BRACKETS.fullmatch(cell.strip()) else found
+            for cell, found in read.items()
+        }
     return [read.get(cell) for cell in cells]
 
 
@@ -143,8 +146,3 @@ def _in_column(quantity: Quantity, scale: int) -> Quantity:
     if quantity.scale or (quantity.unit and quantity.unit not in CURRENCIES):
         return quantity
     return Quantity(quantity.value, quantity.unit, scale)
-
-
-def _is_small(cell: str) -> bool:
-    """Whether a number in brackets may be that of a footnote."""
-    return re.fullmatch(r"\s*\(\s*[0-9]{1,2}\s*\)\s*", cell) is not None

@@ -211,7 +211,10 @@ def find_markdown(text: str) -> list[Piece]:
         elif not _OF_RULES.issuperset(line):
             if names and (row := line.strip()):
                 start = at + line.index(row)
-                pieces.append(Piece(start, start + len(row), _row_fields(row, names)))
+                cells = [cell.strip().replace(r"\|", "|") for cell in _row_cells(row, len(names))]
+                cells += [""] * (len(names) - len(cells))
+                fields = dict(zip(names, cells, strict=True))
+                pieces.append(Piece(start, start + len(row), fields))
         elif all(map(_DASHES.fullmatch, rules := _row_cells(line))):
             header = _row_cells(previous) if "|" in previous else []
             if len(header) == len(rules):
@@ -220,11 +223,6 @@ def find_markdown(text: str) -> list[Piece]:
                     pieces.pop()  # the row before was this header
         previous = line
     return pieces
-
-
-def _row_fields(row: str, names: tuple[str, ...]) -> dict[str, str]:
-    cells = [cell.strip().replace(r"\|", "|") for cell in _row_cells(row, len(names))]
-    return dict(zip(names, cells + [""] * (len(names) - len(cells)), strict=True))
 
 
 def _row_cells(row: str, most: int = 0) -> list[str]:
