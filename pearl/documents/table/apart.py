@@ -74,26 +74,15 @@ class ShownTable:
 
 def shown_tables(text: str, part: Span, name: str) -> Iterator[ShownTable]:
     """The tables of a document, in order."""
-    source = text[part.start : part.end]
     name = " ".join(name.split()).translate({ord("["): "(", ord("]"): ")"})
     of = f" of {name}" if name else ""
-    end = number = 0
-    for pieces in _grouped(source, below_headers(source)):
-        table = _table(source, end, pieces)
-        if table is None:
-            continue
-        number += 1
-        end = table.span.end
-        yield ShownTable(
-            f"[table {number}{of}{table.label}]", f"[table {number}{of}]",
-            _moved(table.span, part.start), table.caption, table.header,
-            None if table.header_span is None else _moved(table.header_span, part.start),
-            tuple((_moved(span, part.start), cells) for span, cells in table.rows),
-        )  # fmt: skip
-
-
-def _moved(span: Span, by: int) -> Span:
-    return Span(span.start + by, span.end + by)
+    found = below_headers(text[part.start : part.end])
+    pieces = [Piece(part.start + start, part.start + end, fields) for start, end, fields in found]
+    number, after = 1, part.start
+    for group in _grouped(text, pieces):
+        if table := _table(text, after, group, f"table {number}{of}"):
+            yield table
+            number, after = number + 1, table.span.end
 
 
 def _grouped(text: str, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
@@ -117,8 +106,8 @@ def _grouped(text: str, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
         yield group
 
 
-def _table(text: str, after: int, pieces: Sequence[Piece]) -> ShownTable | None:
-    """A table without its number; None if its cells are prose."""
+def _table(text: str, after: int, pieces: Sequence[Piece], name: str) -> ShownTable | None:
+    """A table behind an offset; None if its cells are prose."""
     first = pieces[0]
     names = tuple(first.fields)
     if max(sum(map(len, names)), *(each.end - each.start for each in pieces)) > MAX_ROW:
@@ -139,7 +128,7 @@ def _table(text: str, after: int, pieces: Sequence[Piece]) -> ShownTable | None:
     scale = scale_word(scale_of(header[0]) or scale_of(caption) or 0)
     is_said = scale in header[0].casefold() or (is_caption and scale in caption.casefold())
     return ShownTable(
-        "" if is_said else f": in {scale}", "",
+        f"[{name}]" if is_said else f"[{name}: in {scale}]", f"[{name}]",
         Span(above.start if above is not None and is_caption else start, pieces[-1].end),
         caption.strip() if is_caption else "", header, header_span,
         tuple((row.spans[0], tuple(row.fields.get(n) or "" for n in header)) for row in rows),

@@ -37,13 +37,10 @@ _SMALL = lazy_pattern(
 
 class _Heading(NamedTuple):
     start: int
-    end: int
-    """Where the text below it begins."""
+    end: int  # where the text below it begins
     title: str
-    level: int
-    """1 is the outermost."""
-    is_bare: bool = False
-    """A label without a title: `ARTICLE IX`."""
+    level: int  # 1 is the outermost
+    is_bare: bool = False  # a label without a title: `ARTICLE IX`
 
 
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
