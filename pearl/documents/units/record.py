@@ -416,8 +416,8 @@ def _is_name(cell: str) -> bool:
 
 def _is_table(line: str, header: list[str], rows: list[_Row]) -> bool:
     """Whether half of the rows are as wide as the header; all, if that may be a sentence."""
-    if rows and _OF_RULES.issuperset("".join(rows[0].cells)):
-        return False  # Markdown
+    if not rows or _OF_RULES.issuperset("".join(rows[0].cells)):
+        return False  # a header alone, or Markdown
     n_wide = sum(len(row.cells) == len(header) for row in rows)
     if len(_SPACED.findall(line)) * 2 >= len(header) - 1:
         is_short = not any(" " in cell.strip() for cell in header)

@@ -109,6 +109,7 @@ def test_every_form(text: str, expected: list[dict[str, str]]) -> None:
         "He said: no.\n\nShe said: yes, of course.\n\nThen they left: both of them.",
         "It rained. " * 20 + "\n\nName: Ann | Age: 30\n\n" + "And so it went on and on. " * 20,
         "1,2\n3,4",
+        "one, two, three, four",
         "[1, 2, 3]",
         '{"a": 1} is an object.',
         "{" * 5000,
