@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Literal, TypeVar
+from typing import Any, Literal
 
 from pearl.documents.comparisons import are_mostly
-from pearl.documents.dates import Period, date_part, read_dates
+from pearl.documents.dates import date_part, read_dates
 from pearl.documents.english import WEEKDAYS
 from pearl.documents.numbers import CURRENCIES, Quantity, unit_of
 from pearl.documents.rows import Rows
@@ -44,8 +44,6 @@ def word_form(folded: str) -> str:
     words = re.findall(r"[^\W_]+", re.sub(r"(?<=\w)'(?=\w)", "", folded))
     return f" {' '.join(words)} "
 
-
-_Number = TypeVar("_Number", bound=float | None)
 
 DAY = 24 * 60
 WEEK = 7 * DAY  # minutes; a week begins on Monday at 00:00
@@ -193,11 +191,10 @@ class TypedColumn:
     kind: Kind
     cells: Sequence[str | None]
     values: Sequence[str]
-    numbers: dict[str, int | float] = field(default_factory=dict)
+    parsed: Mapping[str, Any] = field(default_factory=dict)
+    """Cell → its number, its `Period`, or its opening hours (see `read_hours`), by the kind."""
     unit: str = ""
-    dates: dict[str, Period] = field(default_factory=dict)
     is_day_first: bool | None = None
-    hours: dict[str, int] = field(default_factory=dict)  # see `read_hours`
     notes: tuple[str, ...] = ()
 
     @property
@@ -205,9 +202,7 @@ class TypedColumn:
         """Cells with a value that cannot be read as the column's kind."""
         if self.kind == "text":
             return frozenset()
-        read: Container[str] = self.hours if self.kind == "hours" else self.dates
-        read = self.numbers if self.kind == "number" else read
-        return frozenset(cell for cell in self.values if cell not in read and not is_blank(cell))
+        return frozenset(c for c in self.values if c not in self.parsed and not is_blank(c))
 
 
 def typed_columns(rows: Rows) -> tuple[TypedColumn, ...]:
@@ -222,21 +217,21 @@ def _column(name: str, cells: list[str | None]) -> TypedColumn:
     stated = [value for value in values if not is_blank(value)]
     if stated and _are_mostly_hours(stated):
         read = {value: read_hours(value) for value in values}
-        hours = {value: found for value, found in read.items() if found is not None}
-        notes = _unread(name, "opening hours", values, hours)
-        return TypedColumn(name, "hours", cells, values, hours=hours, notes=notes)
-    if stated and _are_mostly_numbers(stated):
-        return _of_numbers(name, cells, values)
-    if stated and are_mostly("date", stated):
-        found_dates = read_dates(values)
-        periods = zip(values, found_dates.periods, strict=True)
-        dates = {value: period for value, period in periods if period}
-        notes = (found_dates.note,) if found_dates.note else ()
-        return TypedColumn(
-            name, "date", cells, values, dates=dates, is_day_first=found_dates.is_day_first,
-            notes=(*notes, *_unread(name, "dates", values, dates)),
-        )  # fmt: skip
-    return TypedColumn(name, "text", cells, values)
+        hours = {value: minutes for value, minutes in read.items() if minutes is not None}
+        column, what = TypedColumn(name, "hours", cells, values, hours), "opening hours"
+    elif stated and _are_mostly_numbers(stated):
+        column = _of_numbers(name, cells, values)
+        what = f"numbers in {column.unit}" if column.unit else "numbers"
+    elif stated and are_mostly("date", stated):
+        dates = read_dates(values)
+        periods = {v: period for v, period in zip(values, dates.periods, strict=True) if period}
+        notes = (dates.note,) if dates.note else ()
+        order = dates.is_day_first
+        column = TypedColumn(name, "date", cells, values, periods, is_day_first=order, notes=notes)
+        what = "dates"
+    else:
+        return TypedColumn(name, "text", cells, values)
+    return replace(column, notes=(*column.notes, *_unread(name, what, values, column.parsed)))
 
 
 def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedColumn:
@@ -253,15 +248,11 @@ def _of_numbers(name: str, cells: list[str | None], values: list[str]) -> TypedC
     alike = (unit,) if unit == "%" else ("", unit)
     unit = unit_of(f"1 {unit}", 0, 1)  # or a word that is none
     numbers = {value: number for value, (number, own) in found.items() if own in alike}
-    notes = (
-        [f"numbers in {name} that have no unit are read as {unit}"]
-        if unit and "" in alike and any(not own for _, own in found.values())
-        else []
-    )
+    has_bare = "" in alike and any(not own for _, own in found.values())
+    notes = (f"numbers in {name} that have no unit are read as {unit}",)
     return TypedColumn(
-        name, "number", cells, values, numbers=numbers, unit=unit,
-        notes=(*notes, *_unread(name, f"numbers in {unit}" if unit else "numbers", values, numbers)),
-    )  # fmt: skip
+        name, "number", cells, values, numbers, unit, notes=notes if unit and has_bare else ()
+    )
 
 
 def _read_numbers(values: Sequence[str]) -> dict[str, tuple[int | float, str]]:
@@ -327,11 +318,6 @@ def _plain(quantity: Quantity) -> tuple[int | float, str]:
     return int(number) if number == number.to_integral_value() else float(number), quantity.unit
 
 
-def storable(number: _Number) -> _Number | float:
-    """A number as SQLite can hold it."""
-    return float(number) if isinstance(number, int) and abs(number) >= 2**63 else number
-
-
 def _is_code(value: str) -> bool:
     """Whether digits are a code rather than a quantity: 0048, an area code."""
     value = value.strip()
@@ -354,7 +340,7 @@ def date_parts(column: TypedColumn) -> list[TypedColumn]:
     """
     parts = []
     for part in _PARTS if column.kind == "date" else ():
-        key = {value: date_part(period, part) for value, period in column.dates.items()}
+        key = {value: date_part(period, part) for value, period in column.parsed.items()}
         cells = [key.get(cell) if cell and cell.strip() else cell for cell in column.cells]
         values = list(dict.fromkeys(filter(None, map(key.get, column.values))))
         parts.append(

@@ -290,12 +290,12 @@ def _described(column: TypedColumn) -> str:
         return "empty"
     match column.kind:
         case "number":
-            numbers = column.numbers.values()
+            numbers = column.parsed.values()
             unit = f" in {column.unit}" if column.unit else ""
             return f"number{unit}, {min(numbers):g} to {max(numbers):g}"
         case "date":
-            first = min(period.first for period in column.dates.values())
-            last = max(period.last for period in column.dates.values())
+            first = min(period.first for period in column.parsed.values())
+            last = max(period.last for period in column.parsed.values())
             return f"date, {first} to {last}"
         case "hours":
             return f"opening hours, such as {_quoted(column.values[0], _CELL)}"

@@ -6,14 +6,15 @@ or is a period that lies only partly in the one it is compared with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from pearl.documents.comparisons import ORDERED, Verdict, all_of, any_of, negated, placed
-from pearl.documents.dates import read_period
+from pearl.documents.dates import Period, read_period
 from pearl.errors.escaping import counted
 from pearl.errors.patterns import lazy_pattern
 from pearl.tables.checking import check, nearest_values
@@ -86,7 +87,9 @@ def run(query: Query, table: QueryTable) -> Answer:
     else:
         columns = _shown(query, table)
         for one in reversed(query.sort):
-            rows = _ordered(rows, _sort_key(table.known(one.by)), descending=one.descending)
+            column = table.known(one.by)
+            keys = [_sort_key(column, column.cells[row]) for row in rows]
+            rows = _ordered(rows, keys, descending=one.descending)
         n_lines = len(rows)
         unread = _unplaced(query, rows, n_lines, table)
         left_out = set().union(*(left for _, left in unread))
@@ -177,11 +180,10 @@ def _read(column: TypedColumn, cell: str, test: Callable[[Any, Any], Verdict]) -
     """Test what a cell is read as; an empty cell meets no condition, an unreadable one is undecided."""
     if not fold(cell):
         return False
-    if column.kind == "number":
-        number = column.numbers.get(cell)
-        return None if number is None else test(number, number)
-    period = column.dates.get(cell)
-    return None if period is None else test(period.first, period.last)
+    parsed = column.parsed.get(cell)
+    if parsed is None:
+        return None
+    return test(parsed.first, parsed.last) if column.kind == "date" else test(parsed, parsed)
 
 
 def _containment(value: str) -> Test:
@@ -206,7 +208,7 @@ def _opening(column: TypedColumn, value: str) -> Test:
     def is_open(cell: str) -> Verdict:
         if not fold(cell):
             return False
-        hours = column.hours.get(cell)
+        hours = column.parsed.get(cell)
         if hours is None:
             return None
         return hours & wanted == wanted if is_whole else bool(hours & wanted)
@@ -214,28 +216,26 @@ def _opening(column: TypedColumn, value: str) -> Test:
     return is_open
 
 
-def _sort_key(column: TypedColumn) -> Callable[[int], Any]:
-    """A row → what it is sorted by; None for a cell that is empty or cannot be read."""
-
-    def key(row: int) -> Any:
-        cell = column.cells[row]
-        if cell is None:
-            return None
-        match column.kind:
-            case "number":
-                return column.numbers.get(cell)
-            case "date":
-                return period.first if (period := column.dates.get(cell)) else None
-            case _:
-                return fold(cell) or None
-
-    return key
+def _sort_key(column: TypedColumn, cell: str | None) -> Any:
+    """What a cell is sorted by; None if it is empty or cannot be read."""
+    if cell is None:
+        return None
+    match column.kind:
+        case "number":
+            return column.parsed.get(cell)
+        case "date":
+            return column.parsed[cell].first if cell in column.parsed else None
+        case _:
+            return fold(cell) or None
 
 
-def _ordered(items: Sequence[_T], key: Callable[[_T], Any], *, descending: bool) -> list[_T]:
-    """The items in the order of a key; those without one come last in any order."""
-    last = [item for item in items if key(item) is None]
-    return [*sorted((i for i in items if key(i) is not None), key=key, reverse=descending), *last]
+def _ordered(items: Sequence[_T], keys: Sequence[Any], *, descending: bool) -> list[_T]:
+    """The items in the order of their keys; those without a key come last in any order."""
+    pairs = list(zip(keys, items, strict=True))
+    sorted_pairs = sorted(
+        (p for p in pairs if p[0] is not None), key=itemgetter(0), reverse=descending
+    )
+    return [item for _, item in (*sorted_pairs, *(pair for pair in pairs if pair[0] is None))]
 
 
 def _groups(query: Query, rows: Sequence[int], table: QueryTable) -> list[Line]:
@@ -251,16 +251,14 @@ def _groups(query: Query, rows: Sequence[int], table: QueryTable) -> list[Line]:
         (members, [_figure(one, members, table) for one in query.aggregate])
         for members in grouped.values()
     ]
-
-    def key_of(name: str) -> Callable[[tuple[list[int], list[Any]]], Any]:
-        if name in names:
-            at = names.index(name)
-            return lambda group: group[1][at]
-        key = _sort_key(table.known(name))
-        return lambda group: key(group[0][0])
-
     for one in reversed(query.sort):
-        groups = _ordered(groups, key_of(one.by), descending=one.descending)
+        if one.by in names:
+            at = names.index(one.by)
+            keys = [figures[at] for _, figures in groups]
+        else:
+            column = table.known(one.by)
+            keys = [_sort_key(column, column.cells[members[0]]) for members, _ in groups]
+        groups = _ordered(groups, keys, descending=one.descending)
     return [
         Line(
             (
@@ -274,7 +272,7 @@ def _groups(query: Query, rows: Sequence[int], table: QueryTable) -> list[Line]:
 
 
 def _group_key(column: TypedColumn, cell: str | None) -> str | float | None:
-    number = None if cell is None else column.numbers.get(cell)
+    number = column.parsed.get(cell or "") if column.kind == "number" else None
     return fold(cell) if number is None and cell is not None else number
 
 
@@ -289,11 +287,11 @@ def _figure(one: Aggregate, rows: Sequence[int], table: QueryTable) -> int | flo
         case "count different":
             return len({_group_key(column, cell) for cell in cells})
         case "min" | "max" if column.kind == "date":
-            periods = [column.dates[cell] for cell in cells if cell in column.dates]
+            periods: list[Period] = [column.parsed[cell] for cell in cells if cell in column.parsed]
             if one.function == "min":
                 return min((period.first for period in periods), default=None)
             return max((period.last for period in periods), default=None)
-    numbers = [column.numbers[cell] for cell in cells if cell in column.numbers]
+    numbers: list[int | float] = [column.parsed[cell] for cell in cells if cell in column.parsed]
     if not numbers:
         return None
     match one.function:
@@ -400,10 +398,8 @@ def _instead(where: Where, table: QueryTable) -> str:
         return ""
     column = table.known(where.column)
     if column.kind in ("number", "date"):
-        known: Mapping[str, Any] = column.numbers
-        if column.kind == "date":
-            known = {cell: period.first for cell, period in column.dates.items()}
-        values = sorted((cell for cell in column.values if cell in known), key=known.__getitem__)
+        values = [value for value in column.values if value in column.parsed]
+        values = _ordered(values, [_sort_key(column, v) for v in values], descending=False)
         if len(values) > _MAX_NAMED:
             return f" ({where.column} has {len(values):,} values from {values[0]} to {values[-1]})"
         return f" ({where.column} has: {', '.join(values)})" if values else ""

@@ -18,7 +18,7 @@ from pearl.documents.table.quantities import is_blank
 from pearl.errors import did_you_mean
 from pearl.errors.escaping import counted
 from pearl.tables import SqlEngine, check_engine
-from pearl.tables.columns import TypedColumn, storable
+from pearl.tables.columns import TypedColumn
 from pearl.tables.query_table import QueryTable
 from pearl.tables.running import Answer, Line
 from pearl.tables.specification import QueryError
@@ -238,9 +238,11 @@ def _stored(column: TypedColumn) -> dict[str | None, Stored]:
 
 def _typed(column: TypedColumn, cell: str) -> Stored:
     if column.kind == "number":
-        return storable(column.numbers.get(cell))
+        number: Stored = column.parsed.get(cell)
+        is_large = isinstance(number, int) and abs(number) >= 2**63  # for SQLite
+        return float(number) if number is not None and is_large else number
     if column.kind == "date":
-        period = column.dates.get(cell)
+        period = column.parsed.get(cell)
         return period.first.isoformat() if period and period.first == period.last else None
     return cell.replace("\0", "") if len(cell) <= _MAX_CELL else None
 
