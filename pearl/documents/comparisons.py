@@ -119,7 +119,7 @@ def _any_of(wanted: Wanted, same: Callable[[str, str], Verdict]) -> Callable[[st
 def _sameness(
     wanted: Wanted, values: Sequence[str]
 ) -> tuple[Callable[[str, str], Verdict], list[str]]:
-    """Whether two texts are equal: as words, or in a column of dates as dates, of numbers as numbers."""
+    """Return the test whether two texts are equal: as dates or numbers in a column of these, else as words."""
     texts = (*wanted.sure, *wanted.possible)
     keys = {text: key_of(text) for text in (*texts, *values)}
     if any(read_period(text)[0] for text in texts) and are_mostly("date", values):
@@ -172,7 +172,7 @@ def _why_none(text: str) -> str:
 
 
 def _numbers(values: Sequence[str]) -> dict[str, _Number | None]:
-    """The numbers of a column; where one is not clear alone, the others show how to read it."""
+    """The numbers of a column; the other cells resolve an ambiguous one."""
     alone = {value: find_quantity(value) for value in values}
     if None in alone.values():
         in_column = zip(values, read_quantities(values), strict=True)
@@ -193,7 +193,7 @@ def _periods(values: Sequence[str], texts: Sequence[str]) -> tuple[_Periods, _Pe
 
 
 def _within(one: Period | None, other: Period) -> Verdict:
-    """Whether a period lies in another one; None if only a part of it does."""
+    """Whether a period lies in another one; None if only part of it does."""
     if one is None:
         return None
     if other.first <= one.first and one.last <= other.last:
@@ -237,7 +237,7 @@ def _order(
 
 
 def placed(operator: str, one: tuple[Any, Any], other: tuple[Any, Any]) -> Verdict:
-    """Compare two ranges; None if only a part of the first meets the condition."""
+    """Compare two ranges; None if only part of the first meets the condition."""
     match operator:
         case "before":
             ends = one[1] < other[0], one[0] < other[0]

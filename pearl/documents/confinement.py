@@ -122,7 +122,7 @@ if hasattr(os, "register_at_fork"):  # two processes must not talk to one child
 
 
 class Child:
-    """A Python process that answers one request after the other."""
+    """A Python process that answers requests, one at a time."""
 
     def __init__(self, arguments: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         self.is_late = False
@@ -139,7 +139,7 @@ class Child:
     def ask(
         self, request: Mapping[str, Any], data: bytes, seconds: float
     ) -> tuple[dict[str, Any], bytes] | None:
-        """The reply and its payload; None if the child ends without one, or is killed as too late.
+        """The reply and its payload; None if the child ends without one or exceeds the time.
 
         A request is a line of JSON and `n_bytes` bytes, and so is a reply.
         """
@@ -169,7 +169,7 @@ class Child:
         return self._process.poll() is None
 
     def exit(self) -> tuple[int, str]:
-        """The exit status of a child that ends by itself, and what it wrote to standard error."""
+        """Wait for the exit status, and return it with the text of standard error."""
         status = self._process.wait()
         self._errors.seek(0)
         return status, self._errors.read().decode(errors="replace").strip()

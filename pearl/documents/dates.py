@@ -92,7 +92,7 @@ class Dates:
 
 @dataclass(slots=True)
 class _Orders:
-    """Evidence of the numeric dates of a column for the order of day and month."""
+    """What the numeric dates of a column show about the order of day and month."""
 
     n_day_first: int = 0
     n_month_first: int = 0
@@ -242,7 +242,7 @@ DATE_PARTS = tuple(_PARTS)  # the parts that `date_part` accepts
 
 
 def date_part(when: date | Period, part: str) -> str | None:
-    """The month, year, ... that a date is in, as a key to group by.
+    """The day, week, month, quarter, year or weekday of a date, as a key for groups.
 
     All keys but weekdays sort in order of time, and can be read by `read_period`.
     """

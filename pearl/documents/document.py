@@ -47,7 +47,7 @@ def kind_by_name(name: str) -> DocumentKind:
 
 
 def is_table(text: str, path: str) -> bool:
-    r"""Whether the text of a file is a table: its suffix says so, and it begins with records.
+    r"""Whether the text of a file is a table: by its suffix, and because it begins with records.
 
     A report that contains a table is not one.
     """

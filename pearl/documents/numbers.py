@@ -128,7 +128,7 @@ _EMPHASIS = lazy_pattern(r"(\*\*|__(?![a-z0-9_]{1,60}__(?!\w))|`)(?=\S)(.{1,200}
 
 
 def plain(line: str) -> str:
-    """A line without Markdown emphasis, zero-width characters and other forms of digits and blanks."""
+    """A line without Markdown emphasis and zero-width characters, with ASCII digits and blanks."""
     line = _BLANK_GROUPS.sub(lambda match: re.sub(r"\D", "", match[0]), line)
     if not line.isascii():
         line = "".join(map(_plain_character, line))
@@ -143,7 +143,7 @@ def _plain_character(character: str) -> str:
 
 
 def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
-    """Check that numbers are written out and have the same unit, or none."""
+    """Check that numbers are in digits only and have the same unit, or none."""
     units: dict[str, str] = {}
     for item, start, end in places:
         word = _WORD.match(item, end)
@@ -233,7 +233,7 @@ def _scale(line: str, figure: re.Match[str], text: str, *, is_money: bool) -> tu
 
 
 def _check_rest(line: str, before: str, after: str, text: str) -> None:
-    """Check that the text around a number does not change its value."""
+    """Refuse a number whose value the text around it changes."""
     # ½ and 万 are numeric, but not digits.
     is_mixed = any(c.isnumeric() and not c.isdecimal() and c not in "²³" for c in line)
     is_word = _IN_WORDS.search(before) or _IN_WORDS.search(after)
@@ -266,7 +266,7 @@ def is_bound(text: str) -> bool:
 
 
 def whole_number(number: int | float, name: str, *, least: int) -> int:
-    """Convert to a whole number."""
+    """Convert to a whole number, or raise ValueError."""
     if number != int(number) or number < least:
         raise ValueError(f"{name} has to be a whole number from {least}, not {number:g}")
     return int(number)

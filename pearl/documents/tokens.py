@@ -137,11 +137,11 @@ _BYTES_A_CHARACTER = 4
 
 
 class TokenizerError(Exception):
-    """A tokenizer fails; the message says why, in a few words."""
+    """A tokenizer failed; the message gives the reason in a few words."""
 
 
 class NoTokenizerError(TokenizerError):
-    """The model has no tokenizer at hand, which is no fault."""
+    """The model has no tokenizer, which is not an error."""
 
 
 class Tokenizer(Protocol):
@@ -153,7 +153,7 @@ class Tokenizer(Protocol):
         ...
 
     def count(self, text: str) -> int:
-        """Count the tokens of a text of at most `TOKENIZER_SLICE` characters, without marks around it."""
+        """Count the tokens of a text of at most `TOKENIZER_SLICE` characters, without special tokens."""
         ...
 
     def frame_tokens(self) -> int:
@@ -218,7 +218,7 @@ class Counter:
 
     @property
     def _own(self) -> Tokenizer | None:
-        """The model's tokenizer, unless it has failed, which its first request may show."""
+        """The model's tokenizer, unless it has failed; sends the first request, which may fail."""
         return self._tokenizer if self.frame_tokens >= 0 else None
 
     def _give_up(self, error: TokenizerError) -> None:
@@ -263,7 +263,7 @@ class Counter:
         return max(0, self.count(text) + self.frame_tokens - most)
 
     def at_most(self, text: str) -> int:
-        """Tokens that a text cannot exceed, by its length alone."""
+        """Maximum tokens of a text of this length."""
         return ceil(len(text) * _MOST_A_CHARACTER[not text.isascii()])
 
     def bounds_with(self, text: str, part: str) -> tuple[int, int]:

@@ -21,7 +21,7 @@ _NAMES = {"text": "texts", "number": "numbers", "date": "dates", "hours": "openi
 
 
 def check(query: Query, table: QueryTable) -> Query:
-    """The query with every column named as the table has it."""
+    """The query with the table's own names of columns."""
     return _Checker(table).query(query)
 
 

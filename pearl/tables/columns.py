@@ -347,9 +347,3 @@ def date_parts(column: TypedColumn) -> list[TypedColumn]:
             TypedColumn(f"{column.name} by {part}", "text", cells, values, notes=column.notes)
         )
     return parts
-
-
-def folded(column: TypedColumn) -> list[str | None]:
-    """The cells as texts are compared."""
-    form = {cell: cell if cell is None else fold(cell) for cell in dict.fromkeys(column.cells)}
-    return [form[cell] for cell in column.cells]

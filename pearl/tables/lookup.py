@@ -56,7 +56,7 @@ class UnansweredError(ValueError):
 
 
 class Lookup:
-    """A table for questions; its indexes are built once."""
+    """Answers questions of one table; its indexes are built once."""
 
     def __init__(
         self,
@@ -220,7 +220,7 @@ def declined(reply: str) -> str:
 
 
 def _on_one_line(text: object) -> str:
-    """A message with names and values of a table, which may have line breaks."""
+    """A message on one line: names and values of a table may have line breaks."""
     return " ".join(str(text)[:MAX_FLAW].split())
 
 
@@ -383,7 +383,7 @@ def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
 
 
 def tables_of_rows(rows: Rows) -> tuple[FoundTable, ...]:
-    """The tables that selected rows are of: those with the same fields are one."""
+    """The tables of selected rows: rows with the same fields are one table."""
     groups: dict[tuple[str, ...], tuple[list[Row], list[Row]]] = {}
     for is_doubtful, those in enumerate((rows.rows, rows.doubtful)):
         for row in those:
@@ -401,7 +401,7 @@ def tables_of_rows(rows: Rows) -> tuple[FoundTable, ...]:
 
 
 def meant(question: str, tables: Sequence[FoundTable]) -> FoundTable:
-    """The table that has most of the words of a question, in its caption, columns or cells."""
+    """The table with most words of a question in its caption, columns or cells."""
     if len(tables) == 1:
         return tables[0]
     asked = set(terms(question, drop_stop_words=True))

@@ -91,7 +91,7 @@ class Mentions:
         return sorted(dict.fromkeys(found), key=lambda one: (one.start, one.end))
 
     def _of_span(self, said: str, stems: tuple[str, ...]) -> Iterator[tuple[str, str, How, bool]]:
-        """The names that a run of words matches."""
+        """The names that consecutive words match."""
         values = self._values.get(stems, ())
         for column, text, is_entry in values:
             yield column, text, "value", is_entry
@@ -109,7 +109,7 @@ class Mentions:
             elif _has(name, stems) or set(name) & self._column_words.get(stems, frozenset()):
                 yield column, "", "column word", False
         form = word_form(fold(said))
-        if not any(map(str.isalpha, form)):  # `4` is of many cells
+        if not any(map(str.isalpha, form)):  # many cells contain a `4`
             return
         for column, text in self._texts.items():
             if form in text and column not in valued:
@@ -117,7 +117,7 @@ class Mentions:
 
     @cached_property
     def _values(self) -> dict[tuple[str, ...], list[tuple[str, str, bool]]]:
-        """Stems → the terms that consist of them: column, term, whether it is an entry of a list."""
+        """Stems → terms with these stems: column, term, whether it is an entry of a list."""
         found: dict[tuple[str, ...], list[tuple[str, str, bool]]] = {}
         for column, texts, entries in self._terms:
             for text in texts:
@@ -127,7 +127,7 @@ class Mentions:
 
     @cached_property
     def lists(self) -> frozenset[str]:
-        """The columns of which cells list several terms."""
+        """The columns whose cells list several terms."""
         return frozenset(column for column, _, entries in self._terms if entries)
 
     @cached_property
@@ -141,7 +141,7 @@ class Mentions:
         return found
 
     def _short(self, stems: tuple[str, ...]) -> Iterator[tuple[str, str, bool]]:
-        """The only term of a column that has these words in a row, among others."""
+        """The term of a column that contains these words, if only one does."""
         numbers = [self._with_stem.get(stem) for stem in stems]
         if not stems or None in numbers:
             return
@@ -157,7 +157,7 @@ class Mentions:
 
     @cached_property
     def _few(self) -> list[tuple[str, str, bool, tuple[str, ...]]]:
-        """The terms of columns with few different ones, with their stems."""
+        """The terms of columns with few different values, with their stems."""
         return [
             (column, text, text in entries, _stems(text))
             for column, texts, entries in self._terms
@@ -174,7 +174,7 @@ class Mentions:
         return found
 
     def _alike(self, said: str) -> Iterator[tuple[str, str, How, bool]]:
-        """The term of a column that is spelt nearly so; none where two are."""
+        """The term of a column with similar spelling, if only one has it."""
         words = word_form(fold(said)).split()
         if sum(map(len, words)) < _MIN_LETTERS:
             return
@@ -198,7 +198,7 @@ class Mentions:
         }
 
     def _is_negated(self, column: str, form: str) -> bool:
-        """Whether a cell that has a phrase says `no`, too, in the same sentence."""
+        """Whether some cell has a phrase in the same sentence as a negation."""
         found = self._table.known(column)
         return any(
             form in word_form(fold(sentence)) and _NOT.search(sentence)
@@ -209,7 +209,7 @@ class Mentions:
 
     @cached_property
     def _column_words(self) -> dict[tuple[str, ...], frozenset[str]]:
-        """Stems of a phrase → the stems of the words that columns of what it means are called by."""
+        """Stems of a phrase for what a column holds → stems of the usual names of such columns."""
         found: dict[tuple[str, ...], frozenset[str]] = {}
         for _, group in read_groups(COLUMN_WORDS):
             stems = [_stems(phrase) for phrase in group]
@@ -220,12 +220,12 @@ class Mentions:
 
 
 def _is_prose(values: Sequence[str]) -> bool:
-    """Whether cells are sentences, of which a question names parts."""
+    """Whether most cells are sentences: a question names only parts of these."""
     return 2 * sum(value.rstrip().endswith((".", "!", "?")) for value in values) > len(values)
 
 
 def _has(whole: tuple[str, ...], part: tuple[str, ...]) -> bool:
-    """Whether some words stand in a row among others."""
+    """Whether `part` occurs in `whole` without gaps."""
     n = len(part)
     return bool(n) and any(whole[i : i + n] == part for i in range(len(whole) - n + 1))
 

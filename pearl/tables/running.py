@@ -167,7 +167,7 @@ def _equality(column: TypedColumn, value: str) -> Test:
 
 
 def _range(column: TypedColumn, value: str) -> tuple[Any, Any] | None:
-    """A number, or the first and the last day of a period, of a column of these; None for a text."""
+    """A number (twice) or the first and last day of a period, as the column's kind is; None for a text."""
     if column.kind == "number" and (found := number_in(value)):
         return found[0], found[0]
     if column.kind == "date":
@@ -177,7 +177,7 @@ def _range(column: TypedColumn, value: str) -> tuple[Any, Any] | None:
 
 
 def _read(column: TypedColumn, cell: str, test: Callable[[Any, Any], Verdict]) -> Verdict:
-    """Test what a cell is read as; an empty cell meets no condition, an unreadable one is undecided."""
+    """Test the number or period of a cell: an empty cell fails, an unreadable one is undecided."""
     if not fold(cell):
         return False
     parsed = column.parsed.get(cell)
@@ -200,7 +200,7 @@ def _containment(value: str) -> Test:
 
 
 def _opening(column: TypedColumn, value: str) -> Test:
-    """Open at a moment or all through a range; of a day alone, at some time of it."""
+    """Test whether opening hours cover a moment or range; for a whole day, whether they overlap it."""
     moment = read_moment(value)
     assert moment
     wanted, is_whole = moment.minutes, moment.is_whole
@@ -315,7 +315,7 @@ def _unplaced(
 
 
 def _named(query: Query) -> list[str]:
-    """Columns that the query reads, other than to show them."""
+    """Columns that the query reads for more than showing them."""
     names = [one.column for one in conditions(query.where)]
     names += [one.column for one in query.aggregate if one.column]
     figures = {one.name for one in query.aggregate}

@@ -157,7 +157,7 @@ class Query(_Model):
     @model_validator(mode="before")
     @classmethod
     def _is_tolerant(cls, said: Any) -> Any:
-        """A list of conditions is `all` of them, and an empty one, or null, is nothing."""
+        """Accept a list of conditions as `all` of them, one item for a list, and null for a missing field."""
         if not isinstance(said, dict):
             return said
         said = {key: value for key, value in said.items() if value is not None}
@@ -210,7 +210,7 @@ def read_query(said: Any) -> Query:
 
 
 def _depth(said: Any) -> int:
-    """Levels of nesting; counted without recursion, so that any text of JSON is safe."""
+    """Levels of nesting, counted without recursion: hostile JSON may be nested deeply."""
     depth, level = 0, [said]
     while level and depth <= 3 * MAX_DEPTH:
         depth += 1
@@ -228,7 +228,7 @@ _KINDS = lazy_pattern(r"(?:.*\b)?(?:Condition|AllOf|AnyOf|Not)\b.*")
 
 
 def _flaw(error: ValidationError) -> str:
-    """The most telling of pydantic's errors: of alternatives, the one that was probably meant."""
+    """The most specific of pydantic's errors: of the alternatives, the one that was probably meant."""
     found = error.errors(include_url=False, include_context=False)
     said = [one for one in found if one["type"] not in ("missing", "extra_forbidden")]
     one = max(said or found, key=lambda each: len(each["loc"]))
@@ -310,7 +310,7 @@ def _schema(columns: Sequence[str]) -> dict[str, Any]:
 
 
 def _limits() -> list[int]:
-    """Whole numbers that a limit may be: decoders have no keyword in common for them."""
+    """The limits that decoders may write: they share no keyword for ranges of numbers."""
     return [*range(1, 21), 25, 30, 40, 50, 100, 200, 500, 1_000]
 
 

@@ -25,7 +25,7 @@ from pearl.tables.specification import QueryError
 from pearl.tables.sql_child import GRACE_SECONDS, MAX_CELL
 from pearl.tables.statement import dependence, in_sql, sqlite_dialect, with_typed_values
 
-ROW = "row_id"  # the column of the rows' places, from 0: SQL that selects it has its lines cited
+ROW = "row_id"  # the column of row numbers from 0; lines that select it cite their rows
 
 _MAX_CELL = 15_000
 """Maximum characters of a cell in SQL: one operation on a longer cell cannot be stopped."""
@@ -106,7 +106,7 @@ class SqlTable:
         return Answer(written, shown, tuple(lines), len(lines), tuple(sorted(undecided)), notes)
 
     def _ask(self, sql: str, max_rows: int) -> dict[str, Any]:
-        """Run a child: without environment, in no folder of ours, killed when its time is over."""
+        """Run a child without environment variables, outside our folders, and kill it after its time."""
         request = {
             "table": self.table.name,
             "n_columns": len(self.table.columns) + 1,

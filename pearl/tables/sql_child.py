@@ -72,7 +72,7 @@ def _send(reply: str) -> None:
 
 
 def _confine(memory_bytes: int, seconds: float) -> None:
-    """From here on no file, socket or process can be opened, and memory and processor time are bounded."""
+    """Forbid to open files, sockets and processes from here on, and bound memory and processor time."""
     if resource is None:
         return
     signal.setitimer(signal.ITIMER_PROF, seconds + GRACE_SECONDS)  # its signal kills
@@ -90,7 +90,7 @@ def _confine(memory_bytes: int, seconds: float) -> None:
 
 
 def _reserved() -> int:
-    """Bytes of addresses that the process has now: an engine reserves more than it takes."""
+    """Bytes of address space that the process has reserved; an engine reserves more than it uses."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
             return int(file.read().split()[0]) * resource.getpagesize()
@@ -216,7 +216,7 @@ def _authorizer(table: str, sql: str) -> Callable[..., int]:
     own = {name for name in own if not name.startswith(("sqlite_", "pragma_"))}
 
     def may_read(name: str | None, column: str | None, schema: str | None) -> bool:
-        """Rows that are only counted have neither column nor schema here."""
+        """Whether a table may be read; `count(*)` names neither column nor schema."""
         if schema is None and not column:
             return name == table or (name or "").lower() in own
         return name == table and schema == "main"
@@ -240,7 +240,7 @@ def _compared(one: str, other: str) -> int:
 
 
 def _as_number(value: str | float | None) -> float | None:
-    """The number that a text is; other texts are refused, which SQLite would read as 0, or as their first digits."""
+    """Convert a text to a number or raise ValueError; SQLite would read 0, or the first digits."""
     if not isinstance(value, str):
         return value
     if not re.fullmatch(r"[\d.eE+\-\s]*+", value, re.ASCII):
@@ -249,7 +249,7 @@ def _as_number(value: str | float | None) -> float | None:
 
 
 def _fold(text: object) -> str | None:
-    """As `pearl.tables.columns.fold`, nearly: without what needs a table of dashes and quotes."""
+    """As `pearl.tables.columns.fold`, but dashes and quotes stay different."""
     if text is None:
         return None
     decomposed = unicodedata.normalize("NFKD", str(text))
@@ -380,7 +380,7 @@ def _answer_duckdb(connection: DuckDBPyConnection, request: Mapping[str, Any]) -
 
 
 def _parsed(connection: DuckDBPyConnection, sql: str) -> dict[str, Any]:
-    """The tree of the one SELECT that a statement is."""
+    """The syntax tree of a single SELECT."""
     if len(sql) > _MAX_STATEMENT:
         raise _RefusedError("error", f"the statement has more than {_MAX_STATEMENT:,} characters")
     row = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()
@@ -396,7 +396,7 @@ def _parsed(connection: DuckDBPyConnection, sql: str) -> dict[str, Any]:
 
 
 def _check(node: Any, table: str, own: frozenset[str] = frozenset()) -> None:
-    """Refuse a tree that has anything but a SELECT of the table."""
+    """Refuse a tree with anything but SELECTs of the table."""
     if isinstance(node, list):
         for each in node:
             _check(each, table, own)
@@ -409,7 +409,7 @@ def _check(node: Any, table: str, own: frozenset[str] = frozenset()) -> None:
     if node.get("type") == "RECURSIVE_CTE_NODE":
         own |= {str(node["cte_name"]).lower()}
     for entry in (node.get("cte_map") or {}).get("map", []):
-        _check(entry["value"], table, own)  # which knows those before it alone
+        _check(entry["value"], table, own)  # a subquery may use only earlier ones
         own |= {str(entry["key"]).lower()}
     for key, value in node.items():
         if key != "cte_map":
@@ -427,7 +427,7 @@ def _check_expression(node: Mapping[str, Any]) -> None:
 
 
 def _check_part(node: Mapping[str, Any], kind: str, table: str, own: frozenset[str]) -> None:
-    """Check a query, what it reads from, or what orders and limits it."""
+    """Check a query, a source, or a modifier such as LIMIT."""
     if kind == "BASE_TABLE":
         name, schema = str(node["table_name"]), str(node["schema_name"])
         is_table = name.lower() == table.lower() and schema in ("", "main")
@@ -445,7 +445,7 @@ def _check_part(node: Mapping[str, Any], kind: str, table: str, own: frozenset[s
 
 
 def _plain(value: Any) -> Any:
-    """A value in the types that SQLite has, which JSON has, too."""
+    """A value as JSON has it; lists and structures as text."""
     if isinstance(value, list | tuple | dict):
         return json.dumps(value, ensure_ascii=False, default=str)
     return float(value) if isinstance(value, Decimal) else value

@@ -118,7 +118,7 @@ def _at(statement: Sequence[Token], i: int) -> Token:
 
 
 def _operand(statement: Sequence[Token], i: int) -> Token:
-    """The token of a column, after the name of its table."""
+    """The token at a place; that of the column for `table.column`."""
     return _at(statement, i + 2 if _at(statement, i + 1).text == "." else i)
 
 
@@ -144,7 +144,7 @@ def _values_after(statement: Sequence[Token], i: int) -> Iterator[int]:
 
 
 def _gives_number(statement: Sequence[Token], i: int, columns: Columns) -> bool:
-    """Whether what begins or ends with a token is a number: `sum(Fee)`, `Fee + 1`."""
+    """Whether the expression that begins or ends at a token is a number, such as `sum(Fee)`."""
     token = _at(statement, i)
     if token.text == ")":
         places = range(i - 1, -1, -1)
@@ -218,7 +218,7 @@ def _is_in_list(statement: Sequence[Token], i: int) -> bool:
 
 
 def _replaced(sql: str, statement: Sequence[Token], changes: Mapping[int, tuple[str, str]]) -> str:
-    """The statement with other texts for some tokens, and texts behind them."""
+    """The statement with some tokens replaced, and texts inserted after them."""
     parts, at = [], 0
     for token in statement:
         if token.start in changes:
@@ -231,7 +231,7 @@ _NUMBER, _END_OF_NUMBER = "as_number(", "/**/)"
 
 
 def in_sql(name: str) -> str:
-    """The name that SQLite gives a column of its dialect, as the statement has it."""
+    """The name of a result column as the statement has it, without the changes of `sqlite_dialect`."""
     return name.replace("*1.0/", "/").replace(_NUMBER, "").replace(_END_OF_NUMBER, "")
 
 
@@ -275,7 +275,7 @@ def sqlite_dialect(sql: str) -> str:
 
 
 def _numeric_terms(statement: Sequence[Token]) -> set[tuple[int, int]]:
-    """The first and last tokens of what a statement adds, or converts to or compares with a number."""
+    """The first and last tokens of the terms that a statement adds, converts to or compares with a number."""
     terms: set[tuple[int, int]] = set()
     for i, token in enumerate(statement):
         opened = _at(statement, i + 1).text == "("
@@ -309,7 +309,7 @@ def _end_of(statement: Sequence[Token], i: int) -> int:
 
 
 def _side(statement: Sequence[Token], i: int, step: int) -> tuple[int, int] | None:
-    """The operand before (-1) or behind (1) an operator: a name, a number, a call, or what parentheses enclose."""
+    """The operand before (-1) or after (1) an operator: a name, number, call or parenthesised expression."""
     first = last = i + step
     if step == -1 and _at(statement, first).text == ")":
         depth = statement[first].depth
@@ -338,13 +338,13 @@ def _side(statement: Sequence[Token], i: int, step: int) -> tuple[int, int] | No
 
 
 def _ends_of_terms(statement: Sequence[Token]) -> Iterator[Token]:
-    """The last token of each term of `ORDER BY` that does not say where NULL stands."""
+    """The last token of each term of `ORDER BY` without `NULLS FIRST` or `NULLS LAST`."""
     for i, token in enumerate(statement):
         if token.word != "by" or _at(statement, i - 1).word != "order":
             continue
         term: list[Token] = []
         for j, following in enumerate([*statement[i + 1 :], _NOTHING], start=i + 1):
-            # `rows` begins a frame, or is the table.
+            # `rows` begins a frame, unless it is the name of the table.
             is_word = following.word in _ENDS_OF_ORDER and _at(statement, j + 1).text != "."
             is_end = following.depth < token.depth or not following.text
             is_end |= is_word and following.depth == token.depth
@@ -448,7 +448,7 @@ def _clauses(statement: Sequence[Token]) -> dict[str, list[Token]]:
 def _shown(
     statement: Sequence[Token], columns: Columns, row: str
 ) -> tuple[frozenset[str] | None, frozenset[str]]:
-    """The columns that lines only show (None without a row number), and the columns used otherwise."""
+    """The columns that a statement only shows (None if it does not select the row number), and all others used."""
     items: list[list[Token]] = [[]]
     for token in statement:
         if token.text == "," and token.depth == 0:
@@ -477,7 +477,7 @@ def _is_three_valued(
     names: Collection[str],
     unread: Collection[str],
 ) -> bool:
-    """Whether a token of a condition keeps to SQL's logic of three values."""
+    """Whether a token of a condition follows SQL's logic of three values, where NULL is undecided."""
     token = where[i]
     if token.word in ("is", "null"):
         at = next((j for j in range(i - 1, -1, -1) if where[j].word not in ("is", "not")), i)

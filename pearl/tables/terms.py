@@ -42,7 +42,7 @@ Expand = Callable[[str], Iterable[str]]  # a question → more phrases that it m
 
 
 class Synonyms:
-    """Phrases that may stand for one another, by a file of `pearl.retrieval.queries`."""
+    """Phrases with the same meaning, from a file of `pearl.retrieval.queries.read_groups`."""
 
     def __init__(self, path: Path = SYNONYMS) -> None:
         self._others: dict[tuple[str, ...], dict[str, None]] = {}  # stems → the other phrases
@@ -82,7 +82,7 @@ class Thesaurus:
         return len(self._terms)
 
     def nearest(self, question: str, n: int = 3) -> dict[str, list[str]]:
-        """For each column that has some, its `n` nearest terms, best first."""
+        """The `n` nearest terms of each column, best first; columns without one are left out."""
         import numpy as np
 
         if not self._terms:
@@ -117,7 +117,7 @@ class Thesaurus:
 
     @cached_property
     def _with_gram(self) -> dict[str, tuple[NDArray[np.int32], float]]:
-        """For each gram the terms that have it, and its weight: rare ones say more."""
+        """Gram → the terms that contain it, and its weight; rare grams weigh more."""
         postings = Postings.of_terms([sorted(_grams(text)) for _, text in self._terms])
         found = {}
         for gram in map(bytes.decode, postings.vocabulary):
@@ -128,7 +128,7 @@ class Thesaurus:
 
     @cached_property
     def _weights(self) -> NDArray[np.float64]:
-        """The weight of all of each term."""
+        """The total weight of each term."""
         import numpy as np
 
         total = np.full(len(self._terms), 1e-9)
@@ -138,7 +138,7 @@ class Thesaurus:
 
 
 def column_terms(column: TypedColumn) -> list[str]:
-    """The terms of a column: its different values, or what these list with semicolons between.
+    """The terms of a column: its different values, or the entries of lists in them.
 
     A column of numbers, dates, codes or prose has none.
     """
@@ -193,7 +193,7 @@ class RowSearch:
         return self._texts.best(analyzer("english")(question), k)
 
     def unlike(self, question: str, k: int = 3) -> list[int]:
-        """Rows without a word of the question, drawn at random, the same for the same question."""
+        """Random rows without a word of the question; a question always gets the same rows."""
         import numpy as np
 
         matches = np.zeros(self._n, np.bool_)

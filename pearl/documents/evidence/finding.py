@@ -40,7 +40,7 @@ _PAIRS = (
     (r"(?<!\w)»(?=\S)", "»«", "«"),
     (r"(?<!\w)›(?=\S)", "›‹", "‹"),
 )
-# An apostrophe is no mark: not between letters, not where it stands for what was left off.
+# Not a quotation mark: an apostrophe between letters, or in place of omitted letters.
 _CLIPPED = r"(?i:tis|twas|twere|til|till|em|cause|bout|round|n|s|t|[0-9]0s)\b"
 _POSSESSIVE = r"(?<=s)['’](?=\s+[a-z])"  # of several, unless nothing else ends the quotation
 _SINGLE = "|".join(
@@ -218,7 +218,7 @@ class TableRowFinder:
 
 
 def _bare(cell: str) -> str:
-    """The letters and digits of a cell, which are compared first."""
+    """The letters and digits of a cell, for a first comparison."""
     return _NO_LETTERS.sub("", cell)
 
 

@@ -48,7 +48,7 @@ def read(data: bytes, path: str) -> str:
 
 
 def _rows(file: Any, path: str) -> Iterator[list[str]]:
-    """The rows, while their text is within the limit: that of a small file can have any length."""
+    """The rows; their text is checked against the limit, because a small file can have a text of any length."""
     n_characters = 0
     for batch in file.iter_batches(batch_size=_BATCH):
         columns = [column.to_pylist() for column in batch.columns]

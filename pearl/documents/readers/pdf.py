@@ -60,7 +60,7 @@ def _texts(document: PdfDocument, path: str) -> Iterator[str]:
 
 
 def _joined(pages: Iterable[str]) -> str:
-    """The pages as one text, with a blank line between them, and a form feed for each that ends."""
+    """The pages as one text, with a blank line between them and a form feed at the end of each."""
     pieces: list[str] = []
     n_ended = 0
     for text in pages:

@@ -52,7 +52,7 @@ class Table:
     columns: Mapping[str, Sequence[Quantity | None]]  # the numbers of each column's cells
 
     def label(self, row: int) -> str:
-        """The name of a row (from 1): its first cell, if that is no number."""
+        """The name of a row (from 1): its first cell, unless that is a number."""
         name, quantities = next(iter(self.columns.items()))
         text = self.rows[row - 1].fields.get(name) or ""
         return "" if quantities[row - 1] or is_blank(text) else " ".join(text.split())
@@ -69,7 +69,7 @@ class Table:
 
 
 def cell_span(row: Row, column: str) -> Span | None:
-    """The span of a cell; that of its row if the document writes the cell differently."""
+    """The span of a cell, or of its row if the document writes the cell differently."""
     if not row.spans:
         return None
     start, at = row.spans[0].start, 0
@@ -251,7 +251,7 @@ def scale_notes(text: str, pieces: Sequence[Piece]) -> Iterator[str]:
 
 
 def _numbered(text: str, pieces: list[Piece]) -> Iterator[tuple[int, Piece]]:
-    """Number the tables: one ends where the columns change or other text follows."""
+    """Number the tables: a table ends where the columns change or other text follows."""
     number, previous = 0, None
     for piece in pieces:
         if previous is not None:
@@ -280,7 +280,7 @@ _KEY = lazy_pattern(r'"([^"]+)"\s*:\s*\[\s*\Z')  # the key of a list in a JSON r
 
 
 def tables_of_rows(rows: list[Row]) -> list[Table]:
-    """The tables that selected rows are of: those with the same fields are one."""
+    """The tables of selected rows: rows with the same fields are one table."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row.fields), []).append(row)

@@ -86,7 +86,7 @@ def shown_tables(text: str, part: Span, name: str) -> Iterator[ShownTable]:
 
 
 def _grouped(text: str, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
-    """The rows of each table: those with the same fields and nothing but rules between them.
+    """The rows of each table: rows with the same fields and only rules between them.
 
     A sentence after a blank line is not a row, even if it has as many commas as one.
     """
@@ -107,7 +107,7 @@ def _grouped(text: str, pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
 
 
 def _table(text: str, after: int, pieces: Sequence[Piece], name: str) -> ShownTable | None:
-    """A table behind an offset; None if its cells are prose."""
+    """A table from its rows and the text after an offset; None if its cells are prose."""
     first = pieces[0]
     names = tuple(first.fields)
     if max(sum(map(len, names)), *(each.end - each.start for each in pieces)) > MAX_ROW:
@@ -136,7 +136,7 @@ def _table(text: str, after: int, pieces: Sequence[Piece], name: str) -> ShownTa
 
 
 def _header(text: str, after: int, before: int, names: Sequence[str]) -> Span | None:
-    """The line above the first row that names the columns; with the rule below it."""
+    """The line above the first row that names the columns, if any."""
     known = set(_WORD.findall(" ".join(names)))
     end = before
     while end > after:
@@ -199,7 +199,7 @@ class Atom(NamedTuple):
 
 
 class TablesApart:
-    """The tables and the text of a document. Tables are looked for in the parts that are shown."""
+    """The tables and the text of a document; each part is searched for tables when it is first shown."""
 
     def __init__(self, document: Document) -> None:
         self.text = document.text
@@ -233,7 +233,7 @@ class TablesApart:
         is_said = False
         end: int | None = None
         part: int | None = None
-        beside: ShownTable | None = None  # the table in whose place the text now stands
+        beside: ShownTable | None = None  # the table whose mark was added last
         for span in _joined(spans):
             for piece, table in self._pieces(span):
                 if end is not None and piece.start < end:  # windows overlap
@@ -327,7 +327,7 @@ class TablesApart:
         return max(0, bisect_right(self._starts, at) - 1)
 
     def _pieces(self, span: Span) -> Iterator[tuple[Span, ShownTable | None]]:
-        """Split a span into stretches of tables and of text, in order."""
+        """Split a span into tables and text, in order."""
         at = span.start
         for table in self.tables(span):
             if at < table.span.start:
@@ -339,7 +339,7 @@ class TablesApart:
 
 
 def _joined(spans: Sequence[Span]) -> Iterator[Span]:
-    """Merge adjacent spans, so that lines are not divided."""
+    """Merge adjacent spans, so that lines are not split."""
     start = end = -1
     for span in spans:
         if span.start == end:

@@ -41,12 +41,12 @@ _BLANKS = frozenset({
 
 
 def is_blank(text: str) -> bool:
-    """Whether a cell has no value: blank, a dash, or a word for that."""
+    """Whether a cell has no value: it is blank, a dash, or a word such as `none`."""
     return " ".join(text.split()).casefold() in _BLANKS
 
 
 def read_quantity(text: str, *, is_point_decimal: bool = False) -> Quantity | None:
-    """The number in a cell; None if there is no number, or an ambiguous one."""
+    """The number in a cell; None if it has none, or an ambiguous one."""
     text = text.strip()
     if not text or len(text) > MAX_LENGTH:
         return None

@@ -36,7 +36,7 @@ class Piece(NamedTuple):
 
 
 class DocumentUnit(Protocol):
-    """What a module of this folder looks like to its users."""
+    """The interface of a unit module."""
 
     def split(self, text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
         r"""The pieces of a text.
@@ -63,7 +63,7 @@ def lines(text: str, start: int = 0) -> Iterator[tuple[int, str]]:
 
 
 def trimmed(text: str, start: int, end: int, fields: dict[str, str] | None = None) -> list[Piece]:
-    """A stretch of a text without the blanks around it as a piece; none if it is blank."""
+    """A stretch of a text, without the blanks around it, as a piece; no piece if it is blank."""
     source = text[start:end]
     stripped = source.strip()
     if not stripped:
@@ -73,7 +73,7 @@ def trimmed(text: str, start: int, end: int, fields: dict[str, str] | None = Non
 
 
 def left_out(text: str, pieces: Sequence[Piece]) -> tuple[Span, ...]:
-    r"""The stretches of a text that belong to no piece.
+    r"""The spans of a text that belong to no piece.
 
     The headers of tables, and lines without letters and digits, belong to the form and are not reported.
     """

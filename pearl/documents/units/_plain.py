@@ -38,7 +38,7 @@ def split_pages(text: str, parts: Parts = ()) -> list[Piece]:
 
 
 def split_paragraphs(text: str, parts: Parts = ()) -> list[Piece]:
-    """Every paragraph: blank lines part them.
+    """Every paragraph; blank lines separate them.
 
     In a text without blank lines that has lines of more than 120 characters, each line is one.
     """
@@ -60,7 +60,7 @@ def split_lines(text: str, parts: Parts = ()) -> list[Piece]:
 
 
 def split_sentences(text: str, parts: Parts = ()) -> list[Piece]:
-    """Every sentence, as the evidence of answers has them."""
+    """Every sentence, split as for the evidence of answers."""
     pieces = [Piece(span.start, span.end, {}) for span in sentences(text)]
     return _some(pieces, "no sentence: the text is blank")
 

@@ -201,7 +201,7 @@ _OF_RULES = frozenset("|:- \t")
 
 
 def find_markdown(text: str) -> list[Piece]:
-    """The rows of all tables; blank rows are none."""
+    """The rows of all tables, without blank rows."""
     pieces: list[Piece] = []
     names: tuple[str, ...] = ()  # of the table that goes on
     previous = ""
@@ -305,7 +305,7 @@ _KEYED = lazy_pattern(r"^[ \t]*([^:\n|]{1,60}):(?=\s|\Z)", re.M)
 
 
 def find_blocks(text: str) -> list[Piece]:
-    r"""The paragraphs that begin with a key and have at least two, none of them twice.
+    r"""The paragraphs that begin with a key and have at least two different keys.
 
     Lines without a key go on with the value before. Of the keys or of the lines of a block, half or
     more are keys that other blocks have, or lines with a key.
@@ -366,7 +366,7 @@ def find_cells(text: str) -> list[Piece]:
 
 
 def _tables(text: str, delimiter: str) -> list[Piece]:
-    """The rows of all tables; one after the first begins below a blank line and is as wide throughout."""
+    """The rows of all tables; each but the first begins below a blank line, and all its rows are equally wide."""
     source = StringIO(text, newline="\n")  # "\n" alone ends its lines
     pieces: list[Piece] = []
     n_vain = end = 0
@@ -389,7 +389,7 @@ def _tables(text: str, delimiter: str) -> list[Piece]:
 
 
 def _header(line: str, delimiter: str) -> list[str]:
-    """The names in a line, or none if it is no header: at least two, short, and no numbers."""
+    """The names in a line, at least two, short and not numbers; empty if the line is not a header."""
     if delimiter not in line or line.startswith("|"):  # of Markdown
         return []
     try:
@@ -415,7 +415,7 @@ def _is_name(cell: str) -> bool:
 
 
 def _is_table(line: str, header: list[str], rows: list[_Row]) -> bool:
-    """Whether half of the rows are as wide as the header; all, if that may be a sentence."""
+    """Whether half of the rows are as wide as the header, or all if the header may be a sentence."""
     if not rows or _OF_RULES.issuperset("".join(rows[0].cells)):
         return False  # a header alone, or Markdown
     n_wide = sum(len(row.cells) == len(header) for row in rows)

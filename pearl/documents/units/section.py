@@ -167,7 +167,7 @@ def _numbered(line: str, at: int) -> _Heading | None:
 
 
 def _is_title(text: str) -> bool:
-    """Whether it reads like a title: short, most words capitalised, no end of a sentence."""
+    """Whether a text is like a title: short, most words capitalised, not the end of a sentence."""
     words = text.split()
     if len(text) > _MAX_HEADING or len(words) > 12 or text[-1] in ".;,:" or not text[0].isupper():
         return False
