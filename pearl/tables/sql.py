@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pearl.documents.confinement import Child
 from pearl.documents.table.quantities import is_blank
 from pearl.errors import did_you_mean
 from pearl.errors.escaping import counted
@@ -22,7 +20,6 @@ from pearl.tables.columns import TypedColumn
 from pearl.tables.query_table import QueryTable
 from pearl.tables.running import Answer, Line
 from pearl.tables.specification import QueryError
-from pearl.tables.sql_child import GRACE_SECONDS, MAX_CELL
 from pearl.tables.statement import dependence, in_sql, sqlite_dialect, with_typed_values
 
 ROW = "row_id"  # the column of row numbers from 0; lines that select it cite their rows
@@ -35,6 +32,8 @@ _CHILD = Path(__file__).with_name("sql_child.py")
 
 Stored = str | int | float | None
 Columns = list[tuple[str, str, list[Stored]]]  # name, kind and cells of each column
+_MAX_SHOWN = 4_000  # maximum characters of a result cell; one more is sent to mark a longer cell
+_GRACE = 0.25  # seconds before a statement is killed: SQLite stops most by itself, with a message
 _BUSY = 10  # wall-clock seconds allowed per second of processor time, on a busy machine
 _OUT_OF_TIME = -signal.SIGPROF if hasattr(signal, "SIGPROF") else None
 _START_SECONDS = 30.0  # time limit for loading the table; a few thousand rows take 0.1 to 0.5 s
@@ -107,11 +106,15 @@ class SqlTable:
 
     def _ask(self, sql: str, max_rows: int) -> dict[str, Any]:
         """Run a child without environment variables, outside our folders, and kill it after its time."""
+        from pearl.documents.confinement import Child  # late: most commands start no child process
+
         request = {
             "table": self.table.name,
             "n_columns": len(self.table.columns) + 1,
             "seconds": self.limits.seconds,
+            "grace_seconds": _GRACE,
             "memory_bytes": self.limits.memory_bytes,
+            "max_cell": _MAX_SHOWN,
         }
         package = find_spec("duckdb") if self._engine == "duckdb" else None
         folders = [str(Path(package.origin).parents[1])] if package and package.origin else []
@@ -124,7 +127,7 @@ class SqlTable:
                 raise RuntimeError(child.exit()[1])
             if self._engine == "sqlite":
                 sql = sqlite_dialect(sql)
-            seconds = _BUSY * self.limits.seconds + GRACE_SECONDS
+            seconds = _BUSY * self.limits.seconds + _GRACE
             answer = child.ask({"sql": sql, "max_rows": max_rows}, b"", seconds)
             if answer:
                 reply = answer[0]
@@ -187,9 +190,9 @@ class SqlTable:
                     cells[i] = column.cells[row]
         else:
             row = None
-        if row is None and any(len(str(value)) > MAX_CELL for value in values):
+        if row is None and any(len(str(value)) > _MAX_SHOWN for value in values):
             raise QueryError(
-                f"a cell of the result has more than {MAX_CELL:,} characters; select {ROW} with the columns"
+                f"a cell of the result has more than {_MAX_SHOWN:,} characters; select {ROW} with the columns"
             )
         shown = tuple(cell for i, cell in enumerate(cells) if i != at)
         return Line(shown, () if row is None else (row,))
@@ -197,7 +200,7 @@ class SqlTable:
     def _shown(self, column: TypedColumn, row: int) -> Stored:
         """A cell as it appears in a result."""
         value = self._stored[column.name][column.cells[row]]
-        return value[: MAX_CELL + 1] if isinstance(value, str) else value
+        return value[: _MAX_SHOWN + 1] if isinstance(value, str) else value
 
     def _message(self, refused: str, what: str) -> str:
         """The message for a refused statement, with alternatives."""
@@ -263,6 +266,8 @@ def _text(value: Any) -> str | None:
 
 def _sqlite_data(table: str, columns: Columns) -> bytes:
     """The table as a database."""
+    import sqlite3  # late: most commands ask nothing in SQL
+
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         defined = [f"{ROW} INTEGER PRIMARY KEY"]
         for name, kind, _ in columns[1:]:

@@ -35,12 +35,8 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-MAX_CELL = 4_000  # maximum characters of a result cell; one more is written to mark a longer cell
 _MAX_REPLY = 64_000_000  # maximum characters of a result
 _MAX_STATEMENT = 10_000  # maximum characters of a statement
-
-GRACE_SECONDS = 0.25
-"""After its time, before it is killed: SQLite stops most statements by itself, and says so."""
 
 
 def main() -> None:
@@ -50,12 +46,14 @@ def main() -> None:
     open_table, answer = _ENGINES[engine]
     request = json.loads(sys.stdin.buffer.readline())
     connection = open_table(request, sys.stdin.buffer.read(request["n_bytes"]))
-    _confine(request["memory_bytes"], request["seconds"])
+    _confine(request["memory_bytes"], request["seconds"] + request["grace_seconds"])
     _send('{"is_ready": true}')
     try:
         reply = answer(connection, request | json.loads(sys.stdin.buffer.readline()))
         if "rows" in reply:
-            reply["rows"] = [[_shown(value) for value in row] for row in reply["rows"]]
+            reply["rows"] = [
+                [_shown(value, request["max_cell"]) for value in row] for row in reply["rows"]
+            ]
         text = json.dumps(reply)
         if len(text) > _MAX_REPLY:
             text = '{"refused": "length"}'
@@ -75,7 +73,7 @@ def _confine(memory_bytes: int, seconds: float) -> None:
     """Forbid to open files, sockets and processes from here on, and bound memory and processor time."""
     if resource is None:
         return
-    signal.setitimer(signal.ITIMER_PROF, seconds + GRACE_SECONDS)  # its signal kills
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # its signal kills
     most = _reserved() + memory_bytes
     for kind, limit in (
         (resource.RLIMIT_AS, most),
@@ -98,13 +96,13 @@ def _reserved() -> int:
         return 0
 
 
-def _shown(value: Any) -> str | int | float | None:
-    """A value as JSON has it, the same for all engines."""
+def _shown(value: Any, max_cell: int) -> str | int | float | None:
+    """A value as JSON has it, the same for all engines; one character too many marks a longer text."""
     if value is None or isinstance(value, int):
         return None if value is None else int(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    return (value.hex() if isinstance(value, bytes) else str(value))[: MAX_CELL + 1]
+    return (value.hex() if isinstance(value, bytes) else str(value))[: max_cell + 1]
 
 
 def _refused(error: str, kinds: tuple[tuple[str, re.Pattern[str]], ...]) -> dict[str, str]:
