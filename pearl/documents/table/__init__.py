@@ -32,11 +32,13 @@ from pearl.errors.patterns import lazy_pattern
 class Cell:
     """One cell."""
 
+    source: str
     row: int
     label: str
     column: str
     text: str
     quantity: Quantity | None
+    span: Span | None
 
     def __str__(self) -> str:
         row = f"row '{self.label}'" if self.label else f"row {self.row}"
@@ -47,6 +49,7 @@ class Cell:
 class Table:
     """A table of a document."""
 
+    source: str
     caption: str
     rows: tuple[Row, ...]
     columns: Mapping[str, Sequence[Quantity | None]]  # the numbers of each column's cells
@@ -59,9 +62,11 @@ class Table:
 
     def cell(self, row: int, column: str) -> Cell:
         """The cell of a row (from 1) and a column."""
+        written = self.rows[row - 1]
         label = self.label(row)
         quantity = _in_row(self.columns[column][row - 1], label, self.caption)
-        return Cell(row, label, column, self.rows[row - 1].fields.get(column) or "", quantity)
+        text, span = written.fields.get(column) or "", cell_span(written, column)
+        return Cell(self.source, row, label, column, text, quantity, span)
 
     def cells(self, row: int) -> tuple[Cell, ...]:
         """The cells of a row (from 1)."""
@@ -84,14 +89,14 @@ def cell_span(row: Row, column: str) -> Span | None:
     return row.spans[0]
 
 
-def make_table(rows: Sequence[Row], caption: str = "") -> Table:
+def make_table(rows: Sequence[Row], source: str = "", caption: str = "") -> Table:
     """The table of rows that have the same fields."""
     rows = mended(rows)
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
-    scale = scale_of(names[0]) or scale_of(caption) or 0
+    scale = _scale(names, caption)
     cells = {name: [row.fields.get(name) or "" for row in rows] for name in names}
     columns = {name: read_column(name, cells[name], scale) for name in names}
-    return Table(caption, tuple(rows), columns)
+    return Table(source, caption, tuple(rows), columns)
 
 
 def mended(rows: Sequence[Row]) -> Sequence[Row]:
@@ -179,7 +184,7 @@ def find_tables(document: Document) -> tuple[Table, ...]:
 
     Joined files are one document each.
     """
-    return tuple(make_table(each.rows, each.caption) for each in table_rows(document))
+    return tuple(make_table(each.rows, each.source, each.caption) for each in table_rows(document))
 
 
 class TableRows(NamedTuple):
@@ -199,9 +204,10 @@ def table_rows(document: Document) -> Iterator[TableRows]:
             yield TableRows(name or document.name, caption, rows)
 
 
-def tables_in(text: str, offset: int | None = 0) -> Iterator[Table]:
+def tables_in(text: str, offset: int | None = 0, source: str = "") -> Iterator[Table]:
     """The tables of a text."""
-    return (make_table(rows, caption) for caption, rows in _rows_in(text, offset))
+    for caption, rows in _rows_in(text, offset):
+        yield make_table(rows, source, caption)
 
 
 def _rows_in(text: str, offset: int | None) -> Iterator[tuple[str, list[Row]]]:
@@ -279,12 +285,39 @@ _WORD = lazy_pattern(r"\w+")
 _KEY = lazy_pattern(r'"([^"]+)"\s*:\s*\[\s*\Z')  # the key of a list in a JSON report
 
 
-def tables_of_rows(rows: list[Row]) -> list[Table]:
+def tables_of_rows(rows: list[Row], source: str = "") -> list[Table]:
     """The tables of selected rows: rows with the same fields are one table."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row.fields), []).append(row)
-    return [make_table(each) for names, each in groups.items() if names]
+    return [make_table(each, source) for names, each in groups.items() if names]
+
+
+def as_markdown(table: Table, max_rows: int | None = None) -> str:
+    """A table in Markdown, with its caption, and the cells as they are written."""
+    rows = table.rows if max_rows is None else table.rows[:max_rows]
+    cells = ([row.fields.get(name) or "" for name in table.columns] for row in rows)
+    left = len(table.rows) - len(rows)
+    return "\n".join([
+        *([table.caption, ""] if table.caption else []),
+        markdown(list(table.columns), cells),
+        *([f"... and {left:,} more rows"] if left else []),
+    ])  # fmt: skip
+
+
+def chunks(table: Table) -> Iterator[str]:
+    """One self-contained text for each row: caption, scale, and `header: cell` pairs."""
+    scale = scale_word(_scale(table.columns, table.caption))
+    is_said = not scale or scale in table.caption.casefold()
+    heads = [each for each in (table.caption, "" if is_said else f"in {scale}") if each]
+    for row in table.rows:
+        named = (f"{name}: {' '.join(text.split())}" for name, text in row.fields.items() if text)
+        yield "; ".join([*heads, *named])
+
+
+def _scale(names: Iterable[str], caption: str) -> int:
+    """The power of ten that the first header or the caption names, or 0."""
+    return scale_of(next(iter(names))) or scale_of(caption) or 0
 
 
 def markdown(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

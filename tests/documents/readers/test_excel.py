@@ -15,7 +15,7 @@ from openpyxl import Workbook
 
 from pearl.documents.document import load
 from pearl.documents.readers.excel import read
-from pearl.documents.table import cell_span, find_tables
+from pearl.documents.table import find_tables
 from pearl.errors import DataError
 
 MONEY = '"$"#,##0_);("$"#,##0)'
@@ -111,9 +111,9 @@ def test_cells_are_found_in_the_text(tmp_path: Path) -> None:
     book.save(path)
     document = load(path)
     (table,) = find_tables(document)
-    cell, span = table.cell(1, "2008"), cell_span(table.rows[0], "2008")
-    assert span is not None
-    assert document.text[span.start : span.end] == "9000"
+    cell = table.cell(1, "2008")
+    assert cell.span is not None
+    assert document.text[cell.span.start : cell.span.end] == "9000"
     assert cell.quantity is not None
     assert cell.quantity.amount == 9_000_000_000
     rate = table.cell(2, "2008").quantity

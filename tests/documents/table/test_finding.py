@@ -15,10 +15,10 @@ from pearl.documents.document import Document, from_text, join, load
 from pearl.documents.rows import Row
 from pearl.documents.table import (
     Table,
-    cell_span,
+    as_markdown,
+    chunks,
     find_tables,
     markdown,
-    table_rows,
     tables_of_rows,
 )
 
@@ -46,15 +46,9 @@ def tables(text: str, name: str = "report.md") -> tuple[Table, ...]:
     return find_tables(from_text(text, name))
 
 
-def written(text: str, table: Table, row: int, column: str) -> str:
-    """What the document has in the place of a cell."""
-    span = cell_span(table.rows[row - 1], column)
-    assert span is not None
-    return text[span.start : span.end]
-
-
 def shown(table: Table) -> dict[str, object]:
     return {
+        "source": table.source,
         "caption": table.caption,
         "columns": list(table.columns),
         "cells": [
@@ -86,8 +80,9 @@ def test_golden(name: str) -> None:
 def test_a_cell_names_its_place() -> None:
     table, other = tables(REPORT)
     cell = table.cell(1, "2007")
-    assert str(cell) == "row 'sales', column '2007'"
-    assert written(REPORT, table, 1, "2007") == cell.text == "$5,180"
+    assert (str(cell), cell.source) == ("row 'sales', column '2007'", "report.md")
+    assert cell.span is not None
+    assert REPORT[cell.span.start : cell.span.end] == cell.text == "$5,180"
     assert str(other.cell(2, "people")) == "row 'Bergen', column 'people'"
 
 
@@ -99,8 +94,11 @@ def test_scales_apply_only_to_amounts() -> None:
 
 def test_joined_files_have_their_own_tables() -> None:
     both = join([from_text(FORMS["years.csv"], "a.csv"), from_text(REPORT, "b.md")], "both")
-    assert [each.source for each in table_rows(both)] == ["a.csv", "b.md", "b.md"]
-    assert written(both.text, find_tables(both)[1], 1, "item") == "sales"
+    found = find_tables(both)
+    assert [table.source for table in found] == ["a.csv", "b.md", "b.md"]
+    span = found[1].cell(1, "item").span
+    assert span is not None
+    assert both.text[span.start : span.end] == "sales"
 
 
 def test_a_page_with_merged_headings(tmp_path: Path) -> None:
@@ -127,6 +125,13 @@ def test_selected_rows_are_tables_by_their_fields() -> None:
     assert [len(table.rows) for table in tables_of_rows(rows)] == [2, 1]
 
 
+def test_markdown_is_cut_to_a_number_of_rows() -> None:
+    (table,) = tables("Numbers\n\n| a | b |\n|---|---|\n| 0 | x |\n| 1 | y |\n| 2 | z |\n")
+    shown_rows = "Numbers\n\n| a | b |\n| --- | --- |\n| 0 | x |\n... and 2 more rows"
+    assert as_markdown(table, 1) == shown_rows
+    assert list(chunks(table))[1] == "Numbers; a: 1; b: y"
+
+
 words = st.text(alphabet="abc xyzÄß|-", min_size=1, max_size=8).map(
     lambda text: " ".join(text.split())
 )
@@ -141,9 +146,10 @@ def test_what_is_written_in_markdown_is_read_back(rows: list[list[str]]) -> None
     (table,) = find_tables(Document(text, "x"))
     assert [[cell.text for cell in table.cells(i + 1)] for i in range(len(rows))] == rows
     for i, row in enumerate(rows):
-        for column, expected in zip(table.columns, row, strict=True):
+        for cell, expected in zip(table.cells(i + 1), row, strict=True):
+            assert cell.span is not None
             if "|" not in expected:
-                assert written(text, table, i + 1, column) == expected
+                assert text[cell.span.start : cell.span.end] == expected
 
 
 plain = st.text(alphabet="abcÄ ,\"'x", min_size=1, max_size=8).map(
@@ -172,8 +178,7 @@ def test_any_text_has_tables_with_true_places(text: str) -> None:
         return
     document = from_text(text)
     for table in find_tables(document):
-        for row in table.rows:
-            for column in table.columns:
-                span = cell_span(row, column)
-                assert span is not None
-                assert row.spans[0].start <= span.start <= span.end <= row.spans[0].end
+        for i, row in enumerate(table.rows, start=1):
+            for cell in table.cells(i):
+                assert cell.span is not None
+                assert row.spans[0].start <= cell.span.start <= cell.span.end <= row.spans[0].end
