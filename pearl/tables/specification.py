@@ -243,9 +243,6 @@ def _flaw(error: ValidationError) -> str:
     return f"{path or 'the query'}: {message}"
 
 
-FIELDS = ("select", "where", "group", "aggregate", "sort", "limit")
-"""The fields of a query, in the order of writing."""
-
 _TEXT = r"[^\u0000-\u001f\u007f]{0,200}"
 _MAX_LISTED = 20
 
@@ -267,7 +264,11 @@ def query_constraint(columns: Sequence[str]) -> Constraint:
     return Constraint("query", _grammar(columns), JsonForm(schema, text_of, _HINT))
 
 
-_ORDER = (*FIELDS, "function", "column", "op", "value", "all", "any", "no", "by", "descending")
+_ORDER = (
+    "select", "where", "group", "aggregate", "sort", "limit",
+    "function", "column", "op", "value", "all", "any", "no", "by", "descending",
+)  # fmt: skip
+"""The fields of a query and its parts, in the order of writing."""
 
 
 def _schema(columns: Sequence[str]) -> dict[str, Any]:
