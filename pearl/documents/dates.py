@@ -5,8 +5,8 @@ Feb 02, 2023, 2 February 2023, 2-Feb-23, with a weekday before and a time behind
 of the ISO calendar and years. A number alone is no date.
 
 Libraries of dates read more than is there. python-dateutil 4 gives today's month to "5", the year 234 to "1,234",
-this year to "3 May", and swaps day and month silently where they do not fit: what forbids that
-is already the patterns that read the date.
+this year to "3 May", and swaps day and month silently where they do not fit. The patterns that would
+be needed to prevent this already read the dates.
 """
 
 from __future__ import annotations
@@ -91,15 +91,10 @@ class Dates:
     note: str = ""
     is_day_first: bool | None = None
 
-    @property
-    def dates(self) -> tuple[date | None, ...]:
-        """One for each value; None where it is not one day."""
-        return tuple(p.first if p and p.first == p.last else None for p in self.periods)
-
 
 @dataclass(slots=True)
 class _Orders:
-    """Evidence of the numeric dates of a column for the order of day and month."""
+    """What the numeric dates of a column show about the order of day and month."""
 
     n_day_first: int = 0
     n_month_first: int = 0
@@ -249,7 +244,7 @@ DATE_PARTS = tuple(_PARTS)  # the parts that `date_part` accepts
 
 
 def date_part(when: date | Period, part: str) -> str | None:
-    """The month, year, ... that a date is in, as a key to group by.
+    """The day, week, month, quarter, year or weekday of a date, as a key for groups.
 
     All keys but weekdays sort in order of time, and can be read by `read_period`.
     """

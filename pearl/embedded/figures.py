@@ -297,7 +297,7 @@ def _above(table: Table, text: str) -> str:
         place = text.find(f"\n{marks[-1]}\n", table.rows[-1].spans[0].end)
         if place >= 0:
             said = f"{text[max(0, place - _MAX_ABOVE) : place]}\n{said[said.rindex(marks[-1]) :]}"
-    names = frozenset(term for column in table.columns for term in terms(column.name))
+    names = frozenset(term for name in table.columns for term in terms(name))
     lines = (line for line in said.splitlines() if not line.startswith("|"))
     return " ".join(line for line in lines if not names.issuperset(terms(line)))
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pearl.documents.comparisons import Verdict, Wanted, comparison
+from pearl.documents.comparisons import Verdict, Wanted, all_of, any_of, comparison
 from pearl.documents.dates import read_period
 from pearl.documents.numbers import find_quantity
 from pearl.errors import UsageError, did_you_mean
@@ -92,7 +92,7 @@ def select(index: Index, filters: Iterable[Filter]) -> tuple[NDArray[np.bool_], 
         _verdicts(name, by_field[name], list(dict.fromkeys(value[i] for value in values)), notes)
         for i, name in enumerate(names)
     ]
-    found = [_all([verdicts[i][text] for i, text in enumerate(value)]) for value in values]
+    found = [all_of([verdicts[i][text] for i, text in enumerate(value)]) for value in values]
     mask = np.array([verdict is True for verdict in found], np.bool_)[places]
     is_open = np.array([verdict is None for verdict in found], np.bool_)[places]
     if n_open := int(is_open.sum()):

@@ -52,7 +52,7 @@ def test_a_passage_whose_negation_is_left_out_is_evidence_and_flagged() -> None:
         ("> The committee did ... approve the merger.", "", "negation"),
     ],
 )
-def test_every_quote_that_proves_nothing_says_why(reply: str, given: str, reason: str) -> None:
+def test_every_unverified_quote_has_a_reason(reply: str, given: str, reason: str) -> None:
     _, (flagged,) = collected(reply, given)
     assert flagged.to_json() == {"step": "a", "text": flagged.text, "reason": reason}
 
@@ -82,7 +82,7 @@ def test_omissions_are_placed_in_the_file_they_are_in() -> None:
     assert TEXT[row["omitted"][0]["start"] : row["omitted"][0]["end"]] == ", which was old,"
 
 
-def test_what_an_answer_quotes_is_placed_there() -> None:
+def test_evidence_is_placed_where_the_answer_quotes_it() -> None:
     answer = "He did:\n> Nils sold the\n> boat\n\n> The committee did not approve\n\nSo it was."
     found, _ = collected(f"{answer}\nNot ‘approve the merger’.")
     pieces, others = placed(answer, found)
