@@ -13,7 +13,6 @@ import click
 import pytest
 
 from pearl.cli import group, run
-from pearl.cli.help import FIRST, GROUPS, Command
 from pearl.cli.options import SETTINGS
 from tests.server import Canned, Seen, Server, completion
 
@@ -30,78 +29,6 @@ def commands(found: click.Command = group, *path: str) -> Iterator[tuple[str, cl
 
 
 COMMANDS = dict(commands())
-LONG = {
-    name: command
-    for name, command in COMMANDS.items()
-    if isinstance(command, Command) and command.is_long
-}
-
-
-# --- groups -----------------------------------------------------------------------------------
-
-
-def test_every_option_of_a_long_command_has_its_place_and_no_place_is_empty() -> None:
-    placed = [name for names in GROUPS.values() for name in names]
-    assert len(placed) == len(set(placed))
-    assert {option.name for command in LONG.values() for option in command.options} == set(placed)
-    assert set(placed) >= FIRST
-
-
-# --- read by the command ----------------------------------------------------------------------
-
-
-def names_read(of: ast.AST) -> set[str]:
-    """The names that code loads, and the texts in it."""
-    loaded = {
-        node.id
-        for node in ast.walk(of)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
-    return loaded | {
-        node.value
-        for node in ast.walk(of)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
-
-
-def functions(path: Path) -> Iterator[ast.AST]:
-    """What is done in a module, without the declarations of its options."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield ast.Module(node.body, [])
-
-
-CLI = Path(inspect.getfile(pearl.cli)).parent
-
-
-@pytest.fixture(scope="module")
-def anywhere() -> set[str]:
-    """What is read in any module of the command line."""
-    found = {
-        name for path in CLI.rglob("*.py") for each in functions(path) for name in names_read(each)
-    }
-    return found | {"max_cost", "max_tokens", "max_time", "max_calls"}  # a table has them
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_no_option_is_taken_and_left(name: str, anywhere: set[str]) -> None:
-    command = COMMANDS[name]
-    assert command.callback is not None
-    code = inspect.unwrap(command.callback).__code__
-    tree = ast.parse(Path(code.co_filename).read_text("utf-8"))
-    (function,) = (
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and node.name == code.co_name
-    )
-    read = names_read(ast.Module(function.body, []))
-    named = {argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)}
-    for param in command.params:
-        if param.expose_value and param.name not in SETTINGS:
-            assert param.name in (read if param.name in named else anywhere), param.name
-
-
-# --- settings: what is asked, or what comes of it, is another thing ----------------------------
 
 DOCUMENT = "The boat lay in the harbour. Nils sold it because the hull was rotten. " * 700
 DOCUMENT += "\n\n| boat | 2022 | 2023 |\n|---|---|---|\n| hull | 3 | 4 |\n| sail | 5 | 6 |\n"

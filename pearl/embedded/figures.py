@@ -253,8 +253,8 @@ def _wanted(what: str, period: FigurePeriod) -> frozenset[str]:
 
 def _places(table: Table, text: str) -> Iterator[_Place]:
     """The numeric cells of a table."""
-    first, section = table.columns[0].name, ""
-    headings = [(column.name, *_names(column.name)) for column in table.columns[1:]]
+    (first, *names), section = table.columns, ""
+    headings = [(name, *_names(name)) for name in names]
     owns = [own for _, own, _ in headings]
     shared = frozenset.intersection(*owns) if headings[1:] else frozenset()
     columns = [

@@ -140,13 +140,8 @@ def _verdicts(
     )
     verdicts: dict[str, Verdict] = {}
     for value in values:
-        one_of = [_all([meets(value) for meets in tests]) for tests in alternatives]
-        all_of = [_all([meets(value) for meets in tests]) for tests in others]
-        if one_of:
-            all_of.append(True if True in one_of else None if None in one_of else False)
-        verdicts[value] = _all(all_of)
+        met = [all_of(meets(value) for meets in tests) for tests in others]
+        if alternatives:
+            met.append(any_of(all_of(meets(value) for meets in tests) for tests in alternatives))
+        verdicts[value] = all_of(met)
     return verdicts
-
-
-def _all(verdicts: Sequence[Verdict]) -> Verdict:
-    return False if False in verdicts else None if None in verdicts else True

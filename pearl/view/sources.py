@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pearl.documents.document import Document, load
 from pearl.errors import DataError, PearlError
 from pearl.interpreter.answer import Answer
-from pearl.runs.store.reading import Reader
+from pearl.runs.store import Store
 from pearl.trace import (
     SCHEMA_VERSION,
     Event,

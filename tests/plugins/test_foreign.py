@@ -279,7 +279,7 @@ def test_broken_commands_do_not_affect_others(mine: Mine) -> None:
         (mine.site / f"{name}.py").write_text(text + "\n")
     told = mine("--help")
     for name in modules:
-        assert re.search(rf"^  {name} +broken: 'pearl {name}' says why$", told, re.M)
+        assert re.search(rf"^  {name} +broken: 'pearl {name}' shows the error$", told, re.M)
     assert "Say hello." in told
     assert mine("hello") == "hello\n"
     for words in (["absent"], ["empty", "--help"], ["odd", "a", "--b"]):

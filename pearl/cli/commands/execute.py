@@ -224,6 +224,8 @@ def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int
 
     if out is None:
         return run_tasks(tasks, options)
+    from pearl.runs.request import ExecuteRequest  # late: its checks take 30 ms to be built
+
     keep_json_lines(out, f"'pearl runs export RUN -o {out}' writes them as a table")
     trace = options["trace"]
     inputs = ExecuteRequest.of(click.get_current_context().params).worked_on
