@@ -13,7 +13,7 @@ from pearl import plugins
 from pearl.dsl import parser
 from pearl.errors import UsageError
 from pearl.plugins.files import cache_file
-from tests.dsl import grammar
+from tests.dsl.sampling import accepts
 
 HEAVY = (
     "asyncio", "datasets", "difflib", "email", "httpx2", "importlib.metadata", "numpy", "openai",
@@ -121,4 +121,4 @@ def test_no_plug_in_of_that_name() -> None:
 def test_coarse_expressions_read_the_language_of_the_grammar(step: str) -> None:
     reading = parser.read(step)
     is_read = reading.plan is not None and not reading.errors
-    assert is_read == grammar.accepts(step, "file")
+    assert is_read == accepts(step, "file")

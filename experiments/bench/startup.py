@@ -100,7 +100,7 @@ def main() -> None:
         rounds = [{name: run() for name, run in commands.items()} for _ in range(n + 1)][1:]
         words = [sys.executable, "-X", "importtime", *PEARL, "ask", "Why did it leak?", *asked]
         done = subprocess.run(words, capture_output=True, text=True, env=env)
-    files = set(re.findall(r"\|\s*(pearl[\w.]*)$", done.stderr, re.M))
+    files = set(re.findall(r"\|\s*(pearl(?:\.\w+)*)$", done.stderr, re.M))
     least = {name: min(each[name] for each in rounds) for name in commands}
     found = {
         name: {

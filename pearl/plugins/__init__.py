@@ -83,7 +83,9 @@ def _load_foreign(package: str, name: str) -> Any:
         reason = f"cannot be imported: {type(error).__name__}: {first}"
         raise _broken(package, entry, reason) from error
     contract = import_module(package).CONTRACT
-    functions = [name for name in vars(contract) if not name.startswith("_")]
+    functions = [
+        name for name, value in vars(contract).items() if callable(value) and name[0] != "_"
+    ]
     missing = [
         *(name for name in contract.__annotations__ if not hasattr(plugin, name)),
         *(f"{name}()" for name in functions if not callable(getattr(plugin, name, None))),

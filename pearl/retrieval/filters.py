@@ -23,15 +23,12 @@ from pearl.documents.dates import read_period
 from pearl.documents.numbers import find_quantity
 from pearl.errors import UsageError, did_you_mean
 from pearl.errors.patterns import lazy_pattern
+from pearl.retrieval.index import DOCUMENT, Index
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pearl.retrieval.index import Index
-
-DOCUMENT = "document"
-"""The field that every passage has: the name of its document."""
 
 MAX_SHOWN = 12
 """Maximum number of field names in a message."""

@@ -188,7 +188,7 @@ def test_what_was_meant_is_named(
 
 def test_many_failures_bring_the_help_of_the_first(pearl: Terminal) -> None:
     write("q.jsonl", *[{"question": QUESTION, "document_path": "../secret.txt"}] * 2)
-    help = "  help: --allow-outside reads it, if you trust where the data comes from\n"
+    help = "  help: --allow-outside permits it, if you trust the data\n"
     pearl("plan", "--data", "q.jsonl", "-o", "p.jsonl", code=1)
     assert pearl.talk.endswith(help)
     pearl("plan", "--data", "q.jsonl", "-o", "p.jsonl", "--allow-outside", "--force")

@@ -90,7 +90,12 @@ def test_repeated_judgments_are_counted_and_the_highest_is_used(tmp_path: Path) 
             "relevance True",
         ),
         ("qrels.jsonl", '{"query_id": "1", "relevance": 1}\n', 1, "missing 'doc_id'"),
-        ("qrels.jsonl", '{"query_id": "1", "doc_id": "a", "relevance": 1}\n{"qu', 2, "no JSON"),
+        (
+            "qrels.jsonl",
+            '{"query_id": "1", "doc_id": "a", "relevance": 1}\n{"qu',
+            2,
+            "invalid JSON",
+        ),
     ],
 )
 def test_a_bad_judgment_is_an_error_with_its_line(

@@ -63,7 +63,7 @@ def test_an_error_of_one_sample_is_recorded_and_counted(tmp_path: Path) -> None:
         ("absent", "pearl"), ("absent", "direct"), ("absent", "mcq"), ("broken", "pearl"),
         ("gone", "pearl"), ("gone", "direct"),
     }  # fmt: skip
-    assert "absent.txt: there is no" in reasons["absent", "mcq"]
+    assert "absent.txt: no such file" in reasons["absent", "mcq"]
     assert reasons["broken", "pearl"].startswith("PlanningError: no valid plan after 2 attempts")
     assert "the server is gone" in reasons["gone", "direct"]
     for key, record in records.items():

@@ -37,7 +37,7 @@ def _noted(name, function):
             file.write(f"{__name__}.{name}\\n")
         return function(*args, **kwargs)
     return called
-for _name in ("create", "run", "read", "rank", "rewrite", "predict", "score", "split", "collect", "body"):
+for _name in ("create", "run", "read", "rank", "predict", "score", "split", "collect", "body"):
     if _name in globals():
         globals()[_name] = _noted(_name, globals()[_name])
 """
@@ -123,7 +123,7 @@ def test_every_kind_of_plug_in_has_a_short_example() -> None:
     files = examples()
     project = tomllib.loads(files["pyproject.toml"])["project"]
     assert set(project["entry-points"]) == KINDS
-    assert len(KINDS) == 18
+    assert len(KINDS) == 17
     named = {value for entries in project["entry-points"].values() for value in entries.values()}
     assert {f"{name.replace('.', '/')}.py" for name in named} == set(files) - {"pyproject.toml"}
     for path, text in files.items():
@@ -142,7 +142,7 @@ def test_run_with_plug_ins(mine: Mine) -> None:
     assert row["answer"] == "a house"
     assert mine.called == {
         f"pearl_mine.{name}" for name in (
-            "backend.create", "executor.run", "reader.read", "ranker.rank", "rewriting.rewrite", "longest.run",
+            "backend.create", "executor.run", "reader.read", "ranker.rank", "longest.run",
         )
     }  # fmt: skip
 

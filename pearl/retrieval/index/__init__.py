@@ -13,7 +13,6 @@ from pearl.documents.passages import Stem
 from pearl.errors import DataError, Span
 from pearl.retrieval import Passage
 from pearl.retrieval.corpus import CorpusDocument, Cutting, cut
-from pearl.retrieval.filters import DOCUMENT
 from pearl.retrieval.postings import Postings
 
 if TYPE_CHECKING:
@@ -23,7 +22,10 @@ if TYPE_CHECKING:
     from pearl.retrieval.index.contents import Contents
     from pearl.retrieval.index.updating import IndexProgress, Opened
 
-__all__ = ["Index", "IndexedDocument"]
+__all__ = ["DOCUMENT", "Index", "IndexedDocument"]
+
+DOCUMENT = "document"
+"""The field that every passage has: the name of its document."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,7 +13,7 @@ from pearl.actions.operators import with_operators
 from pearl.dsl.decoding.forms import steps_constraint
 from pearl.editor.line_automaton import textmate_grammar
 from tests.cli.terminal import Terminal
-from tests.dsl.sampling import admits, sentence
+from tests.dsl.sampling import admits, gbnf_admits, sentence
 
 ACTIONS = """\
 FIND(CTX, X) : Find X
