@@ -54,7 +54,7 @@ class Check:
 
 def run_checks(settings: Mapping[str, Any], store: str | None) -> Iterator[Check]:
     """Run all checks in order."""
-    folder = Path(__file__).parents[1]
+    folder = Path(__file__).parents[2]
     yield Check("pearl", "ok", f"{__version__} in {folder}, Python {platform.python_version()}")
     yield _model(settings)
     yield from _servers()
